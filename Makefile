@@ -50,9 +50,10 @@ test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install wh
 	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
 
-check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## lint, format, types and import rules
+check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## lint, format, types, import rules and words
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
+	@echo "› words of the glossary" && $(PY) -m tests.glossary.words
 	@echo "› pyright" && $(VENV)/bin/pyright
 	@if [ -n "$(NODE_READY)" ]; then echo "› biome and tsc" && cd frontend && npm run --silent check; fi
 

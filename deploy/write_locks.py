@@ -1,6 +1,7 @@
-"""Write every lock anew: `make lock`, or `make lock ARGS="--upgrade-package redis"` to upgrade one package.
+"""Write all lock files.
 
-Pins that still fit are kept. Each Python requirement gets the hashes of all files that the registry has for it, for
+Run `make lock`, or `make lock ARGS="--upgrade-package redis"` to upgrade one package. Pins that
+still fit are kept. Each Python requirement gets the hashes of all its files in the registry, for
 every platform, and each npm package gets its integrity. `ARGS` are passed to each `uv pip compile`.
 """
 
@@ -45,7 +46,7 @@ CPU_BUILDS = {
 }
 """Hashes of CPU builds, by the registry's pin and by file name. `pip hash FILE` prints one."""
 
-UNREACHED = {
+UNRESOLVED_EXTRAS = {
     "deepagents": ["langchain-google-genai"],
     "langgraph-reflection": ["mypy"],
     "open-deep-research": [
@@ -55,14 +56,16 @@ UNREACHED = {
         *("markdownify", "pymupdf", "setuptools", "supabase", "wheel", "xmltodict"),
     ],
 }
-"""What packages of the group `peers` require and tests/peers does not reach. Some of it would not install beside our
-own pins; the rest is several hundred megabytes. `pip check` in the Makefile passes over these packages."""
+"""Requirements of packages in the group `peers` that tests/peers does not use. Some of them conflict
+with our pins, and the rest is several hundred megabytes. `pip check` in the Makefile ignores these
+packages.
+"""
 
 FOR_CUDA = re.compile(r"(nvidia|cuda)-|triton$")
-"""Names of the packages that only torch's build with CUDA needs."""
+"""Names of packages that only the CUDA build of torch needs."""
 
 Lock = dict[str, str]
-"""The entry of each package by name: pin, marker and hashes, as uv writes them."""
+"""Entry of each package by name: pin, marker and hashes, in uv's format."""
 
 
 def main(options: list[str]) -> None:
@@ -80,11 +83,14 @@ def main(options: list[str]) -> None:
     write_npm_lock(ROOT / "frontend")
 
 
-def compile_lock(earlier: list[str], inputs: list[str], options: list[str]) -> Lock:
-    """Resolve `inputs` for all platforms and Python versions. uv prefers the pins of the locks `earlier`."""
+def compile_lock(pinned_by: list[str], inputs: list[str], options: list[str]) -> Lock:
+    """Resolve `inputs` for all platforms and Python versions.
+
+    uv prefers the pins of the locks in `pinned_by`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "lock"
-        output.write_text("".join((ROOT / lock).read_text() for lock in earlier if (ROOT / lock).is_file()))
+        output.write_text("".join((ROOT / lock).read_text() for lock in pinned_by if (ROOT / lock).is_file()))
         flags = ["--universal", "--python-version=3.11", "--generate-hashes", "--no-header", "--no-annotate"]
         command = [str(UV), "pip", "compile", "--quiet", "--no-emit-index-url", *flags, *inputs, *options]
         subprocess.run([*command, f"--output-file={output}"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -93,7 +99,7 @@ def compile_lock(earlier: list[str], inputs: list[str], options: list[str]) -> L
 
 def compile_peers(options: list[str]) -> Lock:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as excluded:
-        excluded.write("\n".join(name for names in UNREACHED.values() for name in names))
+        excluded.write("\n".join(name for names in UNRESOLVED_EXTRAS.values() for name in names))
         excluded.flush()
         return compile_lock([PEERS], ["--group=pyproject.toml:peers", f"--excludes={excluded.name}"], options)
 
@@ -105,7 +111,7 @@ def parse_lock(text: str) -> Lock:
 
 
 def cpu_builds(pin: str) -> Lock:
-    """Return the entry of the CPU builds of torch at the registry's `pin`. Empty if none is known."""
+    """Return the entry of the CPU builds of torch for the registry's `pin`. Empty if none is known."""
     hashes = CPU_BUILDS.get(pin, {}).values()
     return {"torch": f"{pin}+cpu" + "".join(f" \\\n    --hash={digest}" for digest in hashes) + "\n"} if hashes else {}
 
@@ -115,21 +121,21 @@ def write_lock(lock: str, entries: Lock) -> None:
     (ROOT / lock).write_text(header + "\n" + "".join(entries.values()))
 
 
-def write_npm_lock(page: Path) -> None:
-    """Resolve in an empty folder: beside installed packages, npm leaves out the integrity of what it finds there."""
+def write_npm_lock(frontend_dir: Path) -> None:
+    """Resolve the npm packages in an empty folder, because npm omits the integrity of installed packages."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(page / name, folder)
+            shutil.copy(frontend_dir / name, folder)
         lock = Path(folder) / "package-lock.json"
-        drop_unchecked(lock)
+        remove_unchecked(lock)
         command = ["npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"]
         subprocess.run([*command, "--loglevel=error"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        if drop_unchecked(lock):
-            sys.exit(f"npm wrote no integrity for some packages. {page / 'package-lock.json'} is unchanged.")
-        shutil.copy(lock, page)
+        if remove_unchecked(lock):
+            sys.exit(f"npm wrote no integrity for some packages. {frontend_dir / 'package-lock.json'} is unchanged.")
+        shutil.copy(lock, frontend_dir)
 
 
-def drop_unchecked(lock: Path) -> int:
+def remove_unchecked(lock: Path) -> int:
     """Remove packages without integrity, so that npm asks the registry for them. Return their number."""
     content = json.loads(lock.read_text())
     packages = content["packages"]

@@ -10,7 +10,7 @@ export default defineConfig({
   server: { proxy: { "/api": api, "/login": api } },
   build: {
     manifest: true,
-    // The page's policy allows no data: addresses, so every font and image stays a file.
+    // The content security policy forbids data: URLs, so every font and image stays a file.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
@@ -20,7 +20,7 @@ export default defineConfig({
     include: ["src/**/*.test.{ts,tsx}"],
     restoreMocks: true,
     css: false,
-    // A limit that only a fault reaches, also where other programs take the machine.
+    // A timeout that only a fault reaches, even while other programs use the machine.
     testTimeout: 30_000,
   },
 });

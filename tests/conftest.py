@@ -6,9 +6,12 @@ afterwards; `redis_url` is an emptied server.
 """
 
 import os
+import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -21,11 +24,11 @@ from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
-from offing.local import Servers, local_servers
-from offing.local.datadir import Lock, prepare
-from offing.local.servers import addresses, running_servers, take_part
+from offing.local import ServerUrls, open_servers
+from offing.local.data_directory import ExclusiveLock, prepare_data_directory
+from offing.local.servers import get_server_urls, join_or_lock, run_servers
 from offing.local.supervisor import Supervisor
-from offing.models.accepted import SERVERS
+from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
 from offing.settings import Settings
 
 _serial = count(1)
@@ -36,10 +39,10 @@ TOGETHER = ("chaos", "e2e", "engine")
 """Rooms whose tests share a process: they disturb one another, or share what takes long to set up. Elsewhere, a file's
 tests do."""
 
-LONGEST = (
+SLOWEST_FIRST = (
     "chaos",
     "e2e",
-    "workers/test_flows",
+    "workers/test_recorded_logprobs",
     "local",
     "workers",
     "peers",
@@ -73,7 +76,17 @@ def pytest_configure(config: pytest.Config) -> None:
             del os.environ[name]
     folder = tempfile.TemporaryDirectory(prefix="offing-accepted-")
     config.add_cleanup(folder.cleanup)
-    os.environ[SERVERS] = str(Path(folder.name, "engine-servers"))
+    os.environ[ACCEPTED_SERVERS_VARIABLE] = str(Path(folder.name, "engine-servers"))
+
+
+def pytest_sessionstart() -> None:
+    """Entry points are known from the installation, which a change of `pyproject.toml` makes out of date."""
+    declared = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    expected = {(group, name, target) for group, named in declared.items() for name, target in named.items()}
+    known = {(point.group, point.name, point.value) for point in distribution("offing").entry_points}
+    if missing := sorted(expected - known):
+        again = f"{sys.executable} -m pip install --no-deps --no-build-isolation -e ."
+        pytest.exit(f"{missing[0][1]} of {missing[0][0]} is not installed; install the checkout again: {again}", 4)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -97,17 +110,17 @@ class Grouped(LoadScopeScheduling):
 
 def _turn(item: pytest.Item) -> int:
     where = str(item.path.relative_to(HERE))
-    return next((n for n, long in enumerate(LONGEST) if where.startswith(long)), len(LONGEST))
+    return next((n for n, long in enumerate(SLOWEST_FIRST) if where.startswith(long)), len(SLOWEST_FIRST))
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Servers]:
+def servers() -> Iterator[ServerUrls]:
     """Servers shared by the session; make no assumption about what else is in them."""
     with (
         tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home,
-        local_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as found,
+        open_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as result,
     ):
-        yield found
+        yield result
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +128,27 @@ class PrivateServers:
     """Servers of one test's own, to be killed: `supervisor.pid(name)`, `supervisor.restart(name)` with the names
     `postgres` and `valkey`. Nobody restarts them but the test."""
 
-    servers: Servers
+    servers: ServerUrls
     supervisor: Supervisor
 
 
 @pytest.fixture
 def private_servers() -> Iterator[PrivateServers]:
     """Migrated servers that this test may kill. They keep what they wrote through a killed process."""
-    from offing.resources import migrations_dir
+    from offing.packaged_files import get_migrations_dir
     from offing.storage.migrate import migrate
 
     with tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home:
         settings = Settings(home=Path(home), database_url=None, redis_url=None)
-        paths, supervisor = prepare(settings.home), Supervisor()
-        lock = take_part(paths)
-        assert isinstance(lock, Lock)
-        with running_servers(settings, paths, lock, supervisor):
-            found = addresses(settings, paths)
-            migrate(found.owner_url, folder=migrations_dir(), app_role=found.app_role, app_password=None)
-            yield PrivateServers(found, supervisor)
+        paths, supervisor = prepare_data_directory(settings.home), Supervisor()
+        lock = join_or_lock(paths)
+        assert isinstance(lock, ExclusiveLock)
+        with run_servers(settings, paths, lock, supervisor):
+            server_urls = get_server_urls(settings, paths)
+            migrate(
+                server_urls.owner_url, folder=get_migrations_dir(), app_role=server_urls.app_role, app_password=None
+            )
+            yield PrivateServers(server_urls, supervisor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +161,16 @@ class Database:
 
 
 @pytest.fixture(scope="session")
-def template_database(servers: Servers) -> str:
+def template_database(servers: ServerUrls) -> str:
     """A migrated database that nobody connects to, for cloning."""
-    from offing.resources import migrations_dir
+    from offing.packaged_files import get_migrations_dir
     from offing.storage.migrate import migrate
 
     name = "offing_template"
     _as_owner(servers, f"create database {name}")
     migrate(
         at_database(servers.owner_url, name),
-        folder=migrations_dir(),
+        folder=get_migrations_dir(),
         app_role=servers.app_role,
         app_password=servers.app_password,
     )
@@ -163,7 +178,7 @@ def template_database(servers: Servers) -> str:
 
 
 @pytest.fixture
-def database(servers: Servers, template_database: str) -> Iterator[Database]:
+def database(servers: ServerUrls, template_database: str) -> Iterator[Database]:
     """A migrated database of this test's own."""
     name = f"t{next(_serial)}"
     _as_owner(servers, f"create database {name} template {template_database}")
@@ -182,7 +197,7 @@ def app_url(database: Database) -> str:
 
 
 @pytest.fixture
-def redis_url(servers: Servers) -> str:
+def redis_url(servers: ServerUrls) -> str:
     with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         client.flushall()  # pyright: ignore[reportUnknownMemberType]
     return servers.redis_url
@@ -193,6 +208,6 @@ def at_database(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
-def _as_owner(servers: Servers, statement: str) -> None:
+def _as_owner(servers: ServerUrls, statement: str) -> None:
     with psycopg.connect(servers.owner_url, autocommit=True) as connection:
         connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -64,11 +64,11 @@ def main() -> int:
     with busy(chosen.busy, chosen.nice):
         for nth in range(1, chosen.times + 1):
             began, log = time.monotonic(), chosen.logs / f"{time.strftime('%Y%m%d-%H%M%S')}-{nth}.log"
-            found = once(arguments, log, chosen.limit)
-            failures += found is not None
-            names.update(found or [])
-            said = "passed" if found is None else f"FAILED, see {log}: {', '.join(found) or 'pytest itself'}"
-            print(f"{nth}/{chosen.times}  {time.monotonic() - began:.0f} s  {said}", flush=True)
+            result = once(arguments, log, chosen.limit)
+            failures += result is not None
+            names.update(result or [])
+            text = "passed" if result is None else f"FAILED, see {log}: {', '.join(result) or 'pytest itself'}"
+            print(f"{nth}/{chosen.times}  {time.monotonic() - began:.0f} s  {text}", flush=True)
     print(f"runs {chosen.times}, failures {failures}, busy loops {chosen.busy}")
     for name, count in names.most_common():
         print(f"{count:>4}  {name}")

@@ -1,4 +1,4 @@
-"""The machine's clock and randomness, handed to code that must not reach for them itself."""
+"""Clock and randomness of the machine, for code that must not use them directly."""
 
 import os
 import time
@@ -8,5 +8,5 @@ from offing.core.ids import uuid7
 
 
 def new_id() -> UUID:
-    """A time-ordered id of now."""
+    """Return a time-ordered id for the present time."""
     return uuid7(time.time_ns() // 1_000_000, os.urandom(10))

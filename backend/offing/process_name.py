@@ -1,22 +1,24 @@
-"""The name by which a process of ours claims runs and jobs: of its host, its pid, and a nonce that makes it unique.
+"""Name of a process that claims runs and jobs: its host, process id, and a nonce that makes it unique.
 
-Whoever starts a process gives it the nonce in OFFING_PROCESS_NONCE, and so knows the name of one that has ended.
+The parent passes the nonce in OFFING_PROCESS_NONCE, so that it knows the name of an ended process.
 """
 
 import os
 import secrets
 import socket
 
+from offing import environment
+
 NONCE_VARIABLE = "OFFING_PROCESS_NONCE"
 
-_made = secrets.token_hex(4)
+_generated_nonce = secrets.token_hex(4)
 
 
-def process_name(pid: int, nonce: str) -> str:
-    """The name of a process on this host."""
+def render_process_name(pid: int, nonce: str) -> str:
+    """Return the name of a process on this host."""
     return f"{socket.gethostname()}:{pid}:{nonce}"
 
 
-def own_name() -> str:
-    """The name of this process. Started without a nonce, it makes one."""
-    return process_name(os.getpid(), os.environ.get(NONCE_VARIABLE, "") or _made)
+def get_process_name() -> str:
+    """Return the name of this process. Without a nonce in the environment, one is generated."""
+    return render_process_name(os.getpid(), environment.VARIABLES.get(NONCE_VARIABLE, "") or _generated_nonce)

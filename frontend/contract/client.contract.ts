@@ -1,22 +1,23 @@
 /**
- * Every call that the web UI makes, by the code that makes it, against a running API. The server's side of the record
- * is held against the OpenAPI document by `tests/api/test_page_contract.py`, which also says which call is missing here.
+ * Calls every API route that the web UI uses, through the web UI's own client code, against a running API.
+ * `tests/api/test_web_ui_contract.py` compares the recorded exchanges with the OpenAPI document and names each call that
+ * is missing here.
  */
 
 import { QueryClient } from "@tanstack/react-query";
 import { expect, test } from "vitest";
-import { decisionOf, startDrafts } from "@/features/asking/decisions";
-import { runRequest } from "@/features/home/request";
-import { followUpRequest } from "@/features/run/follow-up";
-import { changeTenant, enginesQuery, graphsQuery, mcpServersQuery, tenantQuery } from "@/shared/api/catalog";
-import { familyQuery } from "@/shared/api/families";
-import { fileAddress, runFilesQuery } from "@/shared/api/files";
-import { versionsQuery as reportVersionsQuery, wholeStepsQuery } from "@/shared/api/flow";
+import { buildRunRequest } from "@/features/home/request";
+import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
+import { buildFollowUp } from "@/features/run/follow-up";
+import { fileUrl, runFilesQuery } from "@/shared/api/files";
+import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
+import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
-import { answerQuestion, questionsQuery } from "@/shared/api/questions";
-import { rate, ratingsQuery, reportQuery } from "@/shared/api/reports";
+import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
+import { runTreeQuery } from "@/shared/api/run-trees";
 import * as runs from "@/shared/api/runs";
 import { sessionQuery, signOut } from "@/shared/api/session";
+import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
 import { trajectoryQuery } from "@/shared/api/trajectories";
@@ -28,7 +29,7 @@ interface Known {
   number: number;
   rollout: string;
   source: string;
-  artefact: string;
+  text_id: string;
   versions: string[];
   library: string;
   job: string;
@@ -39,15 +40,15 @@ const client = new QueryClient({ defaultOptions: { queries: { retry: false } } }
 
 const picked = (name: string, text: string) => ({ name, file: new File([text], name) });
 
-test("the session, and what this installation offers", async () => {
+test("the session, and the graphs, engines and servers of the installation", async () => {
   expect((await client.fetchQuery(sessionQuery)).csrf_token).toBeTruthy();
   const graphs = await client.fetchQuery(graphsQuery);
   expect(graphs.length).toBeGreaterThan(0);
   await client.fetchQuery(enginesQuery);
   await client.fetchQuery(mcpServersQuery);
   const tenant = await client.fetchQuery(tenantQuery);
-  await changeTenant({ training_opt_in: tenant.training_opt_in });
-  await changeTenant({ daily_spend_usd: 5 });
+  await updateTenant({ training_opt_in: tenant.training_opt_in });
+  await updateTenant({ max_daily_spend_usd: 5 });
   expect((await fetch("/api/v1/health/ready")).ok).toBe(true);
 });
 
@@ -66,12 +67,12 @@ test("a folder and single files are added, found and erased", async () => {
     await client.fetchInfiniteQuery(library.sourcesQuery(collection, "salt"));
     await client.fetchQuery(library.passagesQuery(collection, "river salt"));
   }
-  await client.fetchQuery(library.passageQuery({ artefact: known.artefact, start: 0, end: 10 }));
+  await client.fetchQuery(library.passageQuery({ text_id: known.text_id, start: 0, end: 10 }));
   const erased = await library.eraseSource(single.files[0]?.source?.id ?? "");
   expect(erased.sources).toBe(1);
 });
 
-test("a question is asked, followed, steered, paused, resumed and ended", async () => {
+test("a run is created, messaged, paused, resumed and ended", async () => {
   const graphs = await client.fetchQuery(graphsQuery);
   const draft = {
     question: "Why is the sea salt?",
@@ -88,13 +89,13 @@ test("a question is asked, followed, steered, paused, resumed and ended", async 
     mcp: [],
     code: true,
   };
-  const run = await runs.createRun(runRequest(draft, graphs), "contract-1");
+  const run = await runs.createRun(buildRunRequest(draft, graphs), "contract-1");
   await client.fetchInfiniteQuery(runs.runsQuery(""));
   await client.fetchInfiniteQuery(runs.runsQuery("salt"));
-  await runs.steerRun(run.id, "Look at the rivers.");
+  await runs.sendUserMessage(run.id, "Look at the rivers.");
   await runs.pauseRun(run.id);
   await runs.resumeRun(run.id);
-  await runs.cancelRun(run.id, "write");
+  await runs.cancelRun(run.id, "finish");
   await runs.cancelRun(known.active, "discard");
 });
 
@@ -103,39 +104,42 @@ test("an ended run is read, exported, rated and followed up", async () => {
   const { items } = await runs.fetchSteps(run.id, 0);
   expect(items.length).toBeGreaterThan(2);
   await client.fetchQuery(runs.stepQuery(run.id, 1));
-  await client.fetchQuery(familyQuery(run));
+  await client.fetchQuery(runTreeQuery(run));
   await client.fetchQuery(threadQuery(run.thread_id));
-  await client.fetchQuery(wholeStepsQuery(run.id, ["memory", "turn"], run.last_seq, false));
+  await client.fetchQuery(stepsWithPayloadQuery(run.id, ["memory", "role_call"], run.last_seq, false));
   await client.fetchQuery(reportVersionsQuery(run.id, false));
   await client.fetchInfiniteQuery(trajectoryQuery(known.rollout, false));
   const report = await client.fetchQuery(reportQuery(run.id, true));
   expect(report?.citations).toHaveLength(1);
   for (const format of ["md", "html", "json"] as const) {
-    expect((await fetch(runs.exportAddress(run.id, format))).ok).toBe(true);
+    expect((await fetch(runs.exportUrl(run.id, format))).ok).toBe(true);
   }
   const files = await client.fetchQuery(runFilesQuery(run.id));
-  expect((await fetch(fileAddress(run.id, files.items[0]?.sha256 ?? ""))).ok).toBe(true);
-  await rate(run.id, { claim: "s1", value: 1, correction: "" });
-  await rate(run.id, { claim: null, value: -1, correction: "Name the river." });
+  expect((await fetch(fileUrl(run.id, files.items[0]?.sha256 ?? ""))).ok).toBe(true);
+  await createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
+  await createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
   await client.fetchQuery(ratingsQuery(run.id));
-  const next = await runs.createRun(followUpRequest(run, "And the lakes?", 4), "contract-2");
+  const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
   const fork = await runs.forkRun(run.id, 1, "contract-3");
-  expect(fork).toMatchObject({ forked_from: run.id, forked_at: 1 });
+  expect(fork).toMatchObject({ forked_from_id: run.id, forked_at_seq: 1 });
   await runs.cancelRun(fork.id, "discard");
 });
 
-test("a run's question is read and answered, and its events are followed", async () => {
-  const questions = await client.fetchQuery(questionsQuery(known.asked));
+test("input requests are read and responded to, and events are followed", async () => {
+  const questions = await client.fetchQuery(inputRequestsQuery(known.asked));
   expect(questions.items).toHaveLength(2);
-  await answerQuestion(known.asked, known.number, { verdict: "edited", steps: ["look again"], comment: "" });
-  const formed = questions.items.find((question) => question.form !== null);
-  const drafts = startDrafts(formed?.form?.reviews ?? []).map((draft) => ({ ...draft, type: "edit" as const }));
-  const decisions = drafts.map(decisionOf).filter((decision) => decision !== null);
+  await respondToInputRequest(known.asked, known.number, { decision: "edited", steps: ["look again"], comment: "" });
+  const formed = questions.items.find((question) => question.response_form !== null);
+  const drafts = createDrafts(formed?.response_form?.reviews ?? []).map((draft) => ({
+    ...draft,
+    type: "edit" as const,
+  }));
+  const decisions = drafts.map(buildDecision).filter((decision) => decision !== null);
   expect(decisions).toHaveLength(1);
-  const answered = await answerQuestion(known.asked, formed?.number ?? 0, { decisions });
-  expect(JSON.parse(answered.answer?.text ?? "").decisions[0].edited_action.args).toEqual({ to: "Ada", body: "Hi" });
+  const answered = await respondToInputRequest(known.asked, formed?.number ?? 0, { decisions });
+  expect(JSON.parse(answered.response?.text ?? "").decisions[0].edited_action.args).toEqual({ to: "Ada", body: "Hi" });
   const stop = new AbortController();
   const events = await fetch(`/api/v1/events?cursor=${encodeURIComponent(`${known.asked}:0`)}`, {
     signal: stop.signal,
@@ -144,27 +148,35 @@ test("a run's question is read and answered, and its events are followed", async
   stop.abort();
 });
 
-test("training jobs are watched and told, and versions change their state", async () => {
+test("training jobs are read and controlled, and versions change their state", async () => {
   await client.fetchInfiniteQuery(training.jobsQuery);
   const job = await client.fetchQuery(training.jobQuery(known.job));
   expect((await client.fetchQuery(training.metricsQuery(job))).length).toBeGreaterThan(0);
   await client.fetchQuery(training.jobEventsQuery(job));
-  for (const verb of ["pause", "resume", "cancel"] as const) await training.tellJob(job.id, verb);
+  for (const verb of ["pause", "resume", "cancel"] as const) await training.controlJob(job.id, verb);
   await client.fetchQuery(training.versionsQuery);
   await client.fetchQuery(training.evaluationsQuery("small"));
   const [first = "", second = ""] = known.versions;
   await training.promoteVersion(first, true);
-  await training.tryVersion(second, 0.1);
-  await training.takeVersionBack(second);
+  await training.startCanary(second, 0.1);
+  await training.rollBackVersion(second);
 });
 
-test("a prompt library is read, and a job that makes one is started", async () => {
-  await client.fetchQuery(training.libraryTextQuery(known.library));
-  await client.fetchQuery(training.outlookQuery("lessons"));
-  const request = { engine: null, graph: null, tag: null, groups: 50, cases: true, usd: 0.5, gate: null };
-  await changeTenant({ training_opt_in: true });
-  const job = await training.learn("lessons", request);
-  await client.fetchQuery(training.learningQuery(job));
+test("a prompt library is read, and a distillation job is started", async () => {
+  await client.fetchQuery(training.promptLibraryQuery(known.library));
+  await client.fetchQuery(training.distillationPreviewQuery("lessons"));
+  const request = {
+    engine: null,
+    graph: null,
+    tag: null,
+    max_groups: 50,
+    include_cases: true,
+    max_cost_usd: 0.5,
+    gate: null,
+  };
+  await updateTenant({ training_opt_in: true });
+  const job = await training.startDistillation("lessons", request);
+  await client.fetchQuery(training.distillationMetricsQuery(job));
 });
 
 test("the session ends", () => signOut());

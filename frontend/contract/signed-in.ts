@@ -1,4 +1,4 @@
-/** A browser's part in node: the page's origin, and a session's cookie on every request. */
+/** Stands in for the browser in Node.js: sets the page origin and sends the session cookie with every request. */
 
 interface Known {
   url: string;
@@ -6,7 +6,7 @@ interface Known {
 }
 
 const { url, link } = JSON.parse(process.env.OFFING_CONTRACT ?? "{}") as Known;
-if (!url) throw new Error("OFFING_CONTRACT is not set; run tests/api/test_page_contract.py, which sets it");
+if (!url) throw new Error("OFFING_CONTRACT is not set; run tests/api/test_web_ui_contract.py, which sets it");
 
 const plain = globalThis.fetch;
 const login = await plain(link, { redirect: "manual" });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** The client code of the web UI against a running API; `tests/api/test_page_contract.py` starts both. */
+/** Runs the client code of the web UI against a running API. `tests/api/test_web_ui_contract.py` starts both. */
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   resolve: { alias: { "@": fileURLToPath(new URL("../src", import.meta.url)) } },

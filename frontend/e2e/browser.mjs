@@ -1,4 +1,4 @@
-// A real browser for the scripts beside this one: opened, signed in, watched for errors, and photographed.
+// A real browser for the scripts in this folder: opens it, signs in, records errors and takes screenshots.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { chromium } from "playwright-core";
@@ -15,8 +15,8 @@ async function fitsItsWidth(page, what) {
   assert.ok(over <= 0, `${what} is ${over} px wider than the screen`);
 }
 
-/** On a phone nothing is wider than the screen. Leaves the page wide. */
-export async function pictures(page, name) {
+/** Check that nothing is wider than a phone screen, then restore the wide viewport. */
+export async function screenshots(page, name) {
   await page.setViewportSize(NARROW);
   await fitsItsWidth(page, `${name} on a phone`);
   for (const [size, at] of Object.entries({ narrow: NARROW, wide: WIDE })) {
@@ -28,7 +28,10 @@ export async function pictures(page, name) {
   }
 }
 
-/** What went over the wire, for whoever holds it against the OpenAPI document. Returns how to write it down. */
+/**
+ * Record the exchanges with the API for comparison with the OpenAPI document. Returns a function that writes them to a
+ * file.
+ */
 function recorded(page) {
   const kept = [];
   page.on("response", (response) => kept.push(exchangeOf(response)));
@@ -40,7 +43,7 @@ async function exchangeOf(response) {
   const { pathname, search } = new URL(request.url());
   if (!pathname.startsWith("/api/v1/")) return null;
   const media = response.headers()["content-type"] ?? "";
-  // An answer that the page has left behind has no body any more, and nothing to hold against the document.
+  // The body of a response is no longer available after the page has navigated. There is nothing to compare then.
   const answer = media.startsWith("application/json") ? await response.text().catch(() => null) : null;
   return {
     method: request.method(),
@@ -54,7 +57,7 @@ async function exchangeOf(response) {
   };
 }
 
-/** Signs in and does `work` on the page; exit code 1 when it fails or the page throws. */
+/** Sign in and run `work` on the page. The exit code is 1 if `work` fails or the page throws an error. */
 export async function signedIn(work, done) {
   const browser = await chromium.launch({
     executablePath: env("OFFING_CHROMIUM", "/usr/bin/chromium"),
@@ -69,7 +72,7 @@ export async function signedIn(work, done) {
     await page.goto(new URL(env("OFFING_LOGIN"), base).href);
     await work(page);
     await write();
-    assert.deepEqual(errors, [], "nothing is thrown");
+    assert.deepEqual(errors, [], "the page throws no error");
     console.log(done);
   } catch (error) {
     console.error(error.message ?? error);

@@ -1,24 +1,24 @@
-// What a new user does first, in a real browser: a folder is added, asked about and followed up; nothing typed is lost by
-// a reload or while the server is away, panels close, Back leads through the tabs, and a used link says what to do. Needs
-// a running stack; exit code 0 when all of it holds.
+// The first steps of a new user in a real browser: a folder is added, a question and a follow-up are asked, drafts
+// survive a reload and an outage, panels close, Back goes through the tabs, and a used login link is explained. Needs a
+// running stack. The exit code is 0 if every check passes.
 //
 //   OFFING_URL       http://127.0.0.1:8400 by default
 //   OFFING_LOGIN     a one-time link, as `offing login` prints it
 //   OFFING_FOLDER    a folder of documents
-//   OFFING_QUESTION  what to ask about them
+//   OFFING_QUESTION  the question about them
 //   OFFING_SHOTS     a folder for screenshots, wide and narrow, light and dark; none when empty
 import assert from "node:assert/strict";
 import { basename } from "node:path";
-import { base, env, pictures, signedIn } from "./browser.mjs";
+import { base, env, screenshots, signedIn } from "./browser.mjs";
 
 const folder = env("OFFING_FOLDER");
 const question = env("OFFING_QUESTION", "Who built the third Eddystone tower?");
 const LONG = 90_000;
 
-const home = (page) => page.getByRole("heading", { name: "What should be found out?" });
+const home = (page) => page.getByRole("heading", { name: "What do you want to find out?" });
 
-/** The list of graphs comes late; what stands in the panel stays where it is. */
-async function panelHoldsStill(page) {
+/** Delay the list of graphs and check that the fields of the panel do not move when it arrives. */
+async function panelDoesNotMove(page) {
   let arrive;
   const late = new Promise((resolve) => {
     arrive = resolve;
@@ -29,18 +29,18 @@ async function panelHoldsStill(page) {
   });
   await page.reload();
   await home(page).waitFor();
-  const button = page.getByRole("button", { name: "Limits and engine" });
+  const button = page.getByRole("button", { name: "Budget and engine" });
   await button.click();
-  const field = page.getByPlaceholder("this installation's default");
+  const field = page.getByPlaceholder("default of this installation");
   await page.getByText("extractive").first().waitFor();
   const before = await field.boundingBox();
   const graph = page.getByRole("combobox", { name: "Graph" });
-  assert.ok(await graph.isDisabled(), "the graph cannot be chosen before its list has come");
-  await pictures(page, "limits-before-the-graphs");
+  assert.ok(await graph.isDisabled(), "the graph cannot be selected before its list is loaded");
+  await screenshots(page, "budget-before-the-graphs");
   arrive();
   await graph.and(page.locator(":enabled")).waitFor();
-  assert.deepEqual(await field.boundingBox(), before, "the fields of the panel stay where they are");
-  await pictures(page, "limits");
+  assert.deepEqual(await field.boundingBox(), before, "the fields of the panel do not move");
+  await screenshots(page, "budget");
   await page.keyboard.press("Escape");
   await field.waitFor({ state: "detached" });
   await button.click();
@@ -57,15 +57,19 @@ async function addAndAsk(page) {
   await page.getByRole("radio", { name: "Quick" }).check({ force: true });
   await page.reload();
   await page.getByText(/Reads only the \d+ documents you attached/).waitFor();
-  assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(), question, "a reload keeps it");
+  assert.equal(
+    await page.getByRole("textbox", { name: "Question" }).inputValue(),
+    question,
+    "the draft survives a reload",
+  );
   assert.equal(await page.getByRole("button", { name: "Code" }).getAttribute("aria-pressed"), "true");
-  await pictures(page, "attached");
+  await screenshots(page, "attached");
   await page.getByRole("button", { name: "Ask", exact: true }).click();
   await page.waitForURL(/\/runs\//);
   await page.locator(".run-tab-dot").waitFor({ timeout: LONG });
 }
 
-async function backThroughTabs(page) {
+async function goBackThroughTabs(page) {
   const selected = (name) => page.getByRole("tab", { name, selected: true }).waitFor();
   await page.getByRole("tab", { name: "Sources" }).click();
   await page.getByRole("tab", { name: "Report" }).click();
@@ -79,21 +83,24 @@ async function backThroughTabs(page) {
 async function followUp(page) {
   const form = page.getByRole("form", { name: "Follow-up question" });
   await form.getByText(/^Uses \d+ documents and code$/).waitFor();
-  await pictures(page, "follow-up");
+  await screenshots(page, "follow-up");
   await form.getByRole("textbox").fill("And who built the first?");
   await page.reload();
-  assert.equal(await form.getByRole("textbox").inputValue(), "And who built the first?", "a reload keeps it");
+  assert.equal(await form.getByRole("textbox").inputValue(), "And who built the first?", "the draft survives a reload");
   const before = page.url();
-  const asked = page.waitForRequest((request) => request.method() === "POST" && /\/runs$/.test(request.url()));
+  const request = page.waitForRequest((sent) => sent.method() === "POST" && /\/runs$/.test(sent.url()));
   await form.getByRole("button", { name: "Ask" }).click();
-  const { scope } = (await asked).postDataJSON();
-  assert.ok(scope.code && scope.sources.length > 0, "the follow-up reads and uses what its run did");
+  const { scope } = (await request).postDataJSON();
+  assert.ok(scope.code && scope.sources.length > 0, "the follow-up has the scope of its run");
   await page.waitForURL((url) => url.href !== before);
   await page.locator(".run-tab-dot").waitFor({ timeout: LONG });
 }
 
-/** Without the server a view that was never opened says so in its own place, and comes by itself afterwards. */
-async function serverAway(page) {
+/**
+ * Check that a view opened for the first time while the server is unreachable shows an error and loads after the server
+ * returns.
+ */
+async function serverOutage(page) {
   await page.getByRole("link", { name: "Offing, home" }).click();
   await page.getByRole("textbox", { name: "Question" }).fill("A question that is not lost");
   await page.context().setOffline(true);
@@ -101,9 +108,9 @@ async function serverAway(page) {
   await page.getByText("This view could not be loaded").waitFor({ timeout: LONG });
   await page.getByText("The server cannot be reached.").waitFor({ timeout: LONG });
   await page.getByRole("link", { name: "Offing, home" }).waitFor();
-  await pictures(page, "away");
+  await screenshots(page, "outage");
   await page.context().setOffline(false);
-  await page.getByText("No job has run and no policy is registered").waitFor({ timeout: LONG });
+  await page.getByText("No training jobs and no policies yet").waitFor({ timeout: LONG });
   await page.getByText("The server cannot be reached.").waitFor({ state: "detached", timeout: LONG });
   await page.getByRole("link", { name: "Offing, home" }).click();
   assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(), "A question that is not lost");
@@ -119,26 +126,26 @@ async function library(page) {
     .getByText(/eddystone/i)
     .first()
     .waitFor();
-  await pictures(page, "library");
+  await screenshots(page, "library");
 }
 
 async function usedLink(page) {
   const context = await page.context().browser().newContext();
   const other = await context.newPage();
   await other.goto(new URL(env("OFFING_LOGIN"), base).href);
-  await other.getByRole("heading", { name: "This login link was used before or has expired" }).waitFor();
+  await other.getByRole("heading", { name: "This login link has been used or has expired" }).waitFor();
   await other.getByText("offing login", { exact: true }).waitFor();
-  await pictures(other, "used-link");
+  await screenshots(other, "used-link");
   await context.close();
 }
 
 await signedIn(async (page) => {
   await home(page).waitFor();
-  await panelHoldsStill(page);
+  await panelDoesNotMove(page);
   await addAndAsk(page);
-  await backThroughTabs(page);
+  await goBackThroughTabs(page);
   await followUp(page);
   await library(page);
-  await serverAway(page);
+  await serverOutage(page);
   await usedLink(page);
-}, "a folder was added, asked about and followed up, and nothing was lost on the way");
+}, "a folder was added, a question and a follow-up were asked, and no draft was lost");

@@ -1,9 +1,10 @@
-// Before the first paint, so that a chosen theme does not flash. The policy allows no inline script.
+// Apply the stored theme before the first paint, so that the page does not flash. The content security policy forbids
+// inline scripts.
 (() => {
   try {
     const theme = localStorage.getItem("offing.theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
   } catch {
-    // Storage is refused in some private windows; the system's theme stands.
+    // Some private windows block storage. The system theme applies then.
   }
 })();

@@ -1,6 +1,7 @@
-// Refuses code that drops an error: a query whose failure nobody looks at reads as an empty answer. Part of `npm run check`.
+// Reports code that drops an error: a query whose error is never read looks like an empty result. Part of
+// `npm run check`.
 //
-//   node scripts/check-errors.mjs [FOLDER]   src by default; exit code 1 names each place
+//   node scripts/check-errors.mjs [FOLDER]   src by default; the exit code is 1 if there are problems, and each is printed
 import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
 import process from "node:process";
@@ -15,20 +16,22 @@ const HOOKS = new Set([
   "useMutation",
   "useCreateRun",
 ]);
-const LOOKED_AT = new Set(["error", "isError", "isLoadingError"]);
-/** Promises that never fail, or whose failure the callee shows. */
-const SAFE = new Set(["invalidateQueries", "forgetStanding"]);
+const ERROR_FIELDS = new Set(["error", "isError", "isLoadingError"]);
+/** Promises that never reject, or whose callee shows the error. */
+const SAFE = new Set(["invalidateQueries", "invalidateVersionQueries"]);
 
 const RULES = {
-  held: "Hold the whole result in a variable: what is taken out of it at once has lost its error.",
-  looked: "Nobody looks at this one's error. Show it with `Loaded`, `Failure` or `ProblemNote`, or read `.error`.",
-  otherwise: "`??` and `||` over a query's data show a failure as an empty answer. Show the query with `Loaded`.",
-  caught: "This handler drops the error. Show it, or say in a comment inside a catch block why it may be dropped.",
-  voided: "`void` drops a failure of this promise. Await it where the error is shown.",
+  destructured: "Keep the whole result in a variable. Destructuring it at once drops its error.",
+  unread:
+    "The error of this result is never read. Show it with `Loaded`, `Failure` or `ProblemNote`, or read `.error`.",
+  fallback: "`??` and `||` on the data of a query show a failure as an empty result. Show the query with `Loaded`.",
+  caught:
+    "This handler drops the error. Show it, or add a comment inside a catch block that explains why it may be dropped.",
+  voided: "`void` drops a rejection of this promise. Await it where the error is shown.",
 };
 
-/** Files of a folder with code that ships. */
-function sources(folder) {
+/** List the source files of a folder that ship. */
+function listSources(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !/\.test\.|\.d\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
@@ -47,22 +50,22 @@ function enclosingFunction(node) {
   return at;
 }
 
-/** Whether the result with this name is given on whole, or its error is read, anywhere in the function. */
-function isLookedAt(scope, name, declaration) {
+/** Return whether the result with this name is passed on whole or its error is read, anywhere in the function. */
+function isErrorRead(scope, name, declaration) {
   let found = false;
   const visit = (node) => {
     if (found || node === declaration) return;
-    if (ts.isIdentifier(node) && node.text === name) found = givesOn(node) || found;
+    if (ts.isIdentifier(node) && node.text === name) found = passesOn(node) || found;
     ts.forEachChild(node, visit);
   };
   visit(scope);
   return found;
 }
 
-function givesOn(node) {
+function passesOn(node) {
   const { parent } = node;
   if (ts.isPropertyAccessExpression(parent)) {
-    return parent.expression === node && LOOKED_AT.has(parent.name.text);
+    return parent.expression === node && ERROR_FIELDS.has(parent.name.text);
   }
   if (ts.isCallExpression(parent)) return parent.arguments.includes(node);
   if (ts.isPropertyAssignment(parent)) return parent.initializer === node;
@@ -70,7 +73,7 @@ function givesOn(node) {
   return ts.isJsxExpression(parent) || ts.isShorthandPropertyAssignment(parent) || ts.isReturnStatement(parent);
 }
 
-/** `query.data`, `query.data?.items`, `query.data?.[0]`: an access chain that goes through `data`. */
+/** Return whether the node is an access chain through `data`: `query.data`, `query.data?.items`, `query.data?.[0]`. */
 function isDataOf(node, names) {
   let at = node;
   let through = false;
@@ -81,13 +84,13 @@ function isDataOf(node, names) {
   return through && ts.isIdentifier(at) && names.has(at.text);
 }
 
-/** A handler of a promise's failure that looks at nothing: it is empty, or its value is a constant. */
+/** Return whether a rejection handler ignores the error: it is empty or its value is a constant. */
 function dropsError(handler) {
   if (!handler || !(ts.isArrowFunction(handler) || ts.isFunctionExpression(handler))) return false;
   return ts.isBlock(handler.body) ? doesNothing(handler.body) : isConstant(handler.body);
 }
 
-/** Whether a block is empty, or only leaves with a constant. */
+/** Return whether a block is empty or only returns, breaks or continues with a constant. */
 function doesNothing(block) {
   const [first, second] = block.statements;
   if (!first) return true;
@@ -98,7 +101,7 @@ function doesNothing(block) {
 
 const KEYWORDS = new Set([ts.SyntaxKind.NullKeyword, ts.SyntaxKind.FalseKeyword, ts.SyntaxKind.TrueKeyword]);
 
-/** A literal, also of an array or object, or a name in capitals. */
+/** Return whether a value is a literal, an array or object of literals, or a name in capitals. */
 function isConstant(value) {
   if (ts.isParenthesizedExpression(value) || ts.isAsExpression(value) || ts.isSatisfiesExpression(value)) {
     return isConstant(value.expression);
@@ -112,18 +115,18 @@ function isConstant(value) {
   return ts.isLiteralExpression(value) || KEYWORDS.has(value.kind);
 }
 
-/** Whether a comment stands in the block, beside its statements. */
-function saysWhy(block) {
+/** Return whether the block contains a comment beside its statements. */
+function hasComment(block) {
   const statements = block.statements.map((one) => one.getText());
   return /\/[/*]/.test(statements.reduce((text, one) => text.replace(one, () => ""), block.getText()));
 }
 
 /** Places in a file's text that drop an error, as `{ line, rule }`. */
-export function droppedErrors(text, name = "file.tsx") {
+export function findDroppedErrors(text, name = "file.tsx") {
   const file = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
-  const found = [];
+  const problems = [];
   const add = (node, rule) => {
-    found.push({ line: file.getLineAndCharacterOfPosition(node.getStart()).line + 1, rule, why: RULES[rule] });
+    problems.push({ line: file.getLineAndCharacterOfPosition(node.getStart()).line + 1, rule, why: RULES[rule] });
   };
   const results = new Set();
   const collect = (node) => {
@@ -136,9 +139,9 @@ export function droppedErrors(text, name = "file.tsx") {
   const visit = (node) => {
     if (ts.isCallExpression(node) && HOOKS.has(calledName(node))) checkHook(node, add);
     if (ts.isCallExpression(node) && calledName(node) === "catch" && dropsError(node.arguments[0])) add(node, "caught");
-    if (ts.isCatchClause(node) && doesNothing(node.block) && !saysWhy(node.block)) add(node, "caught");
+    if (ts.isCatchClause(node) && doesNothing(node.block) && !hasComment(node.block)) add(node, "caught");
     if (ts.isBinaryExpression(node) && /^(\?\?|\|\|)$/.test(node.operatorToken.getText())) {
-      if (isDataOf(node.left, results)) add(node, "otherwise");
+      if (isDataOf(node.left, results)) add(node, "fallback");
     }
     if (ts.isVoidExpression(node) && ts.isCallExpression(node.expression) && !SAFE.has(calledName(node.expression))) {
       add(node, "voided");
@@ -146,22 +149,22 @@ export function droppedErrors(text, name = "file.tsx") {
     ts.forEachChild(node, visit);
   };
   visit(file);
-  return found;
+  return problems;
 }
 
 function checkHook(call, add) {
   const { parent } = call;
   if (ts.isReturnStatement(parent) || (ts.isArrowFunction(parent) && parent.body === call)) return;
   if (ts.isCallExpression(parent) && parent.arguments.includes(call)) return;
-  if (!ts.isVariableDeclaration(parent) || !ts.isIdentifier(parent.name)) return add(call, "held");
-  if (!isLookedAt(enclosingFunction(parent), parent.name.text, parent)) add(call, "looked");
+  if (!ts.isVariableDeclaration(parent) || !ts.isIdentifier(parent.name)) return add(call, "destructured");
+  if (!isErrorRead(enclosingFunction(parent), parent.name.text, parent)) add(call, "unread");
 }
 
-// Node gives the path as it was typed and the address of the file itself: escaped, and with links followed.
+// Node passes the path as it was typed, and the URL of the module escaped and with links resolved.
 if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
   const folder = process.argv[2] ?? "src";
-  const faults = sources(folder).flatMap((path) =>
-    droppedErrors(readFileSync(path, "utf8"), path).map(({ line, why }) => `${relative(".", path)}:${line} ${why}`),
+  const faults = listSources(folder).flatMap((path) =>
+    findDroppedErrors(readFileSync(path, "utf8"), path).map(({ line, why }) => `${relative(".", path)}:${line} ${why}`),
   );
   for (const fault of faults) console.error(fault);
   process.exitCode = faults.length > 0 ? 1 : 0;

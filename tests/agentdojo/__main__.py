@@ -1,12 +1,12 @@
 """`python -m tests.agentdojo`: how many of AgentDojo's calls are let through, at once or by a person."""
 
-from tests.agentdojo.measured import benign, injected
+from tests.agentdojo.counts import benign, injected
 
 
 def main() -> None:
     own, foreign = benign(), injected()
-    told = f"{own.allowed} allowed at once, {own.asked} asked about, {own.denied} denied"
-    print(f"of {own.calls} calls of user tasks: {told}")
+    message = f"{own.allowed} allowed at once, {own.asked} asked about, {own.denied} denied"
+    print(f"of {own.calls} calls of user tasks: {message}")
     print(
         f"of {foreign.calls} injected calls that act, in {foreign.pairs} pairs: {foreign.denied} denied, "
         f"{foreign.asked} asked about, {foreign.allowed} allowed"

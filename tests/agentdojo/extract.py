@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LONGEST = 3_000
+MAX_ANSWER_CHARS = 3_000
 """Code points that are kept of what a tool answered."""
 
 
@@ -18,16 +18,16 @@ def main() -> None:
     from agentdojo.functions_runtime import FunctionsRuntime
     from agentdojo.task_suite.load_suites import get_suites
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, suite in get_suites("v1.2.2").items():
         runtime = FunctionsRuntime(suite.tools)
-        found[name] = {
+        results[name] = {
             "directory": directory(suite.load_and_inject_default_environment({})),
             "tools": {tool.name: list(tool.parameters.model_fields) for tool in suite.tools},
             "user": {id: user(task, suite, runtime) for id, task in suite.user_tasks.items()},
             "injection": {id: injection(task, suite) for id, task in suite.injection_tasks.items()},
         }
-    text = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(results, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
     (Path(__file__).parent / "cases.json").write_text(text + "\n", "utf-8")
     print(f"{len(text):,} characters", file=sys.stderr)
 
@@ -48,8 +48,8 @@ def user(task: Any, suite: Any, runtime: Any) -> dict[str, Any]:
     calls = [{"tool": call.function, "args": dict(call.args)} for call in task.ground_truth(environment)]
     environment = task.init_environment(suite.load_and_inject_default_environment({}))
     for call in calls:
-        said, _ = runtime.run_function(environment, call["tool"], call["args"])
-        call["answer"] = json.dumps(said, default=plain, ensure_ascii=False)[:LONGEST]
+        text, _ = runtime.run_function(environment, call["tool"], call["args"])
+        call["answer"] = json.dumps(text, default=plain, ensure_ascii=False)[:MAX_ANSWER_CHARS]
     return {"prompt": task.PROMPT, "calls": calls}
 
 

@@ -12,14 +12,14 @@ import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from offing.api.__main__ import Server, server_config
+from offing.api.__main__ import Server, build_server_config
 from offing.api.app import create_app
 from offing.clock import new_id
 from offing.services import access
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from tests.api.hands import Hands
+from tests.api.simulated_worker import SimulatedWorker
 
 GRAPHS = "tests.api.graphs:quiet"
 
@@ -41,7 +41,7 @@ class Api:
     """Without a key."""
     other_tenant: UUID
     database: Database
-    hands: Hands
+    hands: SimulatedWorker
     tenant: UUID = LOCAL_TENANT
     keys: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -54,7 +54,11 @@ class Api:
 @pytest.fixture
 def settings(app_url: str, redis_url: str) -> Settings:
     return Settings(
-        app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), lease_seconds=3, graphs=GRAPHS, port=0
+        app_database_url=SecretStr(app_url),
+        redis_url=SecretStr(redis_url),
+        lease_seconds=3,
+        extra_graphs=GRAPHS,
+        port=0,
     )
 
 
@@ -69,7 +73,7 @@ def other_tenant(owner_url: str) -> UUID:
 @asynccontextmanager
 async def serving(app: FastAPI, settings: Settings) -> AsyncGenerator[str]:
     """The app on a free port; its base address."""
-    config = server_config(app, settings)
+    config = build_server_config(app, settings)
     server = Server(config, app, None)
     server.capture_signals = _no_signals  # pyright: ignore[reportAttributeAccessIssue]
     task = asyncio.create_task(server.serve())
@@ -80,7 +84,7 @@ async def serving(app: FastAPI, settings: Settings) -> AsyncGenerator[str]:
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
-        app.state.parts.live.wind_up()
+        app.state.dependencies.bus.close_subscribers()
         server.should_exit = True
         await asyncio.wait_for(task, 15)
 
@@ -98,7 +102,7 @@ def bearer(key: str) -> dict[str, str]:
 @asynccontextmanager
 async def running(app: FastAPI, settings: Settings, app_url: str, other_tenant: UUID) -> AsyncGenerator[Api]:
     """An app that serves, with everything that a test of it needs."""
-    async with Database(app_url, most=4) as database, serving(app, settings) as base:
+    async with Database(app_url, max_connections=4) as database, serving(app, settings) as base:
         mine = await access.create_key(database, LOCAL_TENANT, "mine")
         theirs = await access.create_key(database, other_tenant, "theirs")
         async with (
@@ -106,7 +110,7 @@ async def running(app: FastAPI, settings: Settings, app_url: str, other_tenant: 
             httpx.AsyncClient(base_url=base, headers=bearer(theirs.key), timeout=PATIENCE) as other,
             httpx.AsyncClient(base_url=base, timeout=PATIENCE) as nobody,
         ):
-            hands = Hands(database, LOCAL_TENANT, app.state.parts.live)
+            hands = SimulatedWorker(database, LOCAL_TENANT, app.state.dependencies.bus)
             yield Api(base, app, http, other, nobody, other_tenant, database, hands, LOCAL_TENANT, {"mine": mine.key})
 
 

@@ -15,8 +15,8 @@ class Said(BaseModel):
     word: str
 
 
-def _render(given: Asked) -> tuple[Message, ...]:
-    return (Message("user", (given.question,)),)
+def _render(inputs: Asked) -> tuple[Message, ...]:
+    return (Message("user", (inputs.question,)),)
 
 
 SPEAKER: Role[Asked, Said] = Role(
@@ -28,7 +28,7 @@ class State(TypedDict):
     word: str
 
 
-def speak(state: State) -> State:
+def speak_turn(state: State) -> State:
     return state
 
 
@@ -36,7 +36,7 @@ def _build() -> Any:
     from langgraph.graph import END, START, StateGraph
 
     builder: Any = StateGraph(State)
-    return builder.add_node("speak", speak).add_edge(START, "speak").add_edge("speak", END)
+    return builder.add_node("speak", speak_turn).add_edge(START, "speak").add_edge("speak", END)
 
 
 quiet = Graph("quiet", "Quiet", "Does nothing.", "v1", _build, lambda run: {}, (SPEAKER,))

@@ -38,9 +38,9 @@ class Stream:
     def named(self, name: str) -> list[Event]:
         return [e for e in self.seen if e.name == name]
 
-    async def until(self, wanted: Callable[["Stream"], bool], seconds: float = 15) -> None:
+    async def until(self, expected: Callable[["Stream"], bool], seconds: float = 15) -> None:
         async with asyncio.timeout(seconds):
-            while not wanted(self):
+            while not expected(self):
                 self.news.clear()
                 await self.news.wait()
 

@@ -34,11 +34,18 @@ SMUGGLED = {
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """ClientLimits that a test reaches in a second."""
 
-    def limits(connections: int, half_open: int) -> ClientLimits:
-        return ClientLimits(20, 5, head_seconds=8.0, body_seconds=8.0, body_rate=500, write_seconds=2.0)
+    def limits(max_connections: int, max_half_open: int) -> ClientLimits:
+        return ClientLimits(
+            20,
+            5,
+            head_timeout_seconds=8.0,
+            body_timeout_seconds=8.0,
+            min_body_bytes_per_second=500,
+            write_timeout_seconds=2.0,
+        )
 
     monkeypatch.setattr(process, "ClientLimits", limits)
 
@@ -61,7 +68,7 @@ def answer(client: socket.socket) -> bytes:
     return received
 
 
-async def asked(api: Api, request: bytes) -> bytes:
+async def send_raw(api: Api, request: bytes) -> bytes:
     """What a request is answered with, and that the connection is closed then."""
 
     def ask() -> bytes:
@@ -74,7 +81,7 @@ async def asked(api: Api, request: bytes) -> bytes:
 
 @pytest.mark.parametrize("request_bytes", SMUGGLED.values(), ids=SMUGGLED.keys())
 async def test_an_ambiguous_request_gets_a_400_and_the_connection_is_closed(api: Api, request_bytes: bytes) -> None:
-    received = await asked(api, request_bytes)
+    received = await send_raw(api, request_bytes)
     *_, last = received.split(b"HTTP/1.1 ")
     head, _, body = last.partition(b"\r\n\r\n")
     assert head.startswith(b"400 Bad Request"), received
@@ -116,12 +123,12 @@ async def test_bytes_that_trickle_in_do_not_keep_a_head_open(api: Api) -> None:
 
 
 async def test_a_connection_on_which_nothing_comes_is_closed_without_a_word(api: Api) -> None:
-    assert await asked(api, b"") == b""
+    assert await send_raw(api, b"") == b""
 
 
 async def test_a_body_that_stops_is_given_up(api: Api) -> None:
     key = f"Authorization: Bearer {api.keys['mine']}\r\n".encode()
-    received = await asked(api, POST + key + b"Content-Length: 100\r\n\r\n{")
+    received = await send_raw(api, POST + key + b"Content-Length: 100\r\n\r\n{")
     assert received.startswith(b"HTTP/1.1 408 ")
     assert json.loads(received.partition(b"\r\n\r\n")[2])["type"] == "urn:offing:problem:request_timeout"
 
@@ -173,11 +180,11 @@ async def test_more_connections_than_there_may_be_are_told_so(api: Api) -> None:
         for _ in range(25):
             client = stack.enter_context(connected(api))
             client.sendall(request.encode())
-        received = await asked(api, GET + b"\r\n")
+        received = await send_raw(api, GET + b"\r\n")
         assert received.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 5" in received
     deadline = time.monotonic() + PATIENCE
-    while not (await asked(api, GET + b"Connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200"):
+    while not (await send_raw(api, GET + b"Connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200"):
         assert time.monotonic() < deadline
 
 

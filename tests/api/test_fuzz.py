@@ -18,16 +18,16 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from offing.api.__main__ import Server, server_config
+from offing.api.__main__ import Server, build_server_config
 from offing.api.app import create_app
-from offing.bus.hints import BusHints
+from offing.bus.notifier import BusNotifier
 from offing.services import access
-from offing.services.runs import RunRequest, submit
+from offing.services.runs import RunRequest, submit_run
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.api.graphs import quiet
-from tests.api.hands import Hands
+from tests.api.simulated_worker import SimulatedWorker
 
 EXAMPLES = 10
 """Of each of some forty operations."""
@@ -43,7 +43,7 @@ CHECKS = [
 @contextmanager
 def in_a_thread(settings: Settings) -> Generator[tuple[str, dict[str, object]]]:
     app = create_app(settings)
-    config = server_config(app, settings)
+    config = build_server_config(app, settings)
     server = Server(config, app, None)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -59,16 +59,16 @@ def in_a_thread(settings: Settings) -> Generator[tuple[str, dict[str, object]]]:
 
 async def _furnished(app_url: str, redis_url: str) -> tuple[str, dict[str, str]]:
     """A key, and the ids of records that are there: a run that has ended with a report, its thread, and a source."""
-    async with Database(app_url, most=2) as database, BusHints(redis_url) as hints:
-        hands = Hands(database, LOCAL_TENANT, hints.live)
+    async with Database(app_url, max_connections=2) as database, BusNotifier(redis_url) as hints:
+        hands = SimulatedWorker(database, LOCAL_TENANT, hints.live)
         source = await hands.document()
         request = RunRequest("Why is the sea salt?", graph=quiet.name)
-        made = await submit(database, hints, LOCAL_TENANT, request, graphs={quiet.name: quiet})
-        fence = await hands.claim(made.run.id)
+        created = await submit_run(database, hints, LOCAL_TENANT, request, graphs={quiet.name: quiet})
+        fence = await hands.claim(created.run.id)
         await hands.report(fence, source)
         await hands.end(fence)
         key = (await access.create_key(database, LOCAL_TENANT, "fuzz")).key
-        known = {"run_id": made.run.id, "thread_id": made.run.thread, "source_id": source}
+        known = {"run_id": created.run.id, "thread_id": created.run.thread_id, "source_id": source}
         return key, {name: str(id) for name, id in known.items()}
 
 
@@ -78,8 +78,8 @@ def test_generated_requests_break_nothing(settings: Settings, app_url: str, redi
     turns = count()
     with in_a_thread(settings) as (base, document):
         schema = schemathesis.openapi.from_dict(document)
-        for found in schema.get_all_operations():
-            operation = found.ok()  # pyright: ignore[reportAttributeAccessIssue]
+        for result in schema.get_all_operations():
+            operation = result.ok()  # pyright: ignore[reportAttributeAccessIssue]
 
             @given(case=operation.as_strategy())
             @_bounded

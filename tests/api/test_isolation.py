@@ -5,7 +5,9 @@ from uuid import UUID
 
 import pytest
 
+from offing.models.policy_folder import PolicyHashes
 from offing.services import policies
+from offing.services.policies import PolicyRegistration
 from tests.api.conftest import Api
 
 BATCH = {
@@ -22,7 +24,7 @@ class Mine:
     run: UUID
     thread: str
     source: UUID
-    artefact: str
+    text_id: str
     task: str
     batch: str
     group: str
@@ -37,15 +39,16 @@ async def mine(api: Api) -> Mine:
     fence = await api.hands.claim(run)
     await api.hands.report(fence, source)
     thread = (await api.http.get(f"/api/v1/runs/{run}")).json()["thread_id"]
-    artefact = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["artefact_id"]
-    batch = (await api.http.post("/api/v1/batches", json=BATCH)).json()["id"]
+    text_id = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["text_id"]
+    batch = (await api.http.post("/api/v1/rollout-batches", json=BATCH)).json()["id"]
     (rollout,) = (await api.http.get("/api/v1/rollouts")).json()["items"]
-    policy, _ = await policies.register(
-        api.database, api.tenant, name="planner", kind="full", uri="/nowhere", sha256="a" * 64, tokenizer_sha256="",
-        template_sha256="",
-    )  # fmt: skip
+    policy, _ = await policies.register_version(
+        api.database,
+        api.tenant,
+        PolicyRegistration(name="planner", kind="full", uri="/nowhere", hashes=PolicyHashes("a" * 64, "", "")),
+    )
     return Mine(
-        run, thread, source, artefact, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
+        run, thread, source, text_id, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
     )
 
 
@@ -56,11 +59,11 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/wait?timeout=0.1", None),
         ("GET", f"{at}/steps", None),
         ("GET", f"{at}/steps/1", None),
-        ("GET", f"{at}/whole-steps?kind=tool", None),
+        ("GET", f"{at}/whole-steps?kind=tool_result", None),
         ("GET", f"{at}/events", None),
         ("GET", f"/api/v1/events?cursor={mine.run}:0", None),
-        ("GET", f"{at}/questions", None),
-        ("POST", f"{at}/questions/1/answer", {"text": "Rivers"}),
+        ("GET", f"{at}/input-requests", None),
+        ("POST", f"{at}/input-requests/1/response", {"text": "Rivers"}),
         ("GET", f"{at}/report", None),
         ("GET", f"{at}/files", None),
         ("GET", f"{at}/export?format=md", None),
@@ -75,22 +78,22 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", "/api/v1/runs", {"question": "Why is that?", "graph": "quiet", "thread_id": mine.thread}),
         ("GET", f"/api/v1/library/sources/{mine.source}", None),
         ("DELETE", f"/api/v1/library/sources/{mine.source}", None),
-        ("GET", f"/api/v1/library/passages?artefact={mine.artefact}&start=0&end=4", None),
+        ("GET", f"/api/v1/library/passages?text_id={mine.text_id}&start=0&end=4", None),
         ("GET", f"/api/v1/tasks/{mine.task}", None),
-        ("GET", f"/api/v1/batches/{mine.batch}", None),
-        ("POST", f"/api/v1/batches/{mine.batch}/cancel", None),
-        ("POST", "/api/v1/batches", BATCH | {"tasks": {"ids": [mine.task]}}),
-        ("GET", f"/api/v1/groups/{mine.group}", None),
-        ("GET", f"/api/v1/groups?batch_id={mine.batch}", None),
+        ("GET", f"/api/v1/rollout-batches/{mine.batch}", None),
+        ("POST", f"/api/v1/rollout-batches/{mine.batch}/cancel", None),
+        ("POST", "/api/v1/rollout-batches", BATCH | {"tasks": {"task_ids": [mine.task]}}),
+        ("GET", f"/api/v1/rollout-groups/{mine.group}", None),
+        ("GET", f"/api/v1/rollout-groups?batch_id={mine.batch}", None),
         ("GET", f"/api/v1/rollouts/{mine.rollout}", None),
         ("GET", f"/api/v1/rollouts?batch_id={mine.batch}", None),
         ("GET", f"/api/v1/runs/{mine.rollout}", None),
-        ("GET", f"/api/v1/policies/{mine.policy}", None),
-        ("POST", f"/api/v1/policies/{mine.policy}/state", {"state": "bad"}),
-        ("GET", f"/api/v1/policies/{mine.policy}/events", None),
-        ("POST", f"/api/v1/policies/{mine.policy}/promote", {"force": True}),
-        ("POST", f"/api/v1/policies/{mine.policy}/canary", {"share": 0.5}),
-        ("POST", f"/api/v1/policies/{mine.policy}/rollback", None),
+        ("GET", f"/api/v1/policy-versions/{mine.policy}", None),
+        ("POST", f"/api/v1/policy-versions/{mine.policy}/state", {"state": "blocked"}),
+        ("GET", f"/api/v1/policy-versions/{mine.policy}/events", None),
+        ("POST", f"/api/v1/policy-versions/{mine.policy}/promote", {"force": True}),
+        ("POST", f"/api/v1/policy-versions/{mine.policy}/canary", {"fraction": 0.5}),
+        ("POST", f"/api/v1/policy-versions/{mine.policy}/rollback", None),
     ]
 
 
@@ -101,15 +104,15 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     after = (await api.http.get(f"/api/v1/runs/{mine.run}")).json()
     assert (after["status"], after["last_seq"]) == ("running", 2)
     assert (await api.http.get(f"/api/v1/library/sources/{mine.source}")).status_code == 200
-    assert (await api.http.get(f"/api/v1/batches/{mine.batch}")).json()["cancelled_at"] is None
-    assert (await api.http.get(f"/api/v1/policies/{mine.policy}")).json()["state"] == "candidate"
+    assert (await api.http.get(f"/api/v1/rollout-batches/{mine.batch}")).json()["cancelled_at"] is None
+    assert (await api.http.get(f"/api/v1/policy-versions/{mine.policy}")).json()["state"] == "candidate"
 
 
 async def test_a_batch_cannot_name_a_policy_of_another_tenant(api: Api, mine: Mine) -> None:
-    wanted = BATCH | {"policies": {"speaker": "planner@1"}}
-    refused = await api.other.post("/api/v1/batches", json=wanted)
-    assert (refused.status_code, refused.json()["field"]) == (422, "policies.speaker")
-    assert (await api.http.post("/api/v1/batches", json=wanted)).status_code == 201
+    expected = BATCH | {"policies": {"speaker": "planner@1"}}
+    rejected = await api.other.post("/api/v1/rollout-batches", json=expected)
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "policies.speaker")
+    assert (await api.http.post("/api/v1/rollout-batches", json=expected)).status_code == 201
 
 
 async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> None:
@@ -118,9 +121,15 @@ async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> No
             assert (await api.http.get(path)).status_code == 200, path
 
 
-async def test_lists_searches_and_figures_show_nothing_of_another_tenant(api: Api, mine: Mine) -> None:
+async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Api, mine: Mine) -> None:
     of_library = ("/api/v1/library", "/api/v1/library/search?q=salt")
-    collected = ("/api/v1/tasks", "/api/v1/batches", "/api/v1/groups", "/api/v1/rollouts", "/api/v1/policies")
+    collected = (
+        "/api/v1/tasks",
+        "/api/v1/rollout-batches",
+        "/api/v1/rollout-groups",
+        "/api/v1/rollouts",
+        "/api/v1/policy-versions",
+    )
     for path in ("/api/v1/runs", "/api/v1/threads", *of_library, *collected):
         assert (await api.other.get(path)).json()["items"] == [], path
         assert (await api.http.get(path)).json()["items"] != [], path

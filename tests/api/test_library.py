@@ -15,7 +15,7 @@ import pytest
 from offing.api import uploads
 from offing.clock import new_id
 from tests.api.conftest import Api
-from tests.api.hands import TEXT
+from tests.api.simulated_worker import TEXT
 
 
 def part(name: str, body: str | bytes) -> tuple[str, tuple[str, bytes]]:
@@ -29,12 +29,12 @@ async def test_uploaded_documents_can_be_listed_found_and_read_in_context(api: A
     assert [f["outcome"] for f in files] == ["added", "refused"]
     assert files[1]["problem"]
     source = files[0]["source"]
-    assert (source["name"], source["bytes"], len(source["snapshot"])) == ("salt.md", len(TEXT), 64)
+    assert (source["name"], source["size_bytes"], len(source["snapshot"])) == ("salt.md", len(TEXT), 64)
     listed = (await api.http.get("/api/v1/library")).json()
     assert (listed["total"], listed["next"], [s["id"] for s in listed["items"]]) == (1, None, [source["id"]])
     (hit,) = (await api.http.get("/api/v1/library/search", params={"q": "river salt"})).json()["items"][:1]
     assert hit["source_id"] == source["id"]
-    span = {"artefact": hit["artefact_id"], "start": hit["start"], "end": hit["end"]}
+    span = {"text_id": hit["text_id"], "start": hit["start"], "end": hit["end"]}
     assert (await api.http.get("/api/v1/library/passages", params=span)).json()["text"] == hit["text"]
     again = (await api.http.post("/api/v1/library", files=[part("salt.md", TEXT)])).json()
     assert again["files"][0]["outcome"] == "unchanged"
@@ -52,7 +52,7 @@ async def test_lists_of_sources_come_in_pages(api: Api) -> None:
     assert [s["name"] for s in (await api.http.get("/api/v1/library?q=DOC3")).json()["items"]] == ["doc3.md"]
 
 
-async def test_an_erased_source_is_gone(api: Api) -> None:
+async def test_an_erased_source_is_deleted(api: Api) -> None:
     source = await api.hands.document()
     erased = await api.http.delete(f"/api/v1/library/sources/{source}")
     assert erased.json() == {"sources": 1, "snapshots": 1, "passages": erased.json()["passages"], "steps": 0}
@@ -61,10 +61,10 @@ async def test_an_erased_source_is_gone(api: Api) -> None:
     assert (await api.http.get("/api/v1/library/search?q=salt")).json()["items"] == []
 
 
-async def test_one_file_that_is_too_large_is_refused_and_the_others_are_kept(
+async def test_one_file_that_is_too_large_is_rejected_and_the_others_are_kept(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "MOST_FILE", 200_000)
+    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 200_000)
     files = [
         part("a.md", TEXT),
         part("big.md", "x" * 200_001),
@@ -78,20 +78,20 @@ async def test_one_file_that_is_too_large_is_refused_and_the_others_are_kept(
 
 
 async def test_what_is_written_to_disk_stops_at_the_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MOST_FILE", 1000)
+    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 1000)
     sizes: list[int | None] = []
-    kept = uploads.taken_in
+    stored = uploads.ingest_files
 
-    async def noticed(database: Any, readers: Any, tenant: UUID, sent: uploads.Sent) -> object:
+    async def noticed(database: Any, readers: Any, tenant_id: UUID, sent: uploads.ReceivedFiles) -> object:
         sizes.extend(file.size for file in sent.files)
-        return await kept(database, readers, tenant, sent)
+        return await stored(database, readers, tenant_id, sent)
 
-    monkeypatch.setattr("offing.api.routes.library.taken_in", noticed)
+    monkeypatch.setattr("offing.api.routes.library.ingest_files", noticed)
     await api.http.post("/api/v1/library", files=[part("a.md", "x" * 999), part("b.md", "y" * 5_000_000)])
     assert sizes == [999, 1001]
 
 
-async def test_a_body_that_is_no_form_with_files_is_refused_with_a_remedy(api: Api) -> None:
+async def test_a_body_that_is_no_form_with_files_is_rejected_with_a_remedy(api: Api) -> None:
     send = api.http.post
     answers = [
         await send("/api/v1/library", json={"files": []}),
@@ -120,7 +120,7 @@ async def test_an_uploaded_folder_is_a_collection_whose_files_keep_their_paths(a
     assert hits.json()["items"]
 
 
-async def test_a_field_of_an_upload_that_would_be_ignored_is_refused_by_its_name(api: Api) -> None:
+async def test_a_field_of_an_upload_that_would_be_ignored_is_rejected_by_its_name(api: Api) -> None:
     bad = {"collection": "/home/me/papers"}, {"collection": "a" * 201}, {"collection": ["a", "b"]}, {"folder": "papers"}
     for data in bad:
         sent = await api.http.post("/api/v1/library", files=[part("a.md", TEXT)], data=data)
@@ -136,11 +136,11 @@ async def test_a_hostile_file_name_is_only_a_name(api: Api) -> None:
     assert not [f["name"] for f in outcomes if "/" in f["name"] or "\\" in f["name"]]
 
 
-async def test_a_span_outside_the_text_is_refused(api: Api) -> None:
+async def test_a_span_outside_the_text_is_rejected(api: Api) -> None:
     source = await api.hands.document()
-    artefact = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["artefact_id"]
+    text_id = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["text_id"]
     for start, end in ((0, 10**9), (5, 5), (9, 3)):
-        span = {"artefact": artefact, "start": start, "end": end}
+        span = {"text_id": text_id, "start": start, "end": end}
         assert (await api.http.get("/api/v1/library/passages", params=span)).status_code == 422
 
 
@@ -156,53 +156,53 @@ async def test_a_folder_of_1500_files_goes_in_through_parallel_uploads(api: Api)
 
 
 def readers_of_this_process() -> set[int]:
-    found = set[int]()
+    results = set[int]()
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it has ended meanwhile
-            if "offing.library.child" in child.cmdline():
-                found.add(child.pid)
-    return found
+            if "offing.library.reader_process" in child.cmdline():
+                results.add(child.pid)
+    return results
 
 
 async def test_ten_uploads_at_once_share_one_pool_of_readers(api: Api) -> None:
-    before, most = readers_of_this_process(), 0
+    before, maximum = readers_of_this_process(), 0
     text = "Rivers carry dissolved salt into the sea. " * 2000
     files = [part(f"{n}.md", f"# {n}\n\n{text}") for n in range(10)]
     sending = [asyncio.ensure_future(api.http.post("/api/v1/library", files=[one], timeout=300)) for one in files]
     while not all(one.done() for one in sending):
-        most = max(most, len(readers_of_this_process() - before))
+        maximum = max(maximum, len(readers_of_this_process() - before))
         await asyncio.wait(sending, timeout=0.02, return_when=asyncio.FIRST_COMPLETED)
     assert [one.result().json()["files"][0]["outcome"] for one in sending] == ["added"] * 10
-    assert 1 <= most <= api.app.state.parts.readers.at_once // 2
+    assert 1 <= maximum <= api.app.state.dependencies.document_readers.max_documents // 2
 
 
 async def test_uploads_that_do_not_fit_are_told_when_to_come_back(api: Api) -> None:
-    gate: uploads.UploadGate = api.app.state.parts.uploads
+    gate: uploads.UploadGate = api.app.state.dependencies.upload_gate
 
     async def send(client: httpx.AsyncClient) -> httpx.Response:
         return await client.post("/api/v1/library", files=[part("a.md", TEXT)])
 
-    half = uploads.MAX_UPLOAD_BYTES_OF_TENANT
-    with gate.admitted(api.tenant, half):
+    half = uploads.MAX_PENDING_BYTES_PER_TENANT
+    with gate.admit(api.tenant, half):
         more = await send(api.http)
         assert (more.status_code, more.headers["retry-after"]) == (429, "2")
         assert (await send(api.other)).status_code == 200
-        with gate.admitted(new_id(), half):
+        with gate.admit(new_id(), half):
             full = await send(api.other)
             assert (full.status_code, full.headers["retry-after"]) == (503, "2")
-    for _ in range(uploads.MAX_UPLOADS_OF_TENANT):
-        gate.by_tenant[api.tenant] += 1
+    for _ in range(uploads.MAX_CONCURRENT_UPLOADS_PER_TENANT):
+        gate.uploads_by_tenant[api.tenant] += 1
     many, other = await send(api.http), await send(api.other)
     assert (many.status_code, many.headers["retry-after"], many.json()["type"]) == (
         429, "2", "urn:offing:problem:too_many_uploads",
     )  # fmt: skip
     assert other.status_code == 200, other.text
-    gate.by_tenant.clear()
+    gate.uploads_by_tenant.clear()
     assert (await send(api.http)).status_code == 200
-    assert (gate.by_tenant.total(), gate.announced.total()) == (0, 0)
+    assert (gate.uploads_by_tenant.total(), gate.pending_bytes_by_tenant.total()) == (0, 0)
 
 
-async def test_an_upload_that_breaks_off_gives_its_place_back(api: Api) -> None:
+async def test_an_upload_that_breaks_off_releases_its_slot(api: Api) -> None:
     async def broken() -> AsyncGenerator[bytes]:
         yield b"--b\r\nContent-Disposition: form-data; name=files; filename=a.md\r\n\r\nsalt"
         raise OSError("the line was cut")
@@ -210,9 +210,9 @@ async def test_an_upload_that_breaks_off_gives_its_place_back(api: Api) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
     with pytest.raises((OSError, httpx.HTTPError)):
         await api.http.post("/api/v1/library", content=broken(), headers=headers)
-    gate: uploads.UploadGate = api.app.state.parts.uploads
+    gate: uploads.UploadGate = api.app.state.dependencies.upload_gate
     give_up = time.monotonic() + 60
-    while gate.by_tenant.total():
+    while gate.uploads_by_tenant.total():
         assert time.monotonic() < give_up
         await asyncio.sleep(0.01)
-    assert gate.announced.total() == 0
+    assert gate.pending_bytes_by_tenant.total() == 0

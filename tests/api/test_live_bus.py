@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from offing.bus import live
-from offing.bus.live import Doing, Follower, LiveBus, Look, NewSteps, Notice, NowDoing
+from offing.bus.live import ActionEvent, BusEvent, CurrentAction, LiveBus, ResyncEvent, StepsEvent, Subscriber
 from offing.clock import new_id
 from offing.core.step import Step, StepKind
 
@@ -25,8 +25,8 @@ PATIENCE = 30.0
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No publisher gives up for slowness, and nobody goes on before he is subscribed."""
-    monkeypatch.setattr(live, "PUBLISH_SECONDS", PATIENCE)
+    """No publisher gives up for slowness, and nobody continues before he is subscribed."""
+    monkeypatch.setattr(live, "PUBLISH_TIMEOUT_SECONDS", PATIENCE)
 
 
 def a_step(seq: int) -> Step:
@@ -70,70 +70,73 @@ class Valkey:
 
 @pytest.fixture
 async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
-    from offing.local.keyvalue import choose
+    from offing.local.keyvalue import choose_program
 
-    server = Valkey(choose(), tmp_path / "v.sock")
+    server = Valkey(choose_program(), tmp_path / "v.sock")
     server.start()
     yield server
     server.kill()
 
 
-async def until(follower: Follower, wanted: Callable[[Notice], bool]) -> Notice:
+async def until(follower: Subscriber, expected: Callable[[BusEvent], bool]) -> BusEvent:
     async with asyncio.timeout(PATIENCE):
         async for notice in follower:
-            if wanted(notice):
+            if expected(notice):
                 return notice
     raise AssertionError("a follower never ends")
 
 
 async def test_notices_arrive_in_order_without_payload_and_only_for_the_runs_followed(redis_url: str) -> None:
     other_run, other_tenant = new_id(), new_id()
-    async with LiveBus(redis_url) as here, LiveBus(redis_url) as there, here.follow(TENANT, [RUN]) as follower:
-        await there.steps(TENANT, other_run, [a_step(1)])
-        await there.steps(other_tenant, RUN, [a_step(2)])
-        await there.steps(TENANT, RUN, [a_step(3), a_step(4)])
-        await there.doing(TENANT, RUN, "reading", datetime(2026, 1, 1, tzinfo=UTC))
-        await there.doing(TENANT, RUN, None)
-        seen = [await until(follower, lambda n: not isinstance(n, Look)) for _ in range(3)]
-    assert isinstance(seen[0], NewSteps)
+    async with LiveBus(redis_url) as here, LiveBus(redis_url) as there, here.subscribe(TENANT, [RUN]) as follower:
+        await there.publish_steps(TENANT, other_run, [a_step(1)])
+        await there.publish_steps(other_tenant, RUN, [a_step(2)])
+        await there.publish_steps(TENANT, RUN, [a_step(3), a_step(4)])
+        await there.publish_action(TENANT, RUN, "reading", datetime(2026, 1, 1, tzinfo=UTC))
+        await there.publish_action(TENANT, RUN, None)
+        seen = [await until(follower, lambda n: not isinstance(n, ResyncEvent)) for _ in range(3)]
+    assert isinstance(seen[0], StepsEvent)
     assert [s.seq for s in seen[0].steps] == [3, 4]
     assert seen[0].steps[0] == replace(a_step(3), payload={}, fence=0)
-    assert seen[1:] == [NowDoing(RUN, Doing("reading", datetime(2026, 1, 1, tzinfo=UTC))), NowDoing(RUN, None)]
+    assert seen[1:] == [
+        ActionEvent(RUN, CurrentAction("reading", datetime(2026, 1, 1, tzinfo=UTC))),
+        ActionEvent(RUN, None),
+    ]
 
 
 async def test_what_a_run_does_can_be_asked_for_until_it_is_withdrawn(redis_url: str) -> None:
     async with LiveBus(redis_url) as bus:
-        assert await bus.now(TENANT, RUN) is None
-        await bus.doing(TENANT, RUN, "x" * 1000, datetime(2026, 1, 1, tzinfo=UTC))
-        known = await bus.now(TENANT, RUN)
+        assert await bus.find_current_action(TENANT, RUN) is None
+        await bus.publish_action(TENANT, RUN, "x" * 1000, datetime(2026, 1, 1, tzinfo=UTC))
+        known = await bus.find_current_action(TENANT, RUN)
         assert known is not None
-        assert (len(known.text), known.since) == (300, datetime(2026, 1, 1, tzinfo=UTC))
-        await bus.doing(TENANT, RUN, None)
-        assert await bus.now(TENANT, RUN) is None
+        assert (len(known.text), known.started_at) == (300, datetime(2026, 1, 1, tzinfo=UTC))
+        await bus.publish_action(TENANT, RUN, None)
+        assert await bus.find_current_action(TENANT, RUN) is None
 
 
 async def test_many_steps_at_once_and_a_full_inbox_become_a_look(redis_url: str) -> None:
-    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
-        await until(follower, lambda n: isinstance(n, Look))
-        await bus.steps(TENANT, RUN, [a_step(n) for n in range(live.MOST_STEPS + 1)])
-        assert isinstance(await anext(follower), Look)
-        for n in range(live.MOST_INBOX + 10):
-            follower.offer(NewSteps(RUN, (a_step(n),)))
-        assert isinstance(await anext(follower), Look)
+    async with LiveBus(redis_url) as bus, bus.subscribe(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, ResyncEvent))
+        await bus.publish_steps(TENANT, RUN, [a_step(n) for n in range(live.MAX_STEPS_PER_EVENT + 1)])
+        assert isinstance(await anext(follower), ResyncEvent)
+        for n in range(live.MAX_INBOX_EVENTS + 10):
+            follower.offer(StepsEvent(RUN, (a_step(n),)))
+        assert isinstance(await anext(follower), ResyncEvent)
         rest = [await anext(follower) for _ in range(9)]
-        assert [n.steps[0].seq for n in rest if isinstance(n, NewSteps)] == list(
-            range(live.MOST_INBOX + 1, live.MOST_INBOX + 10)
+        assert [n.steps[0].seq for n in rest if isinstance(n, StepsEvent)] == list(
+            range(live.MAX_INBOX_EVENTS + 1, live.MAX_INBOX_EVENTS + 10)
         )
 
 
 async def test_a_message_that_cannot_be_read_is_a_reason_to_look(redis_url: str) -> None:
-    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
-        await until(follower, lambda n: isinstance(n, Look))
+    async with LiveBus(redis_url) as bus, bus.subscribe(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, ResyncEvent))
         for body in (b"", b"{", b"{}", b'{"steps": [[1]]}', b'{"doing": {"text": 1}}'):
             await bus._redis.publish(f"offing:live:{TENANT}:{RUN}", body)  # pyright: ignore[reportPrivateUsage]
-            assert isinstance(await anext(follower), Look)
-        await bus.steps(TENANT, RUN, [a_step(1)])
-        assert isinstance(await anext(follower), NewSteps)
+            assert isinstance(await anext(follower), ResyncEvent)
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), StepsEvent)
 
 
 MALFORMED_LIVE = {
@@ -148,21 +151,21 @@ MALFORMED_LIVE = {
 
 @pytest.mark.parametrize("name", MALFORMED_LIVE)
 async def test_an_update_with_fields_of_other_types_reaches_no_watcher(redis_url: str, name: str) -> None:
-    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
-        await until(follower, lambda n: isinstance(n, Look))
+    async with LiveBus(redis_url) as bus, bus.subscribe(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, ResyncEvent))
         await bus._redis.publish(f"offing:live:{TENANT}:{RUN}", MALFORMED_LIVE[name])  # pyright: ignore[reportPrivateUsage]
-        assert isinstance(await anext(follower), Look)
-        await bus.steps(TENANT, RUN, [a_step(1)])
-        assert isinstance(await anext(follower), NewSteps)
+        assert isinstance(await anext(follower), ResyncEvent)
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), StepsEvent)
 
 
 @pytest.mark.parametrize("content", [b"no JSON", b"[1]", b'{"text": 1, "since": "now"}', b"\xff"])
 async def test_what_a_run_does_is_unknown_where_something_else_is_stored(redis_url: str, content: bytes) -> None:
     async with LiveBus(redis_url) as bus:
         await bus._redis.set(f"offing:doing:{TENANT}:{RUN}", content)  # pyright: ignore[reportPrivateUsage]
-        assert await bus.now(TENANT, RUN) is None
-        await bus.doing(TENANT, RUN, "reading")
-        assert (known := await bus.now(TENANT, RUN)) is not None
+        assert await bus.find_current_action(TENANT, RUN) is None
+        await bus.publish_action(TENANT, RUN, "reading")
+        assert (known := await bus.find_current_action(TENANT, RUN)) is not None
         assert known.text == "reading"
 
 
@@ -170,66 +173,66 @@ async def test_what_a_run_does_is_unknown_where_a_key_has_another_type(redis_url
     async with LiveBus(redis_url) as bus:
         await bus._redis.delete(key := f"offing:doing:{TENANT}:{RUN}")  # pyright: ignore[reportPrivateUsage]
         await bus._redis.lpush(key, "x")  # pyright: ignore
-        assert await bus.now(TENANT, RUN) is None
-        assert bus.faults == 0
+        assert await bus.find_current_action(TENANT, RUN) is None
+        assert bus.failure_count == 0
         await bus._redis.delete(key)  # pyright: ignore[reportPrivateUsage]
 
 
-async def said_until_heard(bus: LiveBus, follower: Follower, seq: int) -> NewSteps:
+async def publish_until_received(bus: LiveBus, follower: Subscriber, seq: int) -> StepsEvent:
     """Publishes a step again and again: at first publishing may rest, or a subscription may be on its way."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            await bus.steps(TENANT, RUN, [a_step(seq)])
-            if isinstance(heard := await follower.next(0.2), NewSteps):
-                return heard
+            await bus.publish_steps(TENANT, RUN, [a_step(seq)])
+            if isinstance(received := await follower.next(0.2), StepsEvent):
+                return received
 
 
 async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next_one(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "TICK_CONNECTED", 3600)
-    async with LiveBus(valkey.url) as bus, bus.follow(TENANT, [RUN]) as follower:
-        await bus.steps(TENANT, RUN, [a_step(1)])
-        await until(follower, lambda n: isinstance(n, NewSteps))
+    monkeypatch.setattr(live, "RESYNC_CONNECTED_SECONDS", 3600)
+    async with LiveBus(valkey.url) as bus, bus.subscribe(TENANT, [RUN]) as follower:
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+        await until(follower, lambda n: isinstance(n, StepsEvent))
         valkey.kill()
-        await until(follower, lambda n: isinstance(n, Look))
+        await until(follower, lambda n: isinstance(n, ResyncEvent))
         began = time.monotonic()
-        await bus.steps(TENANT, RUN, [a_step(2)])
+        await bus.publish_steps(TENANT, RUN, [a_step(2)])
         assert time.monotonic() - began < PATIENCE / 2
         async with asyncio.timeout(PATIENCE):
             await anext(follower)
-        assert (bus.connected, bus.faults > 0) == (False, True)
+        assert (bus.is_connected, bus.failure_count > 0) == (False, True)
         valkey.start()
         async with asyncio.timeout(PATIENCE):
-            while not bus.connected:  # noqa: ASYNC110
+            while not bus.is_connected:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        assert (await said_until_heard(bus, follower, 3)).steps[0].seq == 3
+        assert (await publish_until_received(bus, follower, 3)).steps[0].seq == 3
 
 
 async def test_a_redis_that_hangs_costs_a_publisher_one_wait_and_then_nothing(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "PUBLISH_SECONDS", 2.0)
-    monkeypatch.setattr(live, "REST_AFTER_TIMEOUT", 3600)
+    monkeypatch.setattr(live, "PUBLISH_TIMEOUT_SECONDS", 2.0)
+    monkeypatch.setattr(live, "PAUSE_AFTER_TIMEOUT_SECONDS", 3600)
     async with LiveBus(valkey.url) as bus:
-        await bus.steps(TENANT, RUN, [a_step(1)])
-        assert bus.faults == 0
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+        assert bus.failure_count == 0
         valkey.signal(signal.SIGSTOP)
         async with asyncio.timeout(PATIENCE):
-            await bus.steps(TENANT, RUN, [a_step(2)])
+            await bus.publish_steps(TENANT, RUN, [a_step(2)])
         for n in range(100):
-            await bus.steps(TENANT, RUN, [a_step(n)])
-            assert await bus.now(TENANT, RUN) is None
-        assert bus.faults == 1
+            await bus.publish_steps(TENANT, RUN, [a_step(n)])
+            assert await bus.find_current_action(TENANT, RUN) is None
+        assert bus.failure_count == 1
         valkey.signal(signal.SIGCONT)
 
 
 async def test_a_watcher_that_is_cancelled_in_the_middle_disturbs_no_other(redis_url: str) -> None:
-    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
-        await until(follower, lambda n: isinstance(n, Look))
+    async with LiveBus(redis_url) as bus, bus.subscribe(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, ResyncEvent))
 
         async def watch() -> None:
-            async with bus.follow(TENANT, [new_id() for _ in range(5)]) as mine:
+            async with bus.subscribe(TENANT, [new_id() for _ in range(5)]) as mine:
                 await anext(mine)
 
         watchers = [asyncio.create_task(watch()) for _ in range(20)]
@@ -237,17 +240,17 @@ async def test_a_watcher_that_is_cancelled_in_the_middle_disturbs_no_other(redis
         for watcher in watchers:
             watcher.cancel()
         await asyncio.gather(*watchers, return_exceptions=True)
-        await bus.steps(TENANT, RUN, [a_step(1)])
-        assert isinstance(await anext(follower), NewSteps)
-        assert (bus.faults, bus.followers) == (0, 1)
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), StepsEvent)
+        assert (bus.failure_count, bus.subscriber_count) == (0, 1)
 
 
 async def test_who_leaves_and_comes_back_is_subscribed_again(redis_url: str) -> None:
     async with LiveBus(redis_url) as bus:
         for n in range(5):
-            async with bus.follow(TENANT, [RUN]) as follower:
-                await bus.steps(TENANT, RUN, [a_step(n)])
-                heard = await until(follower, lambda n: isinstance(n, NewSteps))
-                assert isinstance(heard, NewSteps)
-                assert heard.steps[0].seq == n
-        assert bus.followers == 0
+            async with bus.subscribe(TENANT, [RUN]) as follower:
+                await bus.publish_steps(TENANT, RUN, [a_step(n)])
+                received = await until(follower, lambda n: isinstance(n, StepsEvent))
+                assert isinstance(received, StepsEvent)
+                assert received.steps[0].seq == n
+        assert bus.subscriber_count == 0

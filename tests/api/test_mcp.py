@@ -8,16 +8,16 @@ import pytest
 from pydantic import SecretStr
 
 from offing.api.app import create_app
-from offing.mcp.listed import Listed
-from offing.mcp.pins import pinned, pins_path, write_pins
+from offing.mcp.pins import pin_tools, pins_path, write_pins
+from offing.mcp.tool_listing import McpToolListing
 from offing.services import access
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.api.conftest import GRAPHS, PATIENCE, bearer, serving
-from tests.mcp.files import entry, written
-from tests.mcp.serving import TEXT
+from tests.mcp.config_files import entry, written
+from tests.mcp.servers import TEXT
 
 URL = "https://a.example/mcp"
 
@@ -25,11 +25,15 @@ URL = "https://a.example/mcp"
 @pytest.fixture
 async def client(app_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     file = written(tmp_path, entry(URL, "wiki") + entry(URL, "unseen"))
-    write_pins(pins_path(file), {"wiki": pinned(URL, [Listed("echo", "Says it again.", TEXT)])})
+    write_pins(pins_path(file), {"wiki": pin_tools(URL, [McpToolListing("echo", "Says it again.", TEXT)])})
     settings = Settings(
-        app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), graphs=GRAPHS, port=0, mcp=file
+        app_database_url=SecretStr(app_url),
+        redis_url=SecretStr(redis_url),
+        extra_graphs=GRAPHS,
+        port=0,
+        mcp_config=file,
     )
-    async with Database(app_url, most=4) as database, serving(create_app(settings), settings) as base:
+    async with Database(app_url, max_connections=4) as database, serving(create_app(settings), settings) as base:
         key = await access.create_key(database, LOCAL_TENANT, "mine")
         async with httpx.AsyncClient(base_url=base, headers=bearer(key.key), timeout=PATIENCE) as http:
             yield http, database
@@ -44,13 +48,13 @@ async def test_a_run_may_name_a_server_that_was_looked_at_and_gets_the_rules_of_
 ) -> None:
     http, database = client
     assert (await http.get("/api/v1/mcp-servers")).json() == [{"name": "wiki", "tools": ["mcp_wiki_echo"]}]
-    made = await http.post("/api/v1/runs", json=wanting(mcp=["wiki"]))
-    assert made.status_code == 201, made.text
+    created = await http.post("/api/v1/runs", json=wanting(mcp=["wiki"]))
+    assert created.status_code == 201, created.text
     async with database.transaction(LOCAL_TENANT) as connection:
-        run = await runs.by_id(connection, made.json()["id"])
+        run = await runs.get_run(connection, created.json()["id"])
     assert run.scope["mcp"] == ["wiki"]
-    assert isinstance(run.policy, dict)
-    assert {"mcp_wiki_echo", "mcp_wiki_read_on"} <= {rule["tool"] for rule in run.policy["rules"]}
+    assert isinstance(run.tool_policy, dict)
+    assert {"mcp_wiki_echo", "mcp_wiki_read_on"} <= {rule["tool"] for rule in run.tool_policy["rules"]}
 
 
 @pytest.mark.parametrize(
@@ -66,13 +70,13 @@ async def test_a_run_may_name_a_server_that_was_looked_at_and_gets_the_rules_of_
     ],
     ids=str,
 )
-async def test_what_is_no_name_of_one_is_refused(
+async def test_what_is_no_name_of_one_is_rejected(
     client: tuple[httpx.AsyncClient, Database], scope: dict[str, object], field: str, problem: str
 ) -> None:
     http, _ = client
-    refused = await http.post("/api/v1/runs", json=wanting(**scope))
-    assert (refused.status_code, refused.json()["field"]) == (422, field)
-    assert problem in refused.json()["detail"]
+    rejected = await http.post("/api/v1/runs", json=wanting(**scope))
+    assert (rejected.status_code, rejected.json()["field"]) == (422, field)
+    assert problem in rejected.json()["detail"]
 
 
 async def test_nothing_of_a_server_is_set_up_or_shown_through_the_api(

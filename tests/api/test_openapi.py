@@ -9,10 +9,19 @@ import orjson
 from fastapi.routing import iter_route_contexts
 from starlette.routing import BaseRoute, Mount
 
-from offing.api import collecting, families, jobs, learning, questions, schemas, standing, training
+from offing.api import schemas
 from offing.api.app import create_app
 from offing.api.examples import EXAMPLES
-from offing.api.schemas import Problem
+from offing.api.schemas import (
+    Problem,
+    input_requests,
+    promotion,
+    prompt_libraries,
+    rollouts,
+    runs,
+    training_jobs,
+    trajectories,
+)
 from offing.settings import Settings
 from tests.api.conftest import Api
 
@@ -40,8 +49,8 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
-        rooms = (schemas, collecting, training, jobs, standing, learning, questions, families)
-        shape = next(found for room in rooms if (found := getattr(room, name, None)) is not None)
+        rooms = (schemas, rollouts, trajectories, training_jobs, promotion, prompt_libraries, input_requests, runs)
+        shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 
 
@@ -78,15 +87,15 @@ def doors(routes: Sequence[BaseRoute], prefix: str = "") -> list[tuple[str, froz
 
     Of a mounted application that does not tell its routes, the address that it is mounted at, with every method.
     """
-    found: list[tuple[str, frozenset[str], bool]] = []
+    results: list[tuple[str, frozenset[str], bool]] = []
     for door in iter_route_contexts(routes):
         route: Any = door.original_route
         if isinstance(route, Mount):
-            found += doors(route.routes, prefix + route.path) or [(prefix + route.path, frozenset(METHODS), False)]
+            results += doors(route.routes, prefix + route.path) or [(prefix + route.path, frozenset(METHODS), False)]
         else:
             path = str(door.path)
-            found.append((prefix + path, frozenset(door.methods or ()), bool(getattr(route, "include_in_schema", 0))))
-    return found
+            results.append((prefix + path, frozenset(door.methods or ()), bool(getattr(route, "include_in_schema", 0))))
+    return results
 
 
 def filled(path: str) -> str:
@@ -94,7 +103,7 @@ def filled(path: str) -> str:
     return PARAMETER.sub(UUID, path.replace("{seq}", "1").replace("{version}", "1"))
 
 
-async def test_every_door_but_a_few_named_ones_needs_a_key(api: Api) -> None:
+async def test_every_route_but_a_few_named_ones_needs_a_key(api: Api) -> None:
     served = doors(api.app.routes)
     assert len(served) > 60
     assert "/api/v1/openapi.json" in {path for path, _, _ in served}
@@ -125,16 +134,16 @@ async def test_what_is_no_route_answers_nobody_with_nothing_but_that(api: Api) -
         assert "swagger" not in response.text.lower(), path
 
 
-def test_no_door_is_missing_from_the_document() -> None:
+def test_no_route_is_missing_from_the_document() -> None:
     described = {(method, path) for method, path, _ in operations(document())}
     served = doors(create_app(Settings()).routes)
-    assert {(method.lower(), path) for path, methods, shown in served if shown for method in methods} == described
-    assert {path for path, _, shown in served if not shown} == {"/api/v1/openapi.json"}
+    assert {(method.lower(), path) for path, methods, rendered in served if rendered for method in methods} == described
+    assert {path for path, _, rendered in served if not rendered} == {"/api/v1/openapi.json"}
 
 
 async def test_the_document_itself_is_served_to_those_who_have_a_key(api: Api) -> None:
-    refused = await api.nobody.get("/api/v1/openapi.json")
-    assert refused.status_code == 401
+    rejected = await api.nobody.get("/api/v1/openapi.json")
+    assert rejected.status_code == 401
     response = await api.http.get("/api/v1/openapi.json")
     assert response.headers["content-type"] == "application/json"
     assert response.json() == document()

@@ -6,16 +6,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from offing.api import static
+from offing.api import web_ui
 from offing.core.step import StepDraft, StepKind
 from offing.settings import Settings
 from tests.api.conftest import Api, serving
 
 
 async def test_graphs_come_with_their_roles_and_a_drawing(api: Api) -> None:
-    found = {graph["name"]: graph for graph in (await api.http.get("/api/v1/graphs")).json()}
-    assert found["quiet"]["roles"] == ["speaker"]
-    assert "speak" in found["quiet"]["diagram"]
+    results = {graph["name"]: graph for graph in (await api.http.get("/api/v1/graphs")).json()}
+    assert results["quiet"]["roles"] == ["speaker"]
+    assert "speak" in results["quiet"]["diagram"]
 
 
 async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:
@@ -26,22 +26,22 @@ async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:
 
 async def test_only_the_settings_that_are_sent_change(api: Api) -> None:
     before = (await api.http.get("/api/v1/tenant")).json()
-    assert before == {"name": "local", "training_opt_in": False, "daily_spend_usd": None, "spent_today_usd": 0.0}
+    assert before == {"name": "local", "training_opt_in": False, "max_daily_spend_usd": None, "spent_today_usd": 0.0}
     opted = (await api.http.patch("/api/v1/tenant", json={"training_opt_in": True})).json()
-    assert (opted["training_opt_in"], opted["daily_spend_usd"]) == (True, None)
-    capped = (await api.http.patch("/api/v1/tenant", json={"daily_spend_usd": 2.5})).json()
-    assert (capped["training_opt_in"], capped["daily_spend_usd"]) == (True, 2.5)
-    free = (await api.http.patch("/api/v1/tenant", json={"daily_spend_usd": None, "training_opt_in": False})).json()
+    assert (opted["training_opt_in"], opted["max_daily_spend_usd"]) == (True, None)
+    capped = (await api.http.patch("/api/v1/tenant", json={"max_daily_spend_usd": 2.5})).json()
+    assert (capped["training_opt_in"], capped["max_daily_spend_usd"]) == (True, 2.5)
+    free = (await api.http.patch("/api/v1/tenant", json={"max_daily_spend_usd": None, "training_opt_in": False})).json()
     assert free == before
     assert (await api.other.get("/api/v1/tenant")).json()["name"] == "other"
-    refused = await api.http.patch("/api/v1/tenant", json={"name": "mine"})
-    assert (refused.status_code, refused.json()["field"]) == (422, "name")
+    rejected = await api.http.patch("/api/v1/tenant", json={"name": "mine"})
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "name")
 
 
 async def test_health_tells_of_each_part(api: Api) -> None:
     assert (await api.nobody.get("/api/v1/health/live")).json()["status"] == "ok"
     ready = await api.nobody.get("/api/v1/health/ready")
-    assert (ready.status_code, ready.json()) == (200, {"status": "ok", "parts": {"postgres": "ok", "redis": "ok"}})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}})
 
 
 async def test_metrics_count_waits_steps_and_failures(api: Api) -> None:
@@ -49,14 +49,14 @@ async def test_metrics_count_waits_steps_and_failures(api: Api) -> None:
     fence = await api.hands.claim(run)
     await api.hands.append(
         fence,
-        StepDraft(StepKind.TOOL, "t", {}, label="search", ms=250),
-        StepDraft(StepKind.TOOL, "t", {}, label="search", ms=750, ok=False),
+        StepDraft(StepKind.TOOL_RESULT, "t", {}, label="search", ms=250),
+        StepDraft(StepKind.TOOL_RESULT, "t", {}, label="search", ms=750, ok=False),
     )
     text = (await api.http.get("/api/v1/metrics")).text
     assert 'offing_runs{graph="quiet",status="running"} 1.0' in text
     assert 'offing_queue_wait_seconds_count{graph="quiet"} 1.0' in text
-    assert 'offing_step_seconds_sum{kind="tool",label="search"} 1.0' in text
-    assert 'offing_step_failures_total{kind="tool",label="search"} 1.0' in text
+    assert 'offing_step_seconds_sum{kind="tool_result",label="search"} 1.0' in text
+    assert 'offing_step_failures_total{kind="tool_result",label="search"} 1.0' in text
     assert "offing_redis_faults_total 0" in text
     assert "python_info" in text
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
@@ -72,9 +72,9 @@ async def test_free_form_json_has_a_depth_limit(api: Api) -> None:
         return {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": speaker}}
 
     assert (await api.http.post("/api/v1/runs", json=body(20))).status_code == 201
-    refused = await api.http.post("/api/v1/runs", json=body(32))
-    assert (refused.status_code, refused.json()["field"]) == (422, "body")
-    assert "deep" in refused.json()["detail"]
+    rejected = await api.http.post("/api/v1/runs", json=body(32))
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "body")
+    assert "deep" in rejected.json()["detail"]
 
 
 async def test_a_body_may_not_be_large_deep_or_unstorable(api: Api) -> None:
@@ -87,8 +87,8 @@ async def test_a_body_may_not_be_large_deep_or_unstorable(api: Api) -> None:
         (rb'{"question": "Why \u0000 not?"}', 422),
         (rb'{"question": "Why \ud800 not?"}', 422),
         (rb'{"question": "Why not?", "\u0000": 1}', 422),
-        (b'{"question": "Why not?", "budget": {"usd": NaN}}', 422),
-        (b'{"question": "Why not?", "budget": {"usd": 1e999}}', 422),
+        (b'{"question": "Why not?", "budget": {"max_cost_usd": NaN}}', 422),
+        (b'{"question": "Why not?", "budget": {"max_cost_usd": 1e999}}', 422),
         (b'{"question": "Why \xff not?"}', 422),
         (b'{"question": ', 422),
         (b"", 422),
@@ -105,7 +105,7 @@ async def test_a_body_may_not_be_large_deep_or_unstorable(api: Api) -> None:
     assert plain.status_code == 422
 
 
-async def test_nul_in_an_address_is_refused(api: Api) -> None:
+async def test_nul_in_an_address_is_rejected(api: Api) -> None:
     for path in ("/api/v1/runs?q=a%00b", "/api/v1/runs/%00", "/api/v1/library/search?q=%00", "/%00"):
         response = await api.http.get(path)
         assert (response.status_code, response.headers["content-type"]) == (422, "application/problem+json"), path
@@ -121,7 +121,7 @@ async def test_a_surprise_tells_nothing_of_the_inside(api: Api, monkeypatch: pyt
     async def broken(*_: object) -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr("offing.services.views.run_detail", broken)
+    monkeypatch.setattr("offing.services.run_summaries.get_run_detail", broken)
     run = await api.submit()
     response = await api.http.get(f"/api/v1/runs/{run}")
     assert (response.status_code, response.json()["type"]) == (500, "urn:offing:problem:internal")
@@ -140,7 +140,7 @@ def page(tmp_path: Path) -> Path:
 
 async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_for_ever(page: Path) -> None:
     app = FastAPI()
-    static.install(app, page)
+    web_ui.install_web_ui(app, page)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         for path in ("/", "/runs/01980000", "/library", "/index.html"):
@@ -167,7 +167,7 @@ async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_fo
 
 async def test_without_a_built_page_the_api_says_what_to_do() -> None:
     app = FastAPI()
-    static.install(app, None)
+    web_ui.install_web_ui(app, None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
         response = await http.get("/")
     assert response.status_code == 503
@@ -185,10 +185,10 @@ async def test_an_api_without_redis_still_submits_reads_and_follows(settings: Se
     async with serving(app, alone) as base, httpx.AsyncClient(base_url=base, headers=api.http.headers) as http:
         ready = await http.get("/api/v1/health/ready")
         assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
-        made = await http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
-        assert made.status_code == 201
-        async with following(http, f"/api/v1/runs/{made.json()['id']}/events") as stream:
+        created = await http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
+        assert created.status_code == 201
+        async with following(http, f"/api/v1/runs/{created.json()['id']}/events") as stream:
             await stream.until(lambda s: s.seqs == [1], seconds=30)
-            await http.post(f"/api/v1/runs/{made.json()['id']}/cancel")
+            await http.post(f"/api/v1/runs/{created.json()['id']}/cancel")
             await stream.until(lambda s: s.closed, seconds=30)
         assert stream.seqs == [1, 2]

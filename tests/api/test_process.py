@@ -1,4 +1,4 @@
-"""The API as a process of its own: ready file, refusal, and stopping with streams open."""
+"""The API as a process of its own: ready file, rejection, and stopping with streams open."""
 
 import asyncio
 import os
@@ -25,13 +25,13 @@ def environment(**more: str) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[2]),
-        "OFFING_GRAPHS": "tests.api.graphs:quiet",
+        "OFFING_EXTRA_GRAPHS": "tests.api.graphs:quiet",
         **more,
     }
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_an_address_that_others_can_reach_is_refused_with_a_remedy(host: str, tmp_path: Path) -> None:
+def test_an_address_that_others_can_reach_is_rejected_with_a_remedy(host: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "offing.api"]
     done = subprocess.run(
         argv, env=environment(OFFING_HOST=host), cwd=tmp_path, capture_output=True, text=True, check=False
@@ -42,7 +42,7 @@ def test_an_address_that_others_can_reach_is_refused_with_a_remedy(host: str, tm
 
 
 async def _key(app_url: str) -> str:
-    async with Database(app_url, most=1) as database:
+    async with Database(app_url, max_connections=1) as database:
         return (await access.create_key(database, LOCAL_TENANT, "test")).key
 
 
@@ -70,9 +70,9 @@ def test_it_says_when_it_is_ready_and_stops_at_once_with_streams_open(
         assert ready.read_text() == str(child.pid)
         base, headers = f"http://localhost:{port}", {"Authorization": f"Bearer {key}"}
         with httpx.Client(base_url=base, headers=headers, timeout=60) as http:
-            made = http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
-            assert made.status_code == 201, made.text
-            with http.stream("GET", f"/api/v1/runs/{made.json()['id']}/events") as stream:
+            created = http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
+            assert created.status_code == 201, created.text
+            with http.stream("GET", f"/api/v1/runs/{created.json()['id']}/events") as stream:
                 lines = stream.iter_lines()
                 assert next(lines) == "event: run"
                 child.send_signal(signal.SIGTERM)

@@ -31,15 +31,15 @@ async def test_a_report_comes_with_every_citation_checked_just_now(api: Api, own
     assert (citation["quote"], citation["verified"], citation["source_id"]) == (QUOTE, True, str(source))
     assert [s["supported"] for s in report["sections"][0]["sentences"]] == [True, False]
     with psycopg.connect(owner_url, autocommit=True) as owner:
-        owner.execute("update app.artefact set body = replace(body, 'dissolved', 'plentiful')")
+        owner.execute("update app.extracted_text set body = replace(body, 'dissolved', 'plentiful')")
     report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
     assert [c["verified"] for c in report["citations"]] == [False]
 
 
-async def test_a_citation_opens_the_passage_it_stands_on(api: Api) -> None:
+async def test_a_citation_opens_the_passage_that_supports_it(api: Api) -> None:
     run, _ = await reported(api)
     (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
-    span = {"artefact": citation["artefact_id"], "start": citation["start"], "end": citation["end"], "around": 20}
+    span = {"text_id": citation["text_id"], "start": citation["start"], "end": citation["end"], "context_chars": 20}
     passage = (await api.http.get("/api/v1/library/passages", params=span)).json()
     assert passage["text"] == QUOTE
     assert passage["after"].startswith(" The sun takes")
@@ -53,7 +53,7 @@ async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
     erased = await api.http.delete(f"/api/v1/library/sources/{source}")
     assert (erased.status_code, erased.json()["sources"]) == (200, 1), erased.text
     (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
-    assert (citation["artefact_id"], citation["verified"]) == (None, False)
+    assert (citation["text_id"], citation["verified"]) == (None, False)
     assert QUOTE not in (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).text
 
 
@@ -79,27 +79,27 @@ async def test_an_export_is_a_file_with_its_evidence(api: Api, form: str, media:
     assert (await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).json()["field"] == "format"
 
 
-async def test_a_new_opinion_supersedes_the_one_before_and_both_are_kept(api: Api) -> None:
+async def test_a_new_rating_supersedes_the_one_before_and_both_are_kept(api: Api) -> None:
     run, _ = await reported(api)
     at = f"/api/v1/runs/{run}/ratings"
     first = await api.http.post(at, json={"value": 1})
     assert first.status_code == 201
     second = (await api.http.post(at, json={"value": -0.5, "correction": " Lakes as well. "})).json()
-    claim = (await api.http.post(at, json={"claim": "s3", "correction": "Somebody does."})).json()
+    claim = (await api.http.post(at, json={"sentence_id": "s3", "correction": "Somebody does."})).json()
     assert (first.json()["version"], second["version"], claim["version"]) == (1, 2, 1)
-    assert (second["value"], second["correction"], second["claim"]) == (-0.5, "Lakes as well.", None)
-    assert (claim["value"], claim["claim"], claim["report_version"]) == (None, "s3", 1)
+    assert (second["value"], second["correction"], second["sentence_id"]) == (-0.5, "Lakes as well.", None)
+    assert (claim["value"], claim["sentence_id"], claim["report_version"]) == (None, "s3", 1)
     assert claim["scorer"].startswith("person:key:")
-    kept = (await api.http.get(at)).json()
-    assert [(r["claim"], r["version"]) for r in kept] == [("s3", 1), (None, 2), (None, 1)]
+    stored = (await api.http.get(at)).json()
+    assert [(r["sentence_id"], r["version"]) for r in stored] == [("s3", 1), (None, 2), (None, 1)]
 
 
-async def test_an_empty_opinion_or_an_unknown_sentence_is_refused_by_name(api: Api) -> None:
+async def test_an_empty_rating_or_an_unknown_sentence_is_rejected_by_name(api: Api) -> None:
     run, _ = await reported(api)
     for body, field in (
         ({}, "value"),
         ({"correction": "  "}, "value"),
-        ({"claim": "s9", "value": 1}, "claim"),
+        ({"sentence_id": "s9", "value": 1}, "sentence_id"),
         ({"value": 2}, "value"),
     ):
         response = await api.http.post(f"/api/v1/runs/{run}/ratings", json=body)

@@ -9,7 +9,7 @@ import psycopg
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
-from offing.models.accepted import accept
+from offing.models.accepted_servers import accept_server
 from offing.storage import runs
 from offing.storage.runs import Release
 from tests.api.conftest import Api
@@ -18,13 +18,13 @@ from tests.api.conftest import Api
 async def test_a_submitted_run_is_stored_and_can_be_read(api: Api) -> None:
     response = await api.http.post("/api/v1/runs", json={"question": " Why is the sea salt? ", "graph": "quiet"})
     assert response.status_code == 201
-    made = response.json()
-    assert made["question"] == "Why is the sea salt?"
-    assert made["status"] == "queued"
-    assert made["engines"]["speaker"]["engine"] == "extractive"
+    body = response.json()
+    assert body["question"] == "Why is the sea salt?"
+    assert body["status"] == "queued"
+    assert body["engines"]["speaker"]["engine"] == "extractive"
     detail = (await api.http.get(response.headers["location"])).json()
-    assert detail["id"] == made["id"]
-    assert (detail["marks"], detail["live"], detail["last_seq"]) == ("n", None, 1)
+    assert detail["id"] == body["id"]
+    assert (detail["step_marks"], detail["live"], detail["last_seq"]) == ("n", None, 1)
 
 
 async def test_the_same_idempotency_key_never_makes_two_runs(api: Api) -> None:
@@ -54,7 +54,7 @@ async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
     cases: list[tuple[dict[str, object], str]] = [
         ({"question": "Hi"}, "question"),
         ({"question": "   \n  "}, "question"),
-        ({"question": "Why is the sea salt?", "budget": {"turns": 3000}}, "budget.turns"),
+        ({"question": "Why is the sea salt?", "budget": {"max_turns": 3000}}, "budget.max_turns"),
         ({"question": "Why is the sea salt?", "depth": 3}, "depth"),
         ({"question": "Why is the sea salt?", "graph": "no such"}, "graph"),
         ({"question": "Why is the sea salt?", "graph": "quiet", "engines": {"cook": {}}}, "engines.cook"),
@@ -87,25 +87,25 @@ async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: A
         "http://localhost@evil.example",
         "http://[::1",
     ):
-        refused = await api.http.post("/api/v1/runs", json=body(base))
-        assert refused.status_code == 422, base
-        assert refused.json()["field"] == "engines.speaker.api_base"
-        assert "offing engine accept" in refused.json()["remedy"]
-    accept(os.environ, "http://127.0.0.1:11434")
+        rejected = await api.http.post("/api/v1/runs", json=body(base))
+        assert rejected.status_code == 422, base
+        assert rejected.json()["field"] == "engines.speaker.api_base"
+        assert "offing engine accept" in rejected.json()["remedy"]
+    accept_server(os.environ, "http://127.0.0.1:11434")
     assert (await api.http.post("/api/v1/runs", json=body("http://127.0.0.1:11434/v1"))).status_code == 201
 
 
-async def test_a_server_on_this_machine_that_a_model_s_name_means_is_refused_until_it_is_accepted(api: Api) -> None:
+async def test_a_server_on_this_machine_that_a_model_s_name_means_is_rejected_until_it_is_accepted(api: Api) -> None:
     engine = {"engine": "litellm", "model": "lm_studio/qwen3"}
     body = {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": engine}}
-    refused = await api.http.post("/api/v1/runs", json=body)
-    assert (refused.status_code, refused.json()["field"]) == (422, "engines.speaker.model")
-    assert "offing engine accept http://127.0.0.1:1234/v1" in refused.json()["remedy"]
+    rejected = await api.http.post("/api/v1/runs", json=body)
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "engines.speaker.model")
+    assert "offing engine accept http://127.0.0.1:1234/v1" in rejected.json()["remedy"]
     tasks = {"items": [{"question": "Why is the sea salt?"}]}
-    wanted = {"graph": "quiet", "tasks": tasks, "group_size": 1, "engines": {"speaker": engine}}
-    batch = await api.http.post("/api/v1/batches", json=wanted)
+    expected = {"graph": "quiet", "tasks": tasks, "group_size": 1, "engines": {"speaker": engine}}
+    batch = await api.http.post("/api/v1/rollout-batches", json=expected)
     assert (batch.status_code, batch.json()["field"]) == (422, "engines.speaker.model")
-    accept(os.environ, "http://127.0.0.1:1234")
+    accept_server(os.environ, "http://127.0.0.1:1234")
     assert (await api.http.post("/api/v1/runs", json=body)).status_code == 201
 
 
@@ -119,13 +119,13 @@ async def test_a_follow_up_needs_a_thread_of_ones_own(api: Api) -> None:
     assert busy.status_code == 409
     await api.hands.end(await api.hands.claim(run))
     assert (await api.http.post("/api/v1/runs", json=follow_up)).status_code == 201
-    shown = (await api.http.get(f"/api/v1/threads/{thread}")).json()
-    assert [r["question"] for r in shown["runs"]] == ["Why is the sea salt?", "And the lakes?"]
+    body = (await api.http.get(f"/api/v1/threads/{thread}")).json()
+    assert [r["question"] for r in body["runs"]] == ["Why is the sea salt?", "And the lakes?"]
     assert [t["id"] for t in (await api.http.get("/api/v1/threads")).json()["items"]] == [thread]
 
 
 async def test_pages_of_runs_hold_each_run_once_and_filters_narrow_them(api: Api) -> None:
-    made = [str(await api.submit(f"Question number {n}?")) for n in range(7)]
+    created = [str(await api.submit(f"Question number {n}?")) for n in range(7)]
     seen: list[str] = []
     cursor: str | None = None
     while True:
@@ -135,14 +135,14 @@ async def test_pages_of_runs_hold_each_run_once_and_filters_narrow_them(api: Api
         cursor = page["next"]
         if cursor is None:
             break
-    assert seen == made[::-1]
-    found = (await api.http.get("/api/v1/runs", params={"q": "NUMBER 3"})).json()["items"]
-    assert [run["id"] for run in found] == [made[3]]
+    assert seen == created[::-1]
+    result = (await api.http.get("/api/v1/runs", params={"q": "NUMBER 3"})).json()["items"]
+    assert [run["id"] for run in result] == [created[3]]
     assert (await api.http.get("/api/v1/runs", params={"status": "done"})).json()["items"] == []
     assert len((await api.http.get("/api/v1/runs", params={"graph": "quiet"})).json()["items"]) == 7
 
 
-async def test_a_made_up_cursor_is_refused_by_name(api: Api) -> None:
+async def test_a_forged_cursor_is_rejected_by_name(api: Api) -> None:
     for cursor in ("x", "%%%", "MjAyNg", "=" * 5):
         for path in ("/api/v1/runs", "/api/v1/threads", "/api/v1/library"):
             response = await api.http.get(path, params={"cursor": cursor})
@@ -156,15 +156,19 @@ async def test_pause_resume_steer_and_cancel_leave_their_marks(api: Api) -> None
     paused = (await api.http.post(f"{at}/pause")).json()
     assert (paused["status"], bool(paused["waiting_for"])) == ("paused", True)
     assert (await api.http.post(f"{at}/resume")).json()["status"] == "queued"
-    told = await api.http.post(f"{at}/messages", json={"text": "Look at lakes, too."})
-    assert (told.status_code, told.json()["kind"], told.json()["title"]) == (201, "human", "Look at lakes, too.")
+    message = await api.http.post(f"{at}/messages", json={"text": "Look at lakes, too."})
+    assert (message.status_code, message.json()["kind"], message.json()["title"]) == (
+        201,
+        "user_message",
+        "Look at lakes, too.",
+    )
     assert (await api.http.post(f"{at}/cancel")).json()["status"] == "cancelled"
-    assert (await api.http.post(f"{at}/cancel", json={"mode": "write"})).json()["status"] == "cancelled"
+    assert (await api.http.post(f"{at}/cancel", json={"mode": "finish"})).json()["status"] == "cancelled"
     assert (await api.http.post(f"{at}/pause")).status_code == 409
     assert (await api.http.post(f"{at}/messages", json={"text": "Hello?"})).status_code == 409
     steps = (await api.http.get(f"{at}/steps")).json()["items"]
-    assert [s["kind"] for s in steps] == ["queued", "paused", "resumed", "human", "ended"]
-    assert (await api.http.get(at)).json()["marks"] == "nnhhn"
+    assert [s["kind"] for s in steps] == ["queued", "paused", "resumed", "user_message", "ended"]
+    assert (await api.http.get(at)).json()["step_marks"] == "nnhhn"
 
 
 async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_made(api: Api, owner_url: str) -> None:
@@ -182,7 +186,7 @@ async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_ma
         async with api.database.transaction(api.tenant) as connection:
             # With a time from which on a worker may look again, as for a run that waits for an answer with a due date.
             release = Release(status, waiting_for=waiting_for, wait_seconds=0)
-            await runs.hand_back(connection, fence, release)
+            await runs.release_run(connection, fence, release)
 
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("update app.run set created_at = created_at - interval '1 hour', started_at = created_at")
@@ -190,15 +194,15 @@ async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_ma
     await let_go(RunStatus.QUEUED, notes=("one",))
     queued = await waits()
     await let_go(RunStatus.WAITING, "a person's answer", notes=("two",))
-    asked = await waits()
+    input_requests = await waits()
     await let_go(RunStatus.WAITING, "a person's answer")
     looked_at = await waits()
     await api.http.post(f"{at}/pause")
     paused = await waits()
-    waits_in_order = [since for since in (submitted, queued, asked, paused) if since is not None]
+    waits_in_order = [since for since in (submitted, queued, input_requests, paused) if since is not None]
     assert len(waits_in_order) == 4
     assert waits_in_order == sorted(set(waits_in_order))
-    assert looked_at == asked, "a worker that finds it still waiting ends no wait"
+    assert looked_at == input_requests, "a worker that finds it still waiting ends no wait"
     await api.http.post(f"{at}/cancel")
     assert await waits() is None
 
@@ -215,18 +219,22 @@ async def test_a_running_run_tells_what_it_does_and_when_its_worker_was_seen(api
     run = await api.submit()
     await api.hands.claim(run)
     unknown = (await api.http.get(f"/api/v1/runs/{run}")).json()["live"]
-    assert unknown["doing"] == "working"
-    await api.hands.live.doing(api.tenant, run, "search_library: salt")
+    assert unknown["current_action"] == "working"
+    await api.hands.live.publish_action(api.tenant, run, "search_library: salt")
     live = (await api.http.get(f"/api/v1/runs/{run}")).json()["live"]
-    assert live["doing"] == "search_library: salt"
-    assert live["worker_seen"] is not None
+    assert live["current_action"] == "search_library: salt"
+    assert live["worker_heartbeat_at"] is not None
 
 
 async def test_steps_come_in_pages_and_whole_one_by_one(api: Api) -> None:
     run = await api.submit()
     fence = await api.hands.claim(run)
-    await api.hands.append(fence, *(StepDraft(StepKind.TOOL, f"t{n}", {"n": n}, label="search") for n in range(5)))
-    await api.hands.append(fence, StepDraft(StepKind.PLAN, "p", {}, ok=False), StepDraft(StepKind.VERDICT, "v", {}))
+    await api.hands.append(
+        fence, *(StepDraft(StepKind.TOOL_RESULT, f"t{n}", {"n": n}, label="search") for n in range(5))
+    )
+    await api.hands.append(
+        fence, StepDraft(StepKind.PLAN, "p", {}, ok=False), StepDraft(StepKind.VERIFICATION, "v", {})
+    )
     at = f"/api/v1/runs/{run}/steps"
     first = (await api.http.get(at, params={"limit": 4})).json()
     assert ([s["seq"] for s in first["items"]], first["next"]) == ([1, 2, 3, 4], "4")
@@ -235,16 +243,16 @@ async def test_steps_come_in_pages_and_whole_one_by_one(api: Api) -> None:
     assert [s["seq"] for s in (await api.http.get(at, params={"kind": "plan"})).json()["items"]] == [7]
     assert (await api.http.get(f"{at}/3")).json()["payload"] == {"n": 1}
     assert (await api.http.get(f"{at}/99")).status_code == 404
-    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["marks"] == "nsssssfv"
+    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["step_marks"] == "nsssssfv"
 
 
 async def test_steps_of_some_kinds_come_whole_and_in_pages(api: Api) -> None:
     run = await api.submit()
     fence = await api.hands.claim(run)
-    await api.hands.append(fence, *(StepDraft(StepKind.TOOL, f"t{n}", {"n": n}) for n in range(3)))
+    await api.hands.append(fence, *(StepDraft(StepKind.TOOL_RESULT, f"t{n}", {"n": n}) for n in range(3)))
     await api.hands.append(fence, StepDraft(StepKind.MEMORY, "m", {"n": 9}), StepDraft(StepKind.PLAN, "p", {}))
     at = f"/api/v1/runs/{run}/whole-steps"
-    kinds = (("kind", "tool"), ("kind", "memory"), ("limit", "3"))
+    kinds = (("kind", "tool_result"), ("kind", "memory"), ("limit", "3"))
     first = (await api.http.get(at, params=kinds)).json()
     rest = (await api.http.get(at, params=(*kinds, ("after", first["next"])))).json()
     assert [s["payload"]["n"] for s in first["items"] + rest["items"]] == [0, 1, 2, 9]

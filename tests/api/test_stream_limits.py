@@ -1,4 +1,4 @@
-"""How many streams a tenant and a key may have open, and how a stream ends that cannot go on."""
+"""How many streams a tenant and a key may have open, and how a stream ends that cannot continue."""
 
 import asyncio
 import logging
@@ -22,21 +22,21 @@ def settings(app_url: str, redis_url: str) -> Settings:
     return Settings(
         app_database_url=SecretStr(app_url),
         redis_url=SecretStr(redis_url),
-        graphs=GRAPHS,
+        extra_graphs=GRAPHS,
         port=0,
-        streams_per_tenant=3,
-        streams_per_key=2,
+        max_streams_per_tenant=3,
+        max_streams_per_key=2,
     )
 
 
 @asynccontextmanager
 async def with_another_key(api: Api) -> AsyncGenerator[httpx.AsyncClient]:
-    made = await access.create_key(api.database, api.tenant, "second")
-    async with httpx.AsyncClient(base_url=api.base, headers=bearer(made.key), timeout=PATIENCE) as client:
+    created = await access.create_key(api.database, api.tenant, "second")
+    async with httpx.AsyncClient(base_url=api.base, headers=bearer(created.key), timeout=PATIENCE) as client:
         yield client
 
 
-async def refused(client: httpx.AsyncClient, path: str, whose: str) -> None:
+async def expect_rejection(client: httpx.AsyncClient, path: str, whose: str) -> None:
     response = await client.get(path)
     assert response.status_code == 429, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -55,28 +55,28 @@ async def opens(client: httpx.AsyncClient, path: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_tenant_has_its_own_streams_and_a_refused_one_is_told_so(api: Api) -> None:
+async def test_a_tenant_has_its_own_streams_and_a_rejected_one_is_told_so(api: Api) -> None:
     run = await api.submit()
     path = f"/api/v1/runs/{run}/events"
-    made = await api.other.post("/api/v1/runs", json={"question": "Why?", "graph": "quiet"})
-    theirs = f"/api/v1/runs/{UUID(made.json()['id'])}/events"
+    created = await api.other.post("/api/v1/runs", json={"question": "Why?", "graph": "quiet"})
+    theirs = f"/api/v1/runs/{UUID(created.json()['id'])}/events"
     async with AsyncExitStack() as open_streams, with_another_key(api) as second:
         first = AsyncExitStack()
         await open_streams.enter_async_context(first)
         await first.enter_async_context(following(api.http, path))
         await open_streams.enter_async_context(following(api.http, path))
-        await refused(api.http, path, "key")
-        await refused(api.http, f"/api/v1/runs/{run}/wait?timeout=1", "key")
-        await refused(api.http, f"/api/v1/events?cursor={run}:0", "key")
+        await expect_rejection(api.http, path, "key")
+        await expect_rejection(api.http, f"/api/v1/runs/{run}/wait?timeout=1", "key")
+        await expect_rejection(api.http, f"/api/v1/events?cursor={run}:0", "key")
         await open_streams.enter_async_context(following(second, path))
-        await refused(second, path, "tenant")
+        await expect_rejection(second, path, "tenant")
         await open_streams.enter_async_context(following(api.other, theirs))
         await open_streams.enter_async_context(following(api.other, theirs))
         await first.aclose()
         await opens(second, path)
 
 
-async def test_a_stream_that_is_refused_for_its_run_is_not_counted(api: Api) -> None:
+async def test_a_stream_that_is_rejected_for_its_run_is_not_counted(api: Api) -> None:
     for _ in range(5):
         missing = await api.http.get(f"/api/v1/runs/{UUID(int=1)}/events")
         assert missing.status_code == 404

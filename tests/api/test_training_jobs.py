@@ -3,9 +3,11 @@
 from typing import Any
 from uuid import UUID
 
+from offing.models.policy_folder import PolicyHashes
 from offing.services import policies
+from offing.services.policies import PolicyRegistration
 from offing.storage import training_jobs
-from offing.storage.training_jobs import StepDone
+from offing.storage.training_jobs import CommittedStep
 from tests.api.conftest import Api
 
 CONFIG: dict[str, Any] = {"algorithm": "flow-grpo", "policy": "planner@1"}
@@ -14,57 +16,58 @@ JOBS = "/api/v1/training-jobs"
 
 
 async def a_policy(api: Api) -> None:
-    await policies.register(
-        api.database, api.tenant, name="planner", kind="full", uri="/p", sha256="s", tokenizer_sha256="t",
-        template_sha256="p",
-    )  # fmt: skip
+    await policies.register_version(
+        api.database,
+        api.tenant,
+        PolicyRegistration(name="planner", kind="full", uri="/p", hashes=PolicyHashes("s", "t", "p")),
+    )
 
 
 async def a_job(api: Api) -> dict[str, Any]:
-    made = await api.http.post(JOBS, json={"config": CONFIG})
-    assert made.status_code == 201, made.text
-    assert made.headers["Location"] == f"{JOBS}/{made.json()['id']}"
-    return made.json()
+    created = await api.http.post(JOBS, json={"config": CONFIG})
+    assert created.status_code == 201, created.text
+    assert created.headers["Location"] == f"{JOBS}/{created.json()['id']}"
+    return created.json()
 
 
 async def test_a_job_is_queued_watched_and_told_what_to_do(api: Api) -> None:
     await a_policy(api)
     job = await a_job(api)
-    place = f"{JOBS}/{job['id']}"
+    path = f"{JOBS}/{job['id']}"
     assert (job["state"], job["name"], job["config"], job["step"]) == ("queued", "planner", CONFIG, 0)
     assert [j["id"] for j in (await api.http.get(f"{JOBS}?state=queued")).json()["items"]] == [job["id"]]
     assert [j["reward"] for j in (await api.http.get(JOBS)).json()["items"]] == [None]
-    held = await training_jobs.claim(api.database, UUID(job["id"]), "trainer", 60)
+    held = await training_jobs.claim_job(api.database, UUID(job["id"]), "trainer", 60)
     assert held is not None
     for step in (1, 2):
         async with api.database.transaction(api.tenant) as connection:
-            done = StepDone(step, step, f"s{step}", {}, metrics={"reward": step / 4, "kl": float("inf")})
+            done = CommittedStep(step, step, f"s{step}", {}, metrics={"reward": step / 4, "kl": float("inf")})
             await training_jobs.commit_step(connection, held, 60, done)
     assert [j["reward"] for j in (await api.http.get(JOBS)).json()["items"]] == [0.5]
-    found = (await api.http.get(f"{place}/metrics?after=1")).json()
-    assert [(m["step"], m["name"], m["value"]) for m in found["items"]] == [(2, "kl", None), (2, "reward", 0.5)]
-    assert found["next"] == 2
-    assert len((await api.http.get(f"{place}/metrics?name=reward&limit=1")).json()["items"]) == 1
-    assert (await api.http.post(f"{place}/pause")).json()["wish"] == "pause"
-    assert (await api.http.post(f"{place}/resume")).json()["wish"] is None
-    assert (await api.http.post(f"{place}/cancel")).json()["wish"] == "cancel"
+    body = (await api.http.get(f"{path}/metrics?after=1")).json()
+    assert [(m["step"], m["name"], m["value"]) for m in body["items"]] == [(2, "kl", None), (2, "reward", 0.5)]
+    assert body["next"] == 2
+    assert len((await api.http.get(f"{path}/metrics?name=reward&limit=1")).json()["items"]) == 1
+    assert (await api.http.post(f"{path}/pause")).json()["requested_action"] == "pause"
+    assert (await api.http.post(f"{path}/resume")).json()["requested_action"] is None
+    assert (await api.http.post(f"{path}/cancel")).json()["requested_action"] == "cancel"
     async with api.database.transaction(api.tenant) as connection:
-        await training_jobs.release(connection, held, "cancelled")
-    assert (await api.http.post(f"{place}/resume")).status_code == 409
-    assert (await api.http.get(place)).json()["state"] == "cancelled"
-    events = (await api.http.get(f"{place}/events")).json()
+        await training_jobs.release_job(connection, held, "cancelled")
+    assert (await api.http.post(f"{path}/resume")).status_code == 409
+    assert (await api.http.get(path)).json()["state"] == "cancelled"
+    events = (await api.http.get(f"{path}/events")).json()
     assert [e["kind"] for e in events["items"]] == ["created", "pause asked", "resumed", "cancel asked"]
-    assert (await api.http.get(f"{place}/events?after={events['next']}")).json() == {"items": [], "next": None}
+    assert (await api.http.get(f"{path}/events?after={events['next']}")).json() == {"items": [], "next": None}
 
 
 async def test_a_job_without_a_policy_that_there_is_names_the_field(api: Api) -> None:
     for config, field in (({}, "config.policy"), ({"policy": "planner@9"}, "config.policy")):
-        refused = await api.http.post(JOBS, json={"config": config})
-        assert refused.status_code == 422
-        assert field in refused.text
+        rejected = await api.http.post(JOBS, json={"config": config})
+        assert rejected.status_code == 422
+        assert field in rejected.text
     await a_policy(api)
-    refused = await api.http.post(JOBS, json={"config": {"policy": "planner@1", "name": "../up"}})
-    assert "config.name" in refused.text
+    rejected = await api.http.post(JOBS, json={"config": {"policy": "planner@1", "name": "../up"}})
+    assert "config.name" in rejected.text
 
 
 async def test_a_job_is_its_tenant_s_alone(api: Api) -> None:

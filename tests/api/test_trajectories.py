@@ -1,11 +1,11 @@
-"""Training records over HTTP: one run whole, and a stream that goes on from its cursor."""
+"""Training records over HTTP: one run whole, and a stream that continues from its cursor."""
 
 from typing import Any
 
 import orjson
 import pytest
 
-from offing.core.trajectory import Fracture
+from offing.core.trajectory import BoundaryReason
 from tests.api.conftest import Api
 from tests.storage.rollouts import A, Collected
 
@@ -24,17 +24,17 @@ async def streamed(api: Api, **query: Any) -> tuple[list[dict[str, Any]], dict[s
     return lines, last
 
 
-async def test_a_stream_goes_on_from_any_cursor_without_loss_or_repetition(api: Api, collected: Collected) -> None:
-    made = [await collected.rollout(minutes=n) for n in range(5)]
+async def test_a_stream_continues_from_any_cursor_without_loss_or_repetition(api: Api, collected: Collected) -> None:
+    created = [await collected.rollout(minutes=n) for n in range(5)]
     whole, last = await streamed(api)
-    assert [line["record"]["run_id"] for line in whole] == [str(run) for run in made]
+    assert [line["record"]["run_id"] for line in whole] == [str(run) for run in created]
     assert last["more"] is False
     some, cut = await streamed(api, limit=2)
     assert cut["more"] is True
-    assert [line["record"]["run_id"] for line in some] == [str(run) for run in made[:2]]
+    assert [line["record"]["run_id"] for line in some] == [str(run) for run in created[:2]]
     for done, line in enumerate(whole, 1):
         rest, _ = await streamed(api, cursor=line["cursor"])
-        assert [line["record"]["run_id"] for line in rest] == [str(run) for run in made[done:]]
+        assert [line["record"]["run_id"] for line in rest] == [str(run) for run in created[done:]]
     late = await collected.rollout(minutes=9)
     new, _ = await streamed(api, cursor=last["cursor"])
     assert [line["record"]["run_id"] for line in new] == [str(late)]
@@ -45,8 +45,8 @@ async def test_a_stream_goes_on_from_any_cursor_without_loss_or_repetition(api: 
 
 async def test_every_format_of_lines_streams(api: Api, collected: Collected) -> None:
     group = collected.group()
-    await collected.rollout(A("good", tool=True), A("more"), group=group, reward=1.0)
-    await collected.rollout(A("bad"), group=group, member=1, reward=0.0)
+    await collected.rollout(A("good", tool=True), A("more"), group_id=group, reward=1.0)
+    await collected.rollout(A("bad"), group_id=group, member=1, reward=0.0)
     for format, member in {
         "rows": "token_ids", "tinker": "model_input", "jsonl_chat": "messages", "pairs": "chosen", "atif": "steps",
     }.items():  # fmt: skip
@@ -55,32 +55,32 @@ async def test_every_format_of_lines_streams(api: Api, collected: Collected) -> 
         assert member in lines[0]["record"]
 
 
-async def test_filters_and_what_they_refuse(api: Api, collected: Collected) -> None:
+async def test_filters_and_what_they_reject(api: Api, collected: Collected) -> None:
     await collected.rollout(reward=0.25)
     assert len((await streamed(api, min_reward=0.2, outcome="answered", policy="planner@1"))[0]) == 1
     assert (await streamed(api, min_reward=0.3))[0] == []
     assert (await streamed(api, role="nobody"))[0] == []
-    for field, value in {"cursor": "nonsense", "kind": "ask", "format": "parquet"}.items():
+    for field, value in {"cursor": "nonsense", "kind": "interactive", "format": "parquet"}.items():
         response = await api.http.get("/api/v1/trajectories", params={field: value})
         assert response.status_code == 422, field
         assert field in response.json()["field"]
 
 
 async def test_what_people_asked_is_there_when_they_have_agreed(api: Api, collected: Collected) -> None:
-    run = await collected.rollout(A("text", ids=False), kind="ask")
+    run = await collected.rollout(A("text", ids=False), kind="interactive")
     await api.http.patch("/api/v1/tenant", json={"training_opt_in": True})
-    lines, _ = await streamed(api, kind="ask", format="jsonl_chat")
+    lines, _ = await streamed(api, kind="interactive", format="jsonl_chat")
     assert [line["record"]["run_id"] for line in lines] == [str(run)]
     assert (await streamed(api, format="jsonl_chat"))[0] == []
 
 
 async def test_reference_answers_are_not_given_out_unasked(api: Api, collected: Collected) -> None:
-    await collected.rollout(group=collected.group(answers=["the secret"]))
+    await collected.rollout(group_id=collected.group(answers=["the secret"]))
     for format in ("rows", "tinker", "jsonl_chat", "atif"):
         response = await api.http.get("/api/v1/trajectories", params={"format": format})
         assert "the secret" not in response.text
-        told = await api.http.get("/api/v1/trajectories", params={"format": format, "references": "true"})
-        assert "the secret" in told.text
+        message = await api.http.get("/api/v1/trajectories", params={"format": format, "include_references": "true"})
+        assert "the secret" in message.text
 
 
 async def test_another_tenant_is_given_nothing(api: Api, collected: Collected) -> None:
@@ -92,17 +92,19 @@ async def test_another_tenant_is_given_nothing(api: Api, collected: Collected) -
 
 
 async def test_a_run_is_read_turn_by_turn_with_its_tokens(api: Api, collected: Collected) -> None:
-    run = await collected.rollout(A("first"), A("second", fracture=Fracture.MEMORY_EDIT), A("third", ids=False))
+    run = await collected.rollout(A("first"), A("second", fracture=BoundaryReason.MEMORY_EDIT), A("third", ids=False))
     collected.score(run, "judge", None, failure="no answer")
     body = (await api.http.get(f"/api/v1/runs/{run}/trajectory", params={"limit": 2})).json()
-    assert [s["fracture"] for s in body["segments"]] == ["root", "memory_edit"]
+    assert [s["boundary_reason"] for s in body["segments"]] == ["root", "memory_edit"]
     assert body["scores"][0]["failure"] == "no answer"
-    one, two = body["turns"]
+    one, two = body["role_calls"]
     assert one["completion"] == "first"
-    assert len(one["tokens"]["completion_ids"]) == len(one["tokens"]["logprobs"]) == len(one["tokens"]["mask"]) == 6
+    assert (
+        len(one["tokens"]["completion_ids"]) == len(one["tokens"]["logprobs"]) == len(one["tokens"]["loss_mask"]) == 6
+    )
     assert one["spans"] == [{"kind": "action", "start_char": 0, "end_char": 3, "start_token": 0, "end_token": 3}]
     assert two["segment"] == 1
     rest = (await api.http.get(f"/api/v1/runs/{run}/trajectory", params={"after": body["next"]})).json()
-    (three,) = rest["turns"]
+    (three,) = rest["role_calls"]
     assert (three["tokens"], three["trainable"], rest["next"]) == (None, "sft", None)
-    assert three["messages"][1] == {"role": "assistant", "text": "second", "turn": two["seq"]}
+    assert three["messages"][1] == {"role": "assistant", "text": "second", "role_call_seq": two["seq"]}

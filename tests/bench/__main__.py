@@ -10,32 +10,32 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from offing.local.servers import Servers
-from tests.bench.asking import cold_and_warm
+from offing.local.servers import ServerUrls
+from tests.bench.ask_command import cold_and_warm
+from tests.bench.benchmark_page import circumstances, rows, store, stored, table
 from tests.bench.engine import engine_speed
 from tests.bench.export import export_speed
 from tests.bench.fairness import fairness
-from tests.bench.figures import Figure, merged
-from tests.bench.flows import flow_accuracy
-from tests.bench.guard import too_slow
+from tests.bench.graph_accuracy import graph_accuracy
 from tests.bench.history import history_bytes
-from tests.bench.long import long_run
-from tests.bench.loop import loop_speed
-from tests.bench.page import circumstances, rows, store, stored, table
-from tests.bench.pages import pages_speed
+from tests.bench.long_research import long_research
+from tests.bench.long_run import long_run
+from tests.bench.measurement import Measurement, merged
 from tests.bench.platform import Client, client, measured_stack
 from tests.bench.policy import policy_speed
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
+from tests.bench.ratio_guard import too_slow
 from tests.bench.ratios import cpu_ratios
 from tests.bench.record import bytes_a_token
 from tests.bench.rollouts import rollouts_per_second
-from tests.bench.rounds import long_research
 from tests.bench.sandbox import sandbox_speed
 from tests.bench.sdk import per_node
 from tests.bench.trainer import trainer_speed
-from tests.bench.waiting import RUNS, many_waiting
+from tests.bench.training_loop import loop_speed
+from tests.bench.waiting_runs import RUNS, many_waiting
+from tests.bench.web_pages import pages_speed
 
-Measure = Callable[[Client, Servers], Awaitable[Sequence[Figure]]]
+Measure = Callable[[Client, ServerUrls], Awaitable[Sequence[Measurement]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class OnStack:
     """0: as many processes as `offing up` starts."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def measured(self) -> list[Figure]:
+    def measured(self) -> list[Measurement]:
         with measured_stack(workers=self.workers, **self.environment) as servers:
             return asyncio.run(self._measured(servers))
 
-    async def _measured(self, servers: Servers) -> list[Figure]:
+    async def _measured(self, servers: ServerUrls) -> list[Measurement]:
         async with client(servers) as one:
             return merged([await self.measure(one, servers) for _ in range(self.rounds)])
 
@@ -61,10 +61,10 @@ class OnStack:
 class Alone:
     """A part that starts what it needs itself. Most repeat what they measure, and have one round for that reason."""
 
-    measure: Callable[[], Sequence[Figure]]
+    measure: Callable[[], Sequence[Measurement]]
     rounds: int = 1
 
-    def measured(self) -> list[Figure]:
+    def measured(self) -> list[Measurement]:
         return merged([self.measure() for _ in range(self.rounds)])
 
 
@@ -77,7 +77,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "long": OnStack(long_run, 3),
     "history": OnStack(history_bytes, 1),
     "rollouts": OnStack(lambda one, _: rollouts_per_second(one), 3, workers=0),
-    "flows": OnStack(lambda one, _: flow_accuracy(one), 1),
+    "flows": OnStack(lambda one, _: graph_accuracy(one), 1),
     "rounds": OnStack(long_research, 1),
     "record": OnStack(lambda one, servers: bytes_a_token(one, servers.owner_url), 1),
     "waiting": OnStack(lambda one, _: many_waiting(one), 1, environment={"OFFING_WORKER_CONCURRENCY": str(RUNS)}),
@@ -95,11 +95,11 @@ PARTS: Mapping[str, OnStack | Alone] = {
 
 
 def main() -> None:
-    wanted = _arguments()
-    if wanted.guard:
+    expected = _arguments()
+    if expected.guard:
         sys.exit(_guarded())
-    write = wanted.write or not wanted.parts
-    for part in wanted.parts or PARTS:
+    write = expected.write or not expected.parts
+    for part in expected.parts or PARTS:
         about = circumstances()
         measured = rows(part, PARTS[part].measured(), about)
         print(table(measured), f"\nCommit {about.commit}, {about.machine}, load averages {about.load}\n", flush=True)
@@ -117,12 +117,12 @@ def _arguments() -> argparse.Namespace:
 
 def _guarded() -> int:
     """The exit code."""
-    figures = OnStack(cpu_ratios, 3).measured()
-    print(table(rows("ratios", figures, circumstances())))
-    problems = too_slow(stored(), figures)
+    measurements = OnStack(cpu_ratios, 3).measured()
+    print(table(rows("ratios", measurements, circumstances())))
+    problems = too_slow(stored(), measurements)
     for problem in problems:
         print(f"bench: {problem}", file=sys.stderr)
-    print(f"{len(figures) - len(problems)} passed, {len(problems)} failed")
+    print(f"{len(measurements) - len(problems)} passed, {len(problems)} failed")
     return 1 if problems else 0
 
 

@@ -39,10 +39,10 @@ class Bare:
     """Compiled with it."""
     durability: str = "sync"
 
-    async def run(self, given: dict[str, Any]) -> float:
+    async def run(self, inputs: dict[str, Any]) -> float:
         """Wall seconds of one run on a thread of its own."""
         config: Any = {"configurable": {"thread_id": str(uuid4())}, "recursion_limit": 100_000}
         began = time.perf_counter()
         durability: dict[str, Any] = {"durability": self.durability} if self.graph.checkpointer else {}
-        await self.graph.ainvoke(given, config, **durability)
+        await self.graph.ainvoke(inputs, config, **durability)
         return time.perf_counter() - began

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx
 
-from tests.bench.figures import Aim, Figure
-from tests.engine.serving import Served, serving
+from tests.bench.measurement import Aim, Measurement
+from tests.engine.engine_server import Served, serving
 
 ROWS, BATCHES, PROMPT, NEW, TURNS = 32, 4, 96, 64, 5
 VOCABULARY = 2048
@@ -27,27 +27,27 @@ NAME = "bench@1"
 Prompts = Sequence[Sequence[int]]
 
 
-def engine_speed() -> list[Figure]:
+def engine_speed() -> list[Measurement]:
     """One row for a full batch, one for requests that come and go."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from offing_engine.small import new_policy
+    from offing_engine.random_policy import create_random_policy
 
     threads = max(1, (os.cpu_count() or 2) - 1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / NAME
-        new_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
+        create_random_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
         model = _bare_model(path, threads)
         with serving({NAME: path}, "--threads", str(threads)) as engine:
             pairs = [_pair(engine, model, _prompts(turn)) for turn in range(TURNS + 1)][1:]
-    return [_figure(pairs, threads)]
+    return [_measurement(pairs, threads)]
 
 
-def _figure(pairs: Sequence[tuple[float, float]], threads: int) -> Figure:
+def _measurement(pairs: Sequence[tuple[float, float]], threads: int) -> Measurement:
     what = (
         f"engine, {ROWS * BATCHES} requests of {PROMPT}+{NEW} tokens, {ROWS} at once, 1M weights, {threads} thread(s)"
     )
     ours, bare = zip(*pairs, strict=True)
-    return Figure(what, ours, "tokens/s", bare, aim=Aim("at least 0.90", at_least=0.9, of_ratio=True))
+    return Measurement(what, ours, "tokens/s", bare, aim=Aim("at least 0.90", at_least=0.9, of_ratio=True))
 
 
 def _pair(engine: Served, model: Any, prompts: Prompts) -> tuple[float, float]:
@@ -85,11 +85,11 @@ async def _served(engine: Served, prompts: Prompts) -> float:
     gate, began = asyncio.Semaphore(ROWS), time.perf_counter()
     transport = httpx.AsyncHTTPTransport(uds=str(engine.socket), limits=httpx.Limits(max_connections=ROWS))
     async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=600) as client:
-        drawn = await asyncio.gather(*(_asked(client, gate, n, ids) for n, ids in enumerate(prompts)))
+        drawn = await asyncio.gather(*(_complete(client, gate, n, ids) for n, ids in enumerate(prompts)))
     return sum(drawn) / (time.perf_counter() - began)
 
 
-async def _asked(client: httpx.AsyncClient, gate: asyncio.Semaphore, seed: int, ids: Sequence[int]) -> int:
+async def _complete(client: httpx.AsyncClient, gate: asyncio.Semaphore, seed: int, ids: Sequence[int]) -> int:
     body = {"model": NAME, "prompt": ids, "max_tokens": NEW, "seed": seed, "logprobs": 0, "return_token_ids": True}
     async with gate:
         response = await client.post("/v1/completions", json=body)

@@ -15,16 +15,16 @@ import numpy as np
 import psycopg
 
 from offing.clock import new_id
-from offing.exports.format import Options, named
-from offing.local import local_servers
-from offing.resources import migrations_dir
+from offing.exports.format import FORMATS, ExportOptions
+from offing.local import open_servers
+from offing.packaged_files import get_migrations_dir
 from offing.services import trajectories
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT, migrate
 from offing.storage.pool import Database
-from offing.storage.token_columns import packed_ids
-from offing.storage.trajectories import Query
-from tests.bench.figures import Aim, Figure, Samples
+from offing.storage.token_columns import pack_ids
+from offing.storage.trajectories import TrajectoryQuery
+from tests.bench.measurement import Aim, Measurement, Samples
 
 ROLLOUTS, TURNS = 1000, 20
 
@@ -38,31 +38,34 @@ HALF = Aim("at least 0.5", at_least=0.5, of_ratio=True)
 LAID: LiteralString = """
     set search_path = app;
     set session_replication_role = replica;
-    insert into batch (id, tenant_id, request) values ('{batch}', '{tenant}', '{{}}');
+    insert into rollout_batch (id, tenant_id, request) values ('{batch}', '{tenant}', '{{}}');
     insert into task (id, tenant_id, dataset, question, content_sha256)
       values ('{batch}', '{tenant}', 'bench', 'Why?', 'x');
     insert into rollout_group (id, tenant_id, batch_id, task_id, graph, graph_version, engines, scorers, size, seed,
-                               attempts)
+                               max_attempts)
       values ('{batch}', '{tenant}', '{batch}', '{batch}', 'agentflow', '1', '{{}}', '[]', {rollouts}, 1, 1);
     create temporary table made as select gen_random_uuid() as id, n from generate_series(1, {rollouts}) n;
     insert into thread (id, tenant_id, title) select id, '{tenant}', '' from made;
-    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                     tool_policy_sha256, budget,
                      status, kind, ended_at)
       select id, '{tenant}', id, 'agentflow', '1', 'Why?', '{{}}', '{{}}', '', '{{"turns": 3}}', 'done', 'rollout',
              clock_timestamp() - interval '1 hour' from made;
-    insert into rollout (run_id, group_id, tenant_id, member, outcome, reward, settled_at)
+    insert into rollout (run_id, group_id, tenant_id, member, outcome, reward, finalized_at)
       select id, '{batch}', '{tenant}', n, 'answered', 1, clock_timestamp() - interval '1 hour' from made;
-    insert into segment (run_id, idx, tenant_id, role, fracture) select id, 0, '{tenant}', 'planner', 'root' from made;
+    insert into segment (run_id, idx, tenant_id, role, boundary_reason) select id, 0, '{tenant}', 'planner',
+                         'root' from made;
     insert into step (run_id, seq, tenant_id, fence, kind, label, title, turn, payload)
       select id, t, '{tenant}', 1, 'plan', 'plan', 'a plan', t, '{{}}' from made, generate_series(1, {turns}) t;
-    insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
+    insert into completion_span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
       select id, t, s, '{tenant}', 'action', s * 20, s * 20 + 20, s * 20, s * 20 + 20
         from made, generate_series(1, {turns}) t, generate_series(0, 1) s;
 """
 
 TURN = """
-    insert into app.turn (run_id, seq, tenant_id, role, engine, prompt, completion, sampling, trainable, segment, place,
-                          prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy)
+    insert into app.role_call (run_id, seq, tenant_id, role, engine, prompt, completion, sampling, trainable,
+                               segment_idx, position,
+                          prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy)
     select id, %(seq)s, %(tenant)s, 'planner', 'policy', '[]', 'text', '{"temperature": 1.0, "top_p": 1.0}', 'rl', 0,
            %(seq)s - 1, %(offset)s, %(prompt)s, %(completion)s, %(logprobs)s, %(entropy)s, %(mask)s, 'planner@1'
       from made where n = %(n)s
@@ -70,11 +73,11 @@ TURN = """
 
 SIZE: LiteralString = """
     select sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
-               + octet_length(entropy) + octet_length(mask)) from app.turn
+               + octet_length(entropy) + octet_length(loss_mask)) from app.role_call
 """
 
 BARE: LiteralString = """
-    copy (select turn.* from app.turn join app.rollout using (run_id) where settled_at is not null) to stdout
+    copy (select turn.* from app.role_call join app.rollout using (run_id) where finalized_at is not null) to stdout
 """
 
 
@@ -85,8 +88,8 @@ def lay_down(owner_url: str) -> int:
         filled = LAID.format(batch=new_id(), tenant=LOCAL_TENANT, rollouts=ROLLOUTS, turns=TURNS)
         owner.execute(filled)  # pyright: ignore[reportArgumentType, reportCallIssue]
         with owner.cursor() as cursor:
-            places = product(range(1, ROLLOUTS + 1), range(1, TURNS + 1))
-            cursor.executemany(TURN, (_turn(draw, n, seq) for n, seq in places))
+            positions = product(range(1, ROLLOUTS + 1), range(1, TURNS + 1))
+            cursor.executemany(TURN, (_turn(draw, n, seq) for n, seq in positions))
         owner.execute("analyze")
         row = owner.execute(SIZE).fetchone()
     assert row is not None
@@ -99,8 +102,8 @@ def _turn(draw: np.random.Generator, n: int, seq: int) -> dict[str, object]:
         "seq": seq,
         "tenant": LOCAL_TENANT,
         "offset": (seq - 1) * (PROMPT + COMPLETION),
-        "prompt": packed_ids(draw.integers(0, 150_000, PROMPT).tolist()),
-        "completion": packed_ids(draw.integers(0, 150_000, COMPLETION).tolist()),
+        "prompt": pack_ids(draw.integers(0, 150_000, PROMPT).tolist()),
+        "completion": pack_ids(draw.integers(0, 150_000, COMPLETION).tolist()),
         "logprobs": (-draw.random(COMPLETION, np.float32)).tobytes(),
         "entropy": draw.random(COMPLETION, np.float32).astype("<f2").tobytes(),
         "mask": b"\xff" * (COMPLETION // 8),
@@ -118,7 +121,9 @@ async def bare(app_url: str, format: LiteralString = "") -> None:
 
 async def ours(database: Database, format: str, folder: Path) -> None:
     out = folder / f"export.{format}"
-    await trajectories.export(database, LOCAL_TENANT, Query(), named(format), Options(), None, out)
+    await trajectories.export_trajectories(
+        database, LOCAL_TENANT, TrajectoryQuery(), FORMATS[format], ExportOptions(), None, out
+    )
 
 
 async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
@@ -130,7 +135,7 @@ async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
 async def _measured(app_url: str, folder: Path) -> dict[str, list[float]]:
     """Seconds of each, taken in turns."""
     taken: dict[str, list[float]] = {}
-    async with Database(app_url, most=2) as database:
+    async with Database(app_url, max_connections=2) as database:
         ways: dict[str, Callable[[], Awaitable[None]]] = {
             "copy": lambda: bare(app_url),
             "binary": lambda: bare(app_url, " (format binary)"),
@@ -142,24 +147,24 @@ async def _measured(app_url: str, folder: Path) -> dict[str, list[float]]:
     return taken
 
 
-def export_speed() -> list[Figure]:
+def export_speed() -> list[Measurement]:
     with (
         tempfile.TemporaryDirectory(prefix="offing-bench-") as home,
-        local_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as servers,
+        open_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as servers,
     ):
         migrate(
-            servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+            servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
         )
         size = lay_down(servers.owner_url)
         taken = asyncio.run(_measured(servers.app_url, Path(home)))
     rates = {way: tuple(size / seconds / 1e6 for seconds in each) for way, each in taken.items()}
     return [
-        *(_figure(name, rates[name], rates["copy"], HALF) for name in ("parquet", "verl")),
-        _figure("tinker", rates["tinker"], rates["copy"]),
-        Figure("export as parquet, beside a bare COPY in binary form", rates["parquet"], "MB/s", rates["binary"]),
+        *(_measurement(name, rates[name], rates["copy"], HALF) for name in ("parquet", "verl")),
+        _measurement("tinker", rates["tinker"], rates["copy"]),
+        Measurement("export as parquet, beside a bare COPY in binary form", rates["parquet"], "MB/s", rates["binary"]),
     ]
 
 
-def _figure(name: str, ours: Samples, bare: Samples, aim: Aim | None = None) -> Figure:
+def _measurement(name: str, ours: Samples, bare: Samples, aim: Aim | None = None) -> Measurement:
     what = f"export as {name}, {ROLLOUTS} rollouts of {TURNS} turns, beside a bare COPY"
-    return Figure(what, ours, "MB/s", bare, aim=aim)
+    return Measurement(what, ours, "MB/s", bare, aim=aim)

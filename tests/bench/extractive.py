@@ -22,8 +22,8 @@ from typing import Any
 
 from offing.core.report import Citation, Report, Sentence
 from offing.sdk import Graph
-from offing.services.graphs import installed
-from tests.graphs.stand_in import Library, StandIn, carry_out
+from offing.services.graphs import open_registry
+from tests.graphs.in_memory_context import InMemoryContext, Library, carry_out
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -67,14 +67,14 @@ def library(folder: str) -> Library:
         docs = ROOT / ".demo" / "docs"
         return Library.folder(docs / "fastify", docs / "undici")
     modules = ROOT / "frontend" / "node_modules"
-    found = sorted([*modules.glob("*/README.md"), *modules.glob("@*/*/README.md")])
-    return Library([(f.relative_to(modules).as_posix(), f.read_text()) for f in found])
+    results = sorted([*modules.glob("*/README.md"), *modules.glob("@*/*/README.md")])
+    return Library([(f.relative_to(modules).as_posix(), f.read_text()) for f in results])
 
 
-def checked(library: Library, asked: Iterable[Question]) -> None:
+def checked(library: Library, requests: Iterable[Question]) -> None:
     """Every gold phrase stands in its document; otherwise the documents are others than the questions were made for."""
     texts = {d.name: _flat(d.text) for d in library.documents.values()}
-    lost = [(name, words) for q in asked for name, words in q.gold if _flat(words) not in texts.get(name, "")]
+    lost = [(name, words) for q in requests for name, words in q.gold if _flat(words) not in texts.get(name, "")]
     if lost:
         raise SystemExit("Not in the documents:\n" + "\n".join(f"  {name}: {words}" for name, words in lost))
 
@@ -85,7 +85,7 @@ def _flat(text: str) -> str:
 
 async def outcome(library: Library, question: Question, graph: Graph) -> Outcome:
     """One run of a graph, timed."""
-    ctx = StandIn(library, question.ask)
+    ctx = InMemoryContext(library, question.ask)
     start = time.perf_counter()
     await carry_out(ctx, graph)
     seconds = time.perf_counter() - start - ctx.searching
@@ -103,10 +103,10 @@ async def outcome(library: Library, question: Question, graph: Graph) -> Outcome
 
 
 def _share(question: Question, holds: Any, sentences: Sequence[Sentence]) -> float:
-    found = [holds(sentences, name, words) for name, words in question.gold]
-    if not found:
+    results = [holds(sentences, name, words) for name, words in question.gold]
+    if not results:
         return 0.0
-    return sum(found) / len(found) if question.all else float(any(found))
+    return sum(results) / len(results) if question.all else float(any(results))
 
 
 def _holds(library: Library, report: Report, sentences: Sequence[Sentence], name: str, words: str) -> bool:
@@ -116,10 +116,10 @@ def _holds(library: Library, report: Report, sentences: Sequence[Sentence], name
 
 
 def _name(library: Library, citation: Citation) -> str:
-    return library.documents[citation.source].name
+    return library.documents[citation.source_id].name
 
 
-def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def compute_metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The shares that count, 0 to 1, and the time."""
     answerable = [o for o in outcomes if o.question.gold]
     others = [o for o in outcomes if not o.question.gold]
@@ -127,9 +127,9 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return {
         "quoted": _mean(o.quoted for o in answerable),
         "quoted early": _mean(o.early for o in answerable),
-        "said answered, where it is": _mean(o.report.reason == ANSWERED for o in right),
-        "said answered, without gold": _mean(o.report.reason == ANSWERED for o in answerable if not o.quoted),
-        "false answered, unanswerable": _mean(o.report.reason == ANSWERED for o in others),
+        "said answered, where it is": _mean(o.report.stop_reason == ANSWERED for o in right),
+        "said answered, without gold": _mean(o.report.stop_reason == ANSWERED for o in answerable if not o.quoted),
+        "false answered, unanswerable": _mean(o.report.stop_reason == ANSWERED for o in others),
         "quotes a report": _mean(len(o.report.citations) for o in outcomes),
         "turns": _mean(o.turns for o in outcomes),
         "median ms a run": 1_000 * statistics.median(o.seconds for o in outcomes) if outcomes else 0.0,
@@ -138,8 +138,8 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = [float(v) for v in values]
-    return sum(found) / len(found) if found else 0.0
+    results = [float(v) for v in values]
+    return sum(results) / len(results) if results else 0.0
 
 
 def _print(folder: str, outcomes: Sequence[Outcome]) -> None:
@@ -148,16 +148,16 @@ def _print(folder: str, outcomes: Sequence[Outcome]) -> None:
         "seen": [o for o in outcomes if not o.question.unseen],
         "unseen": [o for o in outcomes if o.question.unseen],
     }
-    rows = {name: figures(some) for name, some in columns.items()}
+    rows = {name: compute_metrics(some) for name, some in columns.items()}
     print(f"{'':32}" + "".join(f"{name:>10}" for name in columns))
     for key in rows[folder]:
         print(f"{key:32}" + "".join(f"{rows[name][key]:10.2f}" for name in columns))
     print(f"{'questions':32}" + "".join(f"{len(some):10}" for some in columns.values()))
 
 
-def _shown(report: Report) -> str:
+def _render(report: Report) -> str:
     by_number = {c.number: c.title for c in report.citations}
-    lines = [f"  [{report.status}/{report.reason}] ANSWER: {report.answer.text if report.answer else '-'}"]
+    lines = [f"  [{report.status}/{report.stop_reason}] ANSWER: {report.answer.text if report.answer else '-'}"]
     for section in report.sections:
         lines.append(f"  ## {section.heading}")
         lines += [f"   - {s.text}  {[by_number[n] for n in s.citations]}" for s in section.sentences]
@@ -165,22 +165,22 @@ def _shown(report: Report) -> str:
 
 
 async def measure(folder: str, options: argparse.Namespace) -> None:
-    asked = [q for q in questions(folder) if options.show.lower() in q.ask.lower()]
+    requests = [q for q in questions(folder) if options.show.lower() in q.ask.lower()]
     documents = library(folder)
-    checked(documents, asked)
-    graph = installed()[options.graph]
-    outcomes = [await outcome(documents, q, graph) for q in asked]
+    checked(documents, requests)
+    graph = open_registry()[options.graph]
+    outcomes = [await outcome(documents, q, graph) for q in requests]
     for o in outcomes:
-        wrong = o.quoted < 1 if o.question.gold else o.report.reason == ANSWERED
+        wrong = o.quoted < 1 if o.question.gold else o.report.stop_reason == ANSWERED
         asked_for = options.all_misses or (options.misses and not o.question.unseen)
         if options.show or (wrong and asked_for):
-            print(f"{o.question.ask}  (quoted {o.quoted:.1f}, early {o.early:.1f})\n{_shown(o.report)}\n")
+            print(f"{o.question.ask}  (quoted {o.quoted:.1f}, early {o.early:.1f})\n{_render(o.report)}\n")
     _print(folder, outcomes)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graph", default="agentflow", choices=sorted(installed()))
+    parser.add_argument("--graph", default="agentflow", choices=sorted(open_registry()))
     parser.add_argument("--folder", choices=("demo", "readmes"))
     parser.add_argument("--misses", action="store_true")
     parser.add_argument("--all-misses", action="store_true")

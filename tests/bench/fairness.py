@@ -10,23 +10,23 @@ from uuid import UUID
 import psycopg
 
 from offing.clock import new_id
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.local.servers import Servers
+from offing.local.servers import ServerUrls
 from offing.services import rollouts
-from offing.services.graphs import installed
+from offing.services.graphs import open_registry
 from offing.services.rollouts import BatchRequest
-from offing.services.runs import submit
+from offing.services.runs import submit_run
 from offing.storage.migrate import LOCAL_TENANT
-from tests.bench.figures import Aim, Figure, median, percentile
 from tests.bench.graphs import NAMES
+from tests.bench.measurement import Aim, Measurement, median, percentile
 from tests.bench.platform import Client, client, measured_stack, request
 from tests.bench.rollouts import new_tasks
 
 WORKERS = (1, 2)
 
 ROLLOUTS, GROUP, TURNS, MODEL_MS = 1000, 8, 20, 1000
-"""More than two processes have slots for, of as many turns, each with a model call of so many milliseconds."""
+"""More rollouts than two processes have slots for: count, turns, and milliseconds per model call."""
 
 QUESTIONS = 50
 """Of each tenant, one after the other."""
@@ -43,55 +43,57 @@ Times = list[tuple[float, float]]
 """To the first event and to the result, in seconds, of each question."""
 
 
-def fairness() -> list[Figure]:
+def fairness() -> list[Measurement]:
     """On one worker process and on two."""
-    return [figure for workers in WORKERS for figure in _measured(workers)]
+    return [metric for workers in WORKERS for metric in _measured(workers)]
 
 
-def _measured(workers: int) -> list[Figure]:
+def _measured(workers: int) -> list[Measurement]:
     with measured_stack(workers=workers) as servers:
         return asyncio.run(_beside_rollouts(servers, workers))
 
 
-async def _beside_rollouts(servers: Servers, workers: int) -> list[Figure]:
+async def _beside_rollouts(servers: ServerUrls, workers: int) -> list[Measurement]:
     async with client(servers) as one:
         other = _another_tenant(servers)
-        await _asked(one, LOCAL_TENANT, 3)
-        idle = await _asked(one, LOCAL_TENANT, QUESTIONS)
+        await _ask_questions(one, LOCAL_TENANT, 3)
+        idle = await _ask_questions(one, LOCAL_TENANT, QUESTIONS)
         await _collect(one)
         while await _running(one) < 150 * workers:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-        mine, theirs = await asyncio.gather(*(_asked(one, tenant, QUESTIONS) for tenant in (LOCAL_TENANT, other)))
+        mine, theirs = await asyncio.gather(
+            *(_ask_questions(one, tenant, QUESTIONS) for tenant in (LOCAL_TENANT, other))
+        )
     beside = f"beside {ROLLOUTS:,} rollouts, {workers} worker process{'es' if workers > 1 else ''}"
     return [
-        _figure(f"a person's first event, p95, {beside}", mine, idle, 0, Aim("within 1 s", at_most=1.0)),
-        _figure(f"another tenant's first event, p95, {beside}", theirs, idle, 0, Aim("within 2 s", at_most=2.0)),
-        _figure(f"the result of a 3-node graph, p95, {beside}", mine + theirs, idle, 1),
+        _measurement(f"a person's first event, p95, {beside}", mine, idle, 0, Aim("within 1 s", at_most=1.0)),
+        _measurement(f"another tenant's first event, p95, {beside}", theirs, idle, 0, Aim("within 2 s", at_most=2.0)),
+        _measurement(f"the result of a 3-node graph, p95, {beside}", mine + theirs, idle, 1),
     ]
 
 
-def _figure(what: str, busy: Times, idle: Times, which: int, aim: Aim | None = None) -> Figure:
+def _measurement(what: str, busy: Times, idle: Times, which: int, aim: Aim | None = None) -> Measurement:
     beside, alone = ([one[which] for one in some] for some in (busy, idle))
     note = f"p50 {1e3 * median(beside):,.0f} ms"
-    return Figure(what, (percentile(beside, 0.95),), "ms", (percentile(alone, 0.95),), "idle", aim=aim, note=note)
+    return Measurement(what, (percentile(beside, 0.95),), "ms", (percentile(alone, 0.95),), "idle", aim=aim, note=note)
 
 
-def _another_tenant(servers: Servers) -> UUID:
+def _another_tenant(servers: ServerUrls) -> UUID:
     tenant = new_id()
     with psycopg.connect(servers.owner_url, autocommit=True) as owner:
         owner.execute("insert into app.tenant (id, name) values (%s, 'other')", (tenant,))
     return tenant
 
 
-async def _asked(client: Client, tenant: UUID, questions: int) -> Times:
-    return [await _times(client, tenant) for _ in range(questions)]
+async def _ask_questions(client: Client, tenant_id: UUID, questions: int) -> Times:
+    return [await _times(client, tenant_id) for _ in range(questions)]
 
 
-async def _times(client: Client, tenant: UUID) -> tuple[float, float]:
-    graphs = installed(NAMES)
-    run = (await submit(client.database, client.hints, tenant, request("bench_noop"), graphs=graphs)).run
+async def _times(client: Client, tenant_id: UUID) -> tuple[float, float]:
+    graphs = open_registry(NAMES)
+    run = (await submit_run(client.database, client.hints, tenant_id, request("bench_noop"), graphs=graphs)).run
     while True:
-        async with client.database.transaction(tenant) as connection:
+        async with client.database.transaction(tenant_id) as connection:
             row = await (await connection.execute(TIMES, (run.id,))).fetchone()
         if row is not None:
             return row[0], row[1]
@@ -99,11 +101,11 @@ async def _times(client: Client, tenant: UUID) -> tuple[float, float]:
 
 
 async def _collect(client: Client) -> None:
-    wanted = await new_tasks(client, ROLLOUTS // GROUP)
+    expected = await new_tasks(client, ROLLOUTS // GROUP)
     script = {"answers": [{"word": "w{turn}"}], "delay_ms": MODEL_MS}
-    engines = {"speaker": EngineChoice(engine="scripted", options=script)}
-    batch = BatchRequest("bench_turns", wanted, GROUP, engines, budget=Budget(turns=TURNS), durability="sync")
-    await rollouts.create(client.database, client.hints, LOCAL_TENANT, batch, graphs=installed(NAMES))
+    engines = {"speaker": EngineConfig(engine="scripted", options=script)}
+    batch = BatchRequest("bench_turns", expected, GROUP, engines, budget=Budget(max_turns=TURNS), durability="sync")
+    await rollouts.create_batch(client.database, client.hints, LOCAL_TENANT, batch, graphs=open_registry(NAMES))
 
 
 async def _running(client: Client) -> int:

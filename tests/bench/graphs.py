@@ -29,17 +29,17 @@ untyped: Any = StateGraph
 """Its stubs bound the context to dataclasses, and ours is a protocol."""
 
 
-class Given(BaseModel):
+class SpeakerInput(BaseModel):
     turn: int
 
 
-class Said(BaseModel):
+class SpeakerOutput(BaseModel):
     word: str
     text: str = ""
 
 
-def _answer(given: Given) -> Said:
-    return Said(word=f"word {given.turn}", text=noise(given.turn))
+def _answer(inputs: SpeakerInput) -> SpeakerOutput:
+    return SpeakerOutput(word=f"word {inputs.turn}", text=noise(inputs.turn))
 
 
 def noise(turn: int) -> str:
@@ -47,10 +47,10 @@ def noise(turn: int) -> str:
     return " ".join(f"{(turn * 7919 + n * 104729) % 999983:06d}" for n in range(280))
 
 
-SPEAKER: Role[Given, Said] = Role(
+SPEAKER: Role[SpeakerInput, SpeakerOutput] = Role(
     "speaker",
-    Given,
-    Said,
+    SpeakerInput,
+    SpeakerOutput,
     lambda given: (Message("user", (str(given.turn),)),),
     lambda said: Headline(said.word),
     StepKind.PLAN,
@@ -101,31 +101,31 @@ async def _speak(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    reply: Any = await ctx.call(SPEAKER, Given(turn=turn), turn=turn)
+    reply: Any = await ctx.call_role(SPEAKER, SpeakerInput(turn=turn), turn=turn)
     return {"turn": turn, "last": reply.seq}
 
 
 async def _act(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     turn = state["turn"]
-    result = await ctx.use(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
-    await ctx.record(StepDraft(StepKind.MEMORY, f"turn {turn}", {"of": result.seq}, turn=turn))
+    result = await ctx.call_tool(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
+    await ctx.append_steps(StepDraft(StepKind.MEMORY, f"turn {turn}", {"of": result.seq}, turn=turn))
     return {}
 
 
 async def _write(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     text = DraftSentence(text=f"{state['turn']} turns")
     draft = ReportDraft(title="Turns", sections=(DraftSection(heading="Turns", sentences=(text,)),))
-    await runtime.context.deliver(draft, StopReason.ANSWERED)
+    await runtime.context.submit_report(draft, StopReason.ANSWERED)
     return {}
 
 
 async def _until_budget(state: Turn, runtime: Runtime[Any]) -> str:
-    return "write" if state["turn"] >= runtime.context.run.budget.turns else "speak"
+    return "write" if state["turn"] >= runtime.context.run.budget.max_turns else "speak"
 
 
 def turns_graph() -> Any:
-    """Role call, tool call and memory record, once a turn."""
+    """Role call, tool call and memory record, once per turn."""
     graph = untyped(Turn, context_schema=RunContext)
     graph.add_node("speak", _speak)
     graph.add_node("act", _act)
@@ -141,7 +141,7 @@ async def _wait(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    await ctx.call(SPEAKER, Given(turn=turn), turn=turn)
+    await ctx.call_role(SPEAKER, SpeakerInput(turn=turn), turn=turn)
     return {"turn": turn}
 
 
@@ -163,7 +163,7 @@ def bare_turns_graph(turns: int) -> Any:
 
     async def speak(state: Turn) -> dict[str, Any]:
         turn = state["turn"] + 1
-        answer = await asyncio.to_thread(_answer, Given(turn=turn))
+        answer = await asyncio.to_thread(_answer, SpeakerInput(turn=turn))
         return {"turn": turn, "last": len(answer.text)}
 
     async def act(state: Turn) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def bare_turns_graph(turns: int) -> Any:
 
 def _graph(name: str, build: Any, start: dict[str, Any], turn_key: str = "") -> Graph:
     roles = (SPEAKER,) if turn_key else ()
-    return Graph(name, name, "Measured only.", "1", build, lambda _: dict(start), roles, turn_key=turn_key)
+    return Graph(name, name, "Measured only.", "1", build, lambda _: dict(start), roles, turn_counter=turn_key)
 
 
 bench_noop = _graph("bench_noop", noop_graph, {"seen": 0})

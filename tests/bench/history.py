@@ -6,12 +6,12 @@ import psycopg
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from offing.langchain import plain_graph
-from offing.local.servers import Servers
+from offing.langchain import register_langgraph
+from offing.local.servers import ServerUrls
 from offing.services.runs import RunRequest
 from tests.bench.bare import Bare, bare_saver
-from tests.bench.figures import Aim, Figure
 from tests.bench.graphs import noise
+from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import Client
 
 LENGTHS = (125, 250, 500)
@@ -27,26 +27,26 @@ STORED: LiteralString = """
 """
 
 
-async def _say(state: MessagesState) -> dict[str, Any]:
+async def _reply(state: MessagesState) -> dict[str, Any]:
     count = len(state["messages"])
     return {"messages": [AIMessage(noise(count), id=f"m{count}")]}
 
 
 async def _more(state: MessagesState) -> str:
-    wanted = int(state["messages"][0].text)
-    return END if len(state["messages"]) >= wanted else "say"
+    expected = int(state["messages"][0].text)
+    return END if len(state["messages"]) >= expected else "say"
 
 
 def conversation() -> Any:
     """A loop that adds a message of 2 kB in each superstep, as many as its first message says."""
     builder: Any = StateGraph(MessagesState)
-    builder.add_node("say", _say)
+    builder.add_node("say", _reply)
     builder.add_edge(START, "say")
     builder.add_conditional_edges("say", _more, ["say", END])
     return builder
 
 
-conversing = plain_graph("bench_plain_conversing", conversation, code=__file__)
+conversing = register_langgraph("bench_plain_conversing", conversation, code_path=__file__)
 
 
 def stored_bytes(url: str, tables: LiteralString) -> int:
@@ -58,30 +58,30 @@ def stored_bytes(url: str, tables: LiteralString) -> int:
     return row[0]
 
 
-async def _ours(client: Client, servers: Servers, messages: int) -> float:
+async def _ours(client: Client, servers: ServerUrls, messages: int) -> float:
     before = stored_bytes(servers.owner_url, OURS)
     run = await client.submit(RunRequest(str(messages), conversing.name))
     await client.ended(run.id, every=0.2)
     return (stored_bytes(servers.owner_url, OURS) - before) / 1e6
 
 
-async def _bare(servers: Servers, messages: int) -> float:
+async def _bare(servers: ServerUrls, messages: int) -> float:
     async with bare_saver(servers.owner_url, lock=False) as saver:
         before = stored_bytes(servers.owner_url, BARE)
         await Bare(conversation().compile(checkpointer=saver)).run({"messages": [("user", str(messages))]})
     return (stored_bytes(servers.owner_url, BARE) - before) / 1e6
 
 
-async def history_bytes(client: Client, servers: Servers) -> list[Figure]:
+async def history_bytes(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Bytes of all checkpoints of a run, and by how much twice the messages cost more."""
     ours = {messages: await _ours(client, servers, messages) for messages in LENGTHS}
     bare = {messages: await _bare(servers, messages) for messages in LENGTHS}
-    figures = [
-        Figure(f"checkpoints of {messages} messages of 2 kB, one per superstep", (ours[messages],), "MB",
+    measurements = [
+        Measurement(f"checkpoints of {messages} messages of 2 kB, one per superstep", (ours[messages],), "MB",
                (bare[messages],))
         for messages in LENGTHS
     ]  # fmt: skip
     aim = Aim("at most 2.2, as linear growth has", at_most=2.2, of_ratio=True)
     growth = (ours[500] / ours[250],)
     what = "the same, 500 messages; bare: 250 of ours"
-    return [*figures, Figure(what, (ours[500],), "MB", (ours[250],), ratios=growth, aim=aim)]
+    return [*measurements, Measurement(what, (ours[500],), "MB", (ours[250],), ratios=growth, aim=aim)]

@@ -1,4 +1,4 @@
-"""The platform as it is shipped, for measuring: real servers, a real worker process, runs submitted as the API does."""
+"""The shipped platform, for measuring: real servers, a real worker process, runs submitted as the API does."""
 
 import asyncio
 import os
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from offing.bus.hints import BusHints
-from offing.bus.live import NewSteps
-from offing.cli.hooks import hooks
-from offing.core.model import EngineChoice
+from offing.bus.live import StepsEvent
+from offing.bus.notifier import BusNotifier
+from offing.cli.hooks import build_hooks
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.core.step import Step, StepKind
-from offing.local.servers import Servers
-from offing.local.stack import worker_processes, working_stack
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.local.servers import ServerUrls
+from offing.local.stack import count_worker_processes, open_stack
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.settings import load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -32,18 +32,20 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def measured_stack(workers: int = 1, **environment: str) -> Generator[Servers]:
+def measured_stack(workers: int = 1, **environment: str) -> Generator[ServerUrls]:
     """Durable embedded servers and workers with shipped settings but for `environment`.
 
     `workers` 0: as many processes as `offing up` starts on this machine.
     """
     with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
-        wanted = {"OFFING_HOME": home, "OFFING_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
-        before = {name: os.environ.get(name) for name in wanted}
-        os.environ.update(wanted)
+        expected = {"OFFING_HOME": home, "OFFING_EXTRA_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
+        before = {name: os.environ.get(name) for name in expected}
+        os.environ.update(expected)
         try:
             settings = load_settings(None)
-            with working_stack(settings, hooks(), workers=workers or worker_processes(settings)) as servers:
+            with open_stack(
+                settings, build_hooks(), worker_count=workers or count_worker_processes(settings)
+            ) as servers:
                 yield servers
         finally:
             for name, value in before.items():
@@ -72,21 +74,21 @@ class Client:
     """Submits runs and follows them, without polling."""
 
     database: Database
-    hints: BusHints
+    hints: BusNotifier
 
     async def submit(self, request: RunRequest) -> RunRow:
-        graphs = installed(NAMES)
-        return (await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=graphs)).run
+        graphs = open_registry(NAMES)
+        return (await submit_run(self.database, self.hints, LOCAL_TENANT, request, graphs=graphs)).run
 
     async def timed(self, request: RunRequest) -> Timed:
         """One run, followed as the event stream does: the log once, then what the bus says."""
         began = time.perf_counter()
         run = await self.submit(request)
         first, seen = 0.0, 0
-        async with self.hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
+        async with self.hints.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
             notice: object = None
             while True:
-                new = notice.steps if isinstance(notice, NewSteps) else await self._steps(run.id, seen)
+                new = notice.steps if isinstance(notice, StepsEvent) else await self._steps(run.id, seen)
                 if new and new[-1].seq > 1:
                     first = first or time.perf_counter() - began
                 if new and new[-1].kind is StepKind.ENDED:
@@ -94,24 +96,24 @@ class Client:
                 seen = new[-1].seq if new else seen
                 notice = await anext(notices)
 
-    async def _steps(self, run: UUID, after: int) -> Sequence[Step]:
+    async def _steps(self, run_id: UUID, after: int) -> Sequence[Step]:
         async with self.database.transaction(LOCAL_TENANT) as connection:
-            return await steps.after(connection, run, after, 1000)
+            return await steps.list_steps_after(connection, run_id, after, 1000)
 
-    async def row(self, run: UUID) -> RunRow:
+    async def row(self, run_id: UUID) -> RunRow:
         async with self.database.transaction(LOCAL_TENANT) as connection:
-            return await runs.by_id(connection, run)
+            return await runs.get_run(connection, run_id)
 
-    async def ended(self, run: UUID, every: float = 0.05) -> RunRow:
-        """The run, once it has ended; looked at so many seconds apart, which costs the run nothing."""
-        while not (row := await self.row(run)).terminal:  # noqa: ASYNC110
+    async def ended(self, run_id: UUID, every: float = 0.05) -> RunRow:
+        """Return the run when it has ended. It is polled at this interval, which costs the run nothing."""
+        while not (row := await self.row(run_id)).is_terminal:  # noqa: ASYNC110
             await asyncio.sleep(every)
         return row
 
 
 @asynccontextmanager
-async def client(servers: Servers) -> AsyncGenerator[Client]:
-    async with Database(servers.app_url, most=16) as database, BusHints(servers.redis_url) as hints:
+async def client(servers: ServerUrls) -> AsyncGenerator[Client]:
+    async with Database(servers.app_url, max_connections=16) as database, BusNotifier(servers.redis_url) as hints:
         yield Client(database, hints)
 
 
@@ -119,5 +121,5 @@ def request(graph: str, *, turns: int = 12, delay_ms: int | None = None) -> RunR
     engines = {}
     if delay_ms is not None:
         options = {"answers": [{"word": "w{turn}"}], "delay_ms": delay_ms}
-        engines = {"speaker": EngineChoice(engine="scripted", options=options)}
-    return RunRequest("Measure", graph=graph, budget=Budget(turns=turns), engines=engines)
+        engines = {"speaker": EngineConfig(engine="scripted", options=options)}
+    return RunRequest("Measure", graph=graph, budget=Budget(max_turns=turns), engines=engines)

@@ -5,44 +5,58 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from offing.core.policy import Condition, Policy, PolicyContext, Rule, Seen, decide, default_policy
 from offing.core.tool import ToolSpec
-from offing.tools import registry
-from tests.bench.figures import Aim, Figure, percentile
-from tests.unit.core.policy.bypasses import GOOD, GUARDED
-from tests.unit.core.policy.test_bypasses import POLICY, SPEC
+from offing.core.tool_policy import (
+    Condition,
+    ToolCallContext,
+    ToolPolicy,
+    ToolRule,
+    UntrustedShingles,
+    decide,
+)
+from offing.tools import create_tools
+from offing.tools.default_policy import default_tool_policy
+from tests.bench.measurement import Aim, Measurement, percentile
+from tests.unit.core.tool_policy.bypasses import GOOD, GUARDED
+from tests.unit.core.tool_policy.test_bypasses import POLICY, SPEC
 
 DECISIONS = 20_000
 WORDS = 20_000
 """Words of untrusted text that the run has read."""
 
 
-def policy_speed() -> list[Figure]:
+def policy_speed() -> list[Measurement]:
     chance = Random(1)
     read = " ".join(f"{chance.getrandbits(40):x}" for _ in range(WORDS))
-    moment = PolicyContext(tainted=True, seen=Seen().with_text(read), known_hosts=frozenset({"docs.example.org"}))
-    tools = {tool.spec.name: tool.spec for tool in registry(web=True)}
+    moment = ToolCallContext(
+        is_tainted=True,
+        untrusted_shingles=UntrustedShingles().add_texts(read),
+        known_hosts=frozenset({"docs.example.org"}),
+    )
+    tools = {tool.spec.name: tool.spec for tool in create_tools(web=True)}
     page = {"url": "https://docs.example.org/guide/intro?page=2", "start": 0, "length": 3000}
-    usual = _times(default_policy(web=True), tools["fetch_page"], [page], moment)
-    many = Policy(rules=(*POLICY.rules, *_rules()))
+    usual = _times(default_tool_policy(web=True), tools["fetch_page"], [page], moment)
+    many = ToolPolicy(rules=(*POLICY.rules, *_rules()))
     guarded = _times(many, SPEC, [args for _, args in GUARDED] + [GOOD], moment)
     return [
-        *_figures("a decision under the default policy, for a page", usual),
-        *_figures("a decision under 100 rules with patterns, hosts and paths, hostile arguments", guarded),
-        Figure("decisions per second, one core, default policy", (len(usual) / sum(usual),), "/s"),
+        *_measurements("a decision under the default policy, for a page", usual),
+        *_measurements("a decision under 100 rules with patterns, hosts and paths, hostile arguments", guarded),
+        Measurement("decisions per second, one core, default policy", (len(usual) / sum(usual),), "/s"),
     ]
 
 
-def _rules() -> list[Rule]:
+def _rules() -> list[ToolRule]:
     """Forbid rules that are all tried, and whose patterns are as costly as any."""
     patterns = [f"(a|b|{n})*[a-f]{{1,20}}(x|y)?" for n in range(33)]
     hosts = [Condition(arg="url", host=(f"*.evil{n}.net", f"evil{n}.org")) for n in range(33)]
     paths = [Condition(arg="path", path=f"/etc/{n}") for n in range(33)]
     conditions = (*(Condition(arg="code", regex=pattern) for pattern in patterns), *hosts, *paths)
-    return [Rule(tool=SPEC.name, effect="forbid", when=(condition,)) for condition in conditions]
+    return [ToolRule(tool=SPEC.name, effect="forbid", when=(condition,)) for condition in conditions]
 
 
-def _times(policy: Policy, spec: ToolSpec, calls: Sequence[Mapping[str, Any]], moment: PolicyContext) -> list[float]:
+def _times(
+    policy: ToolPolicy, spec: ToolSpec, calls: Sequence[Mapping[str, Any]], moment: ToolCallContext
+) -> list[float]:
     taken: list[float] = []
     for n in range(DECISIONS):
         began = time.thread_time()
@@ -51,8 +65,8 @@ def _times(policy: Policy, spec: ToolSpec, calls: Sequence[Mapping[str, Any]], m
     return taken
 
 
-def _figures(what: str, taken: list[float]) -> list[Figure]:
+def _measurements(what: str, taken: list[float]) -> list[Measurement]:
     return [
-        Figure(f"{what}, median", (percentile(taken, 0.5),), "µs"),
-        Figure(f"{what}, 99th percentile", (percentile(taken, 0.99),), "µs", aim=Aim("under 1 ms", at_most=0.001)),
+        Measurement(f"{what}, median", (percentile(taken, 0.5),), "µs"),
+        Measurement(f"{what}, 99th percentile", (percentile(taken, 0.99),), "µs", aim=Aim("under 1 ms", at_most=0.001)),
     ]

@@ -5,10 +5,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from offing.local.servers import Servers
+from offing.local.servers import ServerUrls
 from tests.bench.bare import Bare, bare_saver
-from tests.bench.figures import Aim, Figure, Samples, median, percentile
 from tests.bench.graphs import bare_turns_graph, chain_graph, noop_graph
+from tests.bench.measurement import Aim, Measurement, Samples, median, percentile
 from tests.bench.platform import Client, request
 
 RUNS = 160
@@ -20,7 +20,7 @@ TIMED = 100
 TURNS = 200
 
 
-async def latency(client: Client) -> list[Figure]:
+async def latency(client: Client) -> list[Measurement]:
     """Submit to first event and to result, followed without polling."""
     for _ in range(10):
         await client.timed(request("bench_noop"))
@@ -32,15 +32,15 @@ async def latency(client: Client) -> list[Figure]:
     ]
 
 
-def _percentiles(what: str, values: Sequence[float], aim: Aim) -> list[Figure]:
+def _percentiles(what: str, values: Sequence[float], aim: Aim) -> list[Measurement]:
     return [
-        Figure(f"{what}, median", (median(values),), "ms", aim=aim),
-        Figure(f"{what}, 95th percentile", (percentile(values, 0.95),), "ms"),
+        Measurement(f"{what}, median", (median(values),), "ms", aim=aim),
+        Measurement(f"{what}, 95th percentile", (percentile(values, 0.95),), "ms"),
     ]
 
 
 async def at_once(clients: int, runs: int, one: Callable[[], Awaitable[object]]) -> float:
-    """Runs per second with so many clients, each of which starts its next run when one has ended."""
+    """Runs per second with a given number of clients, each of which starts its next run when one has ended."""
 
     async def go(count: int) -> None:
         for _ in range(count):
@@ -51,9 +51,9 @@ async def at_once(clients: int, runs: int, one: Callable[[], Awaitable[object]])
     return runs // clients * clients / (time.perf_counter() - began)
 
 
-async def throughput(client: Client, servers: Servers) -> list[Figure]:
+async def throughput(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Runs per second of a 3-node graph that does nothing."""
-    figures: list[Figure] = []
+    measurements: list[Measurement] = []
     async with bare_saver(servers.owner_url, lock=False) as free, bare_saver(servers.owner_url, lock=True) as locked:
         for clients in (1, 8, 32):
             ours = await at_once(clients, RUNS, lambda: client.timed(request("bench_noop")))
@@ -61,30 +61,30 @@ async def throughput(client: Client, servers: Servers) -> list[Figure]:
             for name, saver in (("without the saver's lock", free), ("with the saver's lock", locked)):
                 graph = Bare(noop_graph().compile(checkpointer=saver))
                 bare = await at_once(clients, RUNS, lambda graph=graph: graph.run({"seen": 0}))
-                figures.append(Figure(f"{what}; bare {name}", (ours,), "/s", (bare,)))
-    return figures
+                measurements.append(Measurement(f"{what}; bare {name}", (ours,), "/s", (bare,)))
+    return measurements
 
 
-async def per_turn(client: Client) -> list[Figure]:
+async def per_turn(client: Client) -> list[Measurement]:
     """Wall time of a turn (role call, tool call, memory record) less that of the same graph without the platform."""
     timed = await client.timed(request("bench_turns", turns=TURNS))
     ours = (timed.result - timed.first_event) / TURNS
     bare = await Bare(bare_turns_graph(TURNS).compile()).run({"turn": 0, "last": 0}) / TURNS
     aim = Aim("under 5 ms", at_most=0.005)
     return [
-        Figure("wall time of a turn; bare in memory", (ours,), "ms", (bare,)),
-        Figure("wall time of a turn less the same graph without the platform", (ours - bare,), "ms", aim=aim),
+        Measurement("wall time of a turn; bare in memory", (ours,), "ms", (bare,)),
+        Measurement("wall time of a turn less the same graph without the platform", (ours - bare,), "ms", aim=aim),
     ]
 
 
-async def supersteps(client: Client, servers: Servers) -> list[Figure]:
+async def supersteps(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Durable supersteps per second of one run: each is in Postgres before the next begins."""
-    figures: list[Figure] = []
+    measurements: list[Measurement] = []
     for name, lock in (("without the saver's lock", False), ("with the saver's lock", True)):
         async with bare_saver(servers.owner_url, lock=lock) as saver:
             timed = await client.timed(request("bench_chain", turns=1000))
             ours: Samples = (500 / (timed.result - timed.first_event),)
             graph: Any = chain_graph().compile(checkpointer=saver)
             bare = (500 / await Bare(graph).run({"seen": 0}),)
-            figures.append(Figure(f"durable supersteps per second, one run; bare {name}", ours, "/s", bare))
-    return figures
+            measurements.append(Measurement(f"durable supersteps per second, one run; bare {name}", ours, "/s", bare))
+    return measurements

@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.local.servers import Servers
+from offing.local.servers import ServerUrls
 from offing.services.rollouts import BatchRequest
 from tests.bench.bare import Bare, bare_saver
-from tests.bench.figures import Aim, Figure
 from tests.bench.graphs import bare_turns_graph, noop_graph
+from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import Client, request, worker_pid
 from tests.bench.protocol import at_once
 from tests.bench.rollouts import collected, new_tasks
@@ -25,12 +25,12 @@ ROLLOUTS = {("exit", 3): 96, ("exit", 20): 48, ("sync", 20): 24}
 """How many of a kind, by durability and turns."""
 
 
-async def cpu_ratios(client: Client, servers: Servers) -> list[Figure]:
+async def cpu_ratios(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Processor time per run and per rollout; what Postgres and Redis do is in neither."""
     async with bare_saver(servers.owner_url, lock=False) as saver:
         noop = Bare(noop_graph().compile(checkpointer=saver))
-        figures = [
-            Figure(
+        measurements = [
+            Measurement(
                 "processor time of the worker per run, 3-node graph that does nothing",
                 (await _of_worker(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: client.timed(request("bench_noop")))),),
                 "ms",
@@ -45,15 +45,15 @@ async def cpu_ratios(client: Client, servers: Servers) -> list[Figure]:
                 count, lambda bare=bare, n=count: at_once(CLIENTS, n, lambda: bare.run({"turn": 0, "last": 0}))
             )
             what = f"processor time of the worker per rollout of {turns} turns, durability {durability}"
-            figures.append(Figure(what, (ours,), "ms", (alone,)))
-    return figures
+            measurements.append(Measurement(what, (ours,), "ms", (alone,)))
+    return measurements
 
 
 async def _rollouts(client: Client, durability: str, turns: int, count: int) -> None:
-    script = EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
-    ids, budget = await new_tasks(client, count // 8), Budget(turns=turns)
-    wanted = BatchRequest("bench_turns", ids, 8, engines={"speaker": script}, budget=budget, durability=durability)
-    await collected(client, wanted)
+    script = EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
+    ids, budget = await new_tasks(client, count // 8), Budget(max_turns=turns)
+    expected = BatchRequest("bench_turns", ids, 8, engines={"speaker": script}, budget=budget, durability=durability)
+    await collected(client, expected)
 
 
 async def _of_worker(count: int, work: Callable[[], Awaitable[object]]) -> float:

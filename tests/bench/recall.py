@@ -20,36 +20,38 @@ from pathlib import Path
 
 import psycopg
 
-from offing.core.tool import Span
-from offing.library.readers import Readers
-from offing.local import local_servers
-from offing.resources import migrations_dir
-from offing.services import library
+from offing.core.tool import SourceSpan
+from offing.library.readers import DocumentReaderPool
+from offing.local import open_servers
+from offing.packaged_files import get_migrations_dir
+from offing.services import ingestion, library
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT, migrate
 from offing.storage.pool import Database
-from tests.bench.candidates import CANDIDATES, Candidate, found_by
+from tests.bench.candidates import CANDIDATES, Candidate, rank_with
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / ".demo" / "docs"
 
 COPY_INDEX = """
     with copied as (
-      insert into app.artefact (id, tenant_id, snapshot, extractor, sha256, body, length, title, digest, passages)
-      select gen_random_uuid(), tenant_id, snapshot, id::text || ' copy ' || %(copy)s, sha256, body, length, title,
-             digest, passages from app.artefact where extractor not like '%% copy %%'
+      insert into app.extracted_text (id, tenant_id, snapshot_sha256, extractor, sha256, body, length_chars, title,
+                                      index_version, passage_count)
+      select gen_random_uuid(), tenant_id, snapshot_sha256, id::text || ' copy ' || %(copy)s, sha256, body,
+             length_chars, title,
+             index_version, passage_count from app.extracted_text where extractor not like '%% copy %%'
       returning id, split_part(extractor, ' copy ', 1)::uuid as original),
     sources as (
-      insert into app.source (id, tenant_id, collection, name, title, artefact_id)
+      insert into app.source (id, tenant_id, collection, name, title, text_id)
       select gen_random_uuid(), s.tenant_id, 'copy ' || %(copy)s, s.name, s.title, c.id
-        from copied c join app.source s on s.artefact_id = c.original),
+        from copied c join app.source s on s.text_id = c.original),
     passages as (
-      insert into app.passage (artefact_id, ordinal, tenant_id, start_at, end_at, heading)
-      select c.id, p.ordinal, p.tenant_id, p.start_at, p.end_at, p.heading
-        from copied c join app.passage p on p.artefact_id = c.original)
-    insert into app.posting (tenant_id, term, artefact_id, passages, weights)
-    select p.tenant_id, p.term, c.id, p.passages, p.weights
-      from copied c join app.posting p on p.artefact_id = c.original
+      insert into app.passage (text_id, ordinal, tenant_id, start_char, end_char, heading)
+      select c.id, p.ordinal, p.tenant_id, p.start_char, p.end_char, p.heading
+        from copied c join app.passage p on p.text_id = c.original)
+    insert into app.posting (tenant_id, term, text_id, passage_ordinals, weights)
+    select p.tenant_id, p.term, c.id, p.passage_ordinals, p.weights
+      from copied c join app.posting p on p.text_id = c.original
 """
 
 
@@ -80,53 +82,53 @@ def questions() -> list[Question]:
     return [Question(q["ask"], q["kind"], tuple((d, w) for d, w in q["gold"])) for q in raw]
 
 
-def place(text: str, words: str) -> tuple[int, int]:
+def locate(text: str, words: str) -> tuple[int, int]:
     """Where the words stand in the text. Raises ValueError when they do not."""
-    found = re.search(r"\s+".join(map(re.escape, words.split())), text)
-    if found is None:
+    match = re.search(r"\s+".join(map(re.escape, words.split())), text)
+    if match is None:
         raise ValueError(f"not in the document: {words}")
-    return found.span()
+    return match.span()
 
 
-async def gold_spans(db: Database, docs: Path, asked: Sequence[Question]) -> dict[tuple[str, str], Span]:
+async def gold_spans(db: Database, docs: Path, requests: Sequence[Question]) -> dict[tuple[str, str], SourceSpan]:
     """Each needed passage as a span of the stored text."""
-    listed, _ = await library.sources(db, LOCAL_TENANT, limit=10_000)
-    artefacts = {source.name: source.artefact for source in listed}
-    spans: dict[tuple[str, str], Span] = {}
-    for document, words in (gold for question in asked for gold in question.gold):
-        start, end = place((docs / document).read_text(), words)
-        spans[document, words] = Span(artefacts[document], start, end)
+    listed, _ = await library.list_sources(db, LOCAL_TENANT, limit=10_000)
+    text_ids = {source.name: source.text_id for source in listed}
+    spans: dict[tuple[str, str], SourceSpan] = {}
+    for document, words in (gold for question in requests for gold in question.gold):
+        start, end = locate((docs / document).read_text(), words)
+        spans[document, words] = SourceSpan(text_ids[document], start, end)
     return spans
 
 
 async def measured(
-    db: Database, candidate: Candidate, asked: Sequence[Question], gold: dict[tuple[str, str], Span]
+    db: Database, candidate: Candidate, requests: Sequence[Question], gold: dict[tuple[str, str], SourceSpan]
 ) -> Score:
     score = Score()
-    for question in asked:
-        wanted = [gold[g] for g in question.gold]
+    for question in requests:
+        expected = [gold[g] for g in question.gold]
         async with db.transaction(LOCAL_TENANT) as connection:
-            await found_by(candidate, connection, LOCAL_TENANT, question.ask)  # warms plans and pages
+            await rank_with(candidate, connection, LOCAL_TENANT, question.ask)  # warms plans and pages
             began = time.perf_counter()
-            found = await found_by(candidate, connection, LOCAL_TENANT, question.ask)
+            result = await rank_with(candidate, connection, LOCAL_TENANT, question.ask)
             score.seconds.append(time.perf_counter() - began)
-        _note(score, question, wanted, found)
+        _note(score, question, expected, result)
     return score
 
 
-def _note(score: Score, question: Question, wanted: Sequence[Span], found: Sequence[Span]) -> None:
-    share = sum(any(_overlap(f, w) for f in found) for w in wanted) / len(wanted)
+def _note(score: Score, question: Question, expected: Sequence[SourceSpan], results: Sequence[SourceSpan]) -> None:
+    share = sum(any(_overlap(f, w) for f in results) for w in expected) / len(expected)
     score.shares.append(share)
     score.by_kind.setdefault(question.kind, []).append(share)
-    score.documents.append(sum(any(f.artefact == w.artefact for f in found) for w in wanted) / len(wanted))
-    first = next((n for n, f in enumerate(found, 1) if any(_overlap(f, w) for w in wanted)), 0)
+    score.documents.append(sum(any(f.text_id == w.text_id for f in results) for w in expected) / len(expected))
+    first = next((n for n, f in enumerate(results, 1) if any(_overlap(f, w) for w in expected)), 0)
     score.ranks.append(1 / first if first else 0.0)
     if share < 1:
         score.misses.append(question.ask)
 
 
-def _overlap(found: Span, wanted: Span) -> bool:
-    return found.artefact == wanted.artefact and found.start < wanted.end and wanted.start < found.end
+def _overlap(result: SourceSpan, expected: SourceSpan) -> bool:
+    return result.text_id == expected.text_id and result.start < expected.end and expected.start < result.end
 
 
 def row(name: str, score: Score, fill_seconds: float) -> str:
@@ -147,27 +149,27 @@ HEAD = (
 
 
 async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_misses: bool) -> None:
-    asked = questions()
+    request = questions()
     async with Database(app_url) as db:
         ingested = await timed_ingestion(db, docs)
-        gold = await gold_spans(db, docs, asked)
-        print(f"{len(asked)} questions, {len(gold)} passages needed, {ingested} documents\n\n{HEAD}")
+        gold = await gold_spans(db, docs, request)
+        print(f"{len(request)} questions, {len(gold)} passages needed, {ingested} documents\n\n{HEAD}")
         for candidate in CANDIDATES:
             seconds = await filled(db, owner_url, candidate)
-            score = await measured(db, candidate, asked, gold)
+            score = await measured(db, candidate, request, gold)
             print(row(candidate.name, score, seconds), flush=True)
             for miss in score.misses if show_misses else ():
                 print(f"    missed: {miss}")
         if copies:
-            await at_scale(db, owner_url, copies, asked, gold)
+            await at_scale(db, owner_url, copies, request, gold)
 
 
 async def timed_ingestion(db: Database, docs: Path) -> int:
     began = time.perf_counter()
-    async with Readers() as readers:
-        cold = await library.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
+    async with DocumentReaderPool() as readers:
+        cold = await ingestion.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
         middle = time.perf_counter()
-        await library.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
+        await ingestion.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
     print(
         f"{len(cold.files)} documents taken in: cold {middle - began:.2f} s, start of readers included; "
         f"warm {time.perf_counter() - middle:.3f} s; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
@@ -194,13 +196,13 @@ def run_as_owner(owner_url: str, statement: str, copy: int | None = None) -> Non
 
 
 async def at_scale(
-    db: Database, owner_url: str, copies: int, asked: Sequence[Question], gold: dict[tuple[str, str], Span]
+    db: Database, owner_url: str, copies: int, requests: Sequence[Question], gold: dict[tuple[str, str], SourceSpan]
 ) -> None:
     for copy in range(copies):
         run_as_owner(owner_url, COPY_INDEX, copy)
     run_as_owner(owner_url, "vacuum analyze")
-    _, total = await library.sources(db, LOCAL_TENANT, limit=1)
-    score = await measured(db, CANDIDATES[-1], asked, gold)
+    _, total = await library.list_sources(db, LOCAL_TENANT, limit=1)
+    score = await measured(db, CANDIDATES[-1], requests, gold)
     ms = sorted(s * 1000 for s in score.seconds)
     print(f"\nwith {total:,} documents: query p50 {ms[len(ms) // 2]:.0f} ms, p95 {ms[int(len(ms) * 0.95)]:.0f} ms")
 
@@ -219,10 +221,10 @@ def main() -> None:
         raise SystemExit(f"{chosen.docs} is missing; run deploy/fetch-demo-docs first.")
     with (
         tempfile.TemporaryDirectory(prefix="offing-recall-", ignore_cleanup_errors=True) as home,
-        local_servers(Settings(home=Path(home), database_url=None, redis_url=None)) as servers,
+        open_servers(Settings(home=Path(home), database_url=None, redis_url=None)) as servers,
     ):
         migrate(
-            servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+            servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
         )
         asyncio.run(compare(servers.app_url, servers.owner_url, chosen.docs, chosen.copies, chosen.misses))
 

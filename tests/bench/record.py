@@ -11,14 +11,14 @@ from typing import LiteralString
 import psycopg
 
 from offing.clock import new_id
-from offing.core.model import Answer, Message, Usage
+from offing.core.model import EngineResponse, Message, Usage
 from offing.core.role_call import CallOrigin, SegmentPosition
-from offing.core.run import Fence
+from offing.core.run import FencingToken
 from offing.core.tokens import TokenTrace
-from offing.core.trajectory import Fracture
-from offing.storage import turn_rows, turns
+from offing.core.trajectory import BoundaryReason
+from offing.storage import role_calls
 from offing.storage.migrate import LOCAL_TENANT
-from tests.bench.figures import Aim, Figure
+from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import Client
 from tests.workers.graphs import Say
 
@@ -26,28 +26,29 @@ VOCABULARY, TURNS, SHORT, LONG = 150_000, 2_000, 64, 1024
 
 BEGUN: LiteralString = """
     with thread as (insert into thread (id, tenant_id, title) values (%(id)s, %(tenant)s, 'bench') returning id)
-    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                     tool_policy_sha256, budget,
                      status, kind)
     select %(id)s, %(tenant)s, id, 'bench', '1', 'Why?', '{}', '{}', '', '{"turns": 1}', 'done', 'rollout' from thread
 """
 
 COLUMNS: LiteralString = """
     select sum(pg_column_size(completion_ids) + pg_column_size(logprobs) + pg_column_size(entropy)
-               + pg_column_size(mask)), sum(pg_column_size(prompt_ids)) from app.turn where run_id = any(%s)
+               + pg_column_size(loss_mask)), sum(pg_column_size(prompt_ids)) from app.role_call where run_id = any(%s)
 """
 
 SIZE: LiteralString = """
     select sum(pg_total_relation_size(c.oid))::bigint from pg_class c
-     where c.oid = any(array['app.turn', 'app.segment', 'app.span', 'app.text_part']::regclass[])
+     where c.oid = any(array['app.role_call', 'app.segment', 'app.completion_span', 'app.text_part']::regclass[])
 """
 
 
-async def bytes_a_token(client: Client, owner_url: str) -> list[Figure]:
+async def bytes_a_token(client: Client, owner_url: str) -> list[Measurement]:
     """Slopes of the tables' sizes on disk, text and indexes included."""
     completion = await _slope(client, owner_url, lambda n: (SHORT, n))
     prompt = await _slope(client, owner_url, lambda n: (n, SHORT))
     return [
-        Figure(
+        Measurement(
             "storage of a completion token (id, log-probability, entropy, mask, text)",
             (completion,),
             "bytes",
@@ -55,7 +56,7 @@ async def bytes_a_token(client: Client, owner_url: str) -> list[Figure]:
             "of columns",
             aim=Aim("at most 14", at_most=14),
         ),
-        Figure(
+        Measurement(
             "storage of a token that a prompt adds (id; its text is a part that is stored once)",
             (prompt,),
             "bytes",
@@ -72,33 +73,33 @@ async def _slope(client: Client, owner_url: str, sizes: Callable[[int], tuple[in
 
 
 async def _stored(client: Client, owner_url: str, prompt: int, completion: int) -> int:
-    """Bytes that so many turns of these sizes take."""
+    """Bytes of this number of turns of these sizes."""
     dice, run = random.Random(prompt * 10_000 + completion), new_id()
     before = _size(owner_url)
     async with client.database.transaction(LOCAL_TENANT) as connection:
         await connection.execute(BEGUN, {"id": run, "tenant": LOCAL_TENANT})
         for seq in range(1, TURNS + 1):
-            place = SegmentPosition(seq - 1, 0, Fracture.ROOT if seq == 1 else Fracture.WORKSPACE_RESET)
-            fence, origin = Fence(LOCAL_TENANT, run, 1), CallOrigin("planner", "policy", seq)
-            row = turns.turn_of(seq, origin, _answer(dice, prompt, completion), place)
-            await turn_rows.insert(connection, fence, [row])
+            position = SegmentPosition(seq - 1, 0, BoundaryReason.ROOT if seq == 1 else BoundaryReason.WORKSPACE_RESET)
+            fence, origin = FencingToken(LOCAL_TENANT, run, 1), CallOrigin("planner", "policy", seq)
+            row = role_calls.build_role_call_row(seq, origin, _answer(dice, prompt, completion), position)
+            await role_calls.insert_role_calls(connection, fence, [row])
     return _size(owner_url) - before
 
 
-def _answer(dice: random.Random, prompt: int, completion: int) -> Answer:
+def _answer(dice: random.Random, prompt: int, completion: int) -> EngineResponse:
     ids = tuple(dice.randrange(VOCABULARY) for _ in range(completion))
     words = tuple(f" {WORDS[i % len(WORDS)]}".encode() for i in ids)
     trace = TokenTrace(
         prompt_ids=tuple(dice.randrange(VOCABULARY) for _ in range(prompt)),
         completion_ids=ids,
         logprobs=tuple(-dice.random() for _ in ids),
-        pieces=words,
+        token_bytes=words,
         policy="planner@1",
-        finish="stop",
+        finish_reason="stop",
         entropy=tuple(dice.random() for _ in ids),
     )
     usage = Usage(prompt, completion)
-    return Answer(
+    return EngineResponse(
         Say(word="x"), trace.text, "planner@1", (Message("user", ("The same question.",)),), {}, usage, (), trace
     )
 
@@ -111,7 +112,7 @@ WORDS = (
 
 def _size(owner_url: str) -> int:
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        connection.execute("vacuum app.turn, app.segment, app.span, app.text_part")
+        connection.execute("vacuum app.role_call, app.segment, app.completion_span, app.text_part")
         row = connection.execute(SIZE).fetchone()
     assert row is not None
     return row[0]

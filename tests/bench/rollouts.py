@@ -8,15 +8,15 @@ from typing import LiteralString
 from uuid import UUID
 
 from offing.clock import new_id
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.services import rollouts, tasks
-from offing.services.graphs import installed
+from offing.services.graphs import open_registry
 from offing.services.rollouts import BatchRequest
 from offing.services.tasks import TaskSpec
 from offing.storage.migrate import LOCAL_TENANT
-from tests.bench.figures import Aim, Figure
 from tests.bench.graphs import NAMES
+from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import Client
 
 ROLLOUTS, GROUP = 1000, 8
@@ -28,46 +28,46 @@ on one machine of 32 or 64 cores."""
 LEFT: LiteralString = "select count(*) from rollout join rollout_group g on g.id = group_id where g.state = 'open'"
 
 
-async def rollouts_per_second(client: Client) -> list[Figure]:
+async def rollouts_per_second(client: Client) -> list[Measurement]:
     """A scripted role call, a tool call and a memory record per turn; groups of eight; the answer is scored."""
-    figures: list[Figure] = []
+    measurements: list[Measurement] = []
     for turns, published in PUBLISHED.items():
         rates = {d: await _rate(client, turns, d) for d in ("exit", "sync")}
         what = f"rollouts per second, {turns} turns, {ROLLOUTS:,} open at once, durability"
         aim = Aim(f"over {published:.0f}, which a peer publishes for 32 to 64 cores", at_least=published)
-        figures += [
-            Figure(f"{what} exit", (rates["exit"],), "/s", aim=aim),
-            Figure(f"{what} sync", (rates["sync"],), "/s", (), "", (rates["sync"] / rates["exit"],), "of exit"),
+        measurements += [
+            Measurement(f"{what} exit", (rates["exit"],), "/s", aim=aim),
+            Measurement(f"{what} sync", (rates["sync"],), "/s", (), "", (rates["sync"] / rates["exit"],), "of exit"),
         ]
-    return figures
+    return measurements
 
 
 async def _rate(client: Client, turns: int, durability: str) -> float:
-    wanted = await new_tasks(client, ROLLOUTS // GROUP)
-    script = EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
+    expected = await new_tasks(client, ROLLOUTS // GROUP)
+    script = EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
     request = BatchRequest(
         "bench_turns",
-        wanted,
+        expected,
         GROUP,
         engines={"speaker": script},
-        budget=Budget(turns=turns),
+        budget=Budget(max_turns=turns),
         durability=durability,
     )
     began = time.perf_counter()
     await collected(client, request)
-    return len(wanted) * GROUP / (time.perf_counter() - began)
+    return len(expected) * GROUP / (time.perf_counter() - began)
 
 
 async def new_tasks(client: Client, count: int) -> tuple[UUID, ...]:
     """Tasks that no group has used."""
     about = new_id()
     specs = [TaskSpec(question=f"What is {n} of {about}?", answers=["1"]) for n in range(count)]
-    return tuple((await tasks.store(client.database, LOCAL_TENANT, "bench", specs)).ids)
+    return tuple((await tasks.store_tasks(client.database, LOCAL_TENANT, "bench", specs)).task_ids)
 
 
 async def collected(client: Client, request: BatchRequest) -> None:
     """Have a batch made, and return when all of its groups are complete."""
-    await rollouts.create(client.database, client.hints, LOCAL_TENANT, request, graphs=installed(NAMES))
+    await rollouts.create_batch(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES))
     while await _open(client):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 

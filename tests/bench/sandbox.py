@@ -8,54 +8,54 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from offing.sandbox.choose import drivers
-from offing.sandbox.sandbox import CannotRun, Code, Sandbox
-from offing.sandbox.self_test import problem
-from tests.bench.figures import Figure, Samples
+from offing.sandbox.driver_choice import list_drivers
+from offing.sandbox.sandbox import ExecutionRequest, Sandbox, SandboxUnavailableError
+from offing.sandbox.self_test import find_problem
+from tests.bench.measurement import Measurement, Samples
 
 REPEATS = 20
 
 SUM = "print(sum(i * i % 7 for i in range(1_000_000)))"
 
 
-def sandbox_speed() -> list[Figure]:
+def sandbox_speed() -> list[Measurement]:
     return asyncio.run(_measured())
 
 
-async def _measured() -> list[Figure]:
-    figures = list[Figure]()
+async def _measured() -> list[Measurement]:
+    measurements = list[Measurement]()
     with tempfile.TemporaryDirectory() as folder:
-        for driver in drivers("auto", Path(folder), packages=None, module=None):
-            figures += await _of(driver)
-    return figures
+        for driver in list_drivers("auto", Path(folder), packages=None, module=None):
+            measurements += await _of(driver)
+    return measurements
 
 
-async def _of(driver: Sandbox) -> Sequence[Figure]:
+async def _of(driver: Sandbox) -> Sequence[Measurement]:
     about = f"sandbox, {driver.name}"
     try:
         first = await _timed(driver, "pass")
         empty = [await _timed(driver, "pass") for _ in range(REPEATS)]
         summed = [await _timed(driver, SUM) for _ in range(REPEATS)]
-    except CannotRun as refused:
+    except SandboxUnavailableError as refused:
         print(f"{about}: cannot run here. {refused.reason}", file=sys.stderr)
         return []
     began = time.perf_counter()
-    why = await problem(driver)
+    why = await find_problem(driver)
     tested = time.perf_counter() - began
     assert not why, why
     bare, bare_sum = _bare("pass"), _bare(SUM)
     return [
-        Figure(f"{about}: the first code of a machine", (first,), "ms"),
-        Figure(f"{about}: code that does nothing", tuple(empty), "ms", bare),
-        Figure(f"{about}: a million terms summed", tuple(summed), "ms", bare_sum),
-        Figure(f"{about}: the self-test of a process", (tested,), "s"),
+        Measurement(f"{about}: the first code of a machine", (first,), "ms"),
+        Measurement(f"{about}: code that does nothing", tuple(empty), "ms", bare),
+        Measurement(f"{about}: a million terms summed", tuple(summed), "ms", bare_sum),
+        Measurement(f"{about}: the self-test of a process", (tested,), "s"),
     ]
 
 
 async def _timed(driver: Sandbox, source: str) -> float:
     began = time.perf_counter()
-    ran = await driver.run(Code(source))
-    assert ran.exit == 0, ran
+    ran = await driver.run(ExecutionRequest(source))
+    assert ran.exit_status == 0, ran
     return time.perf_counter() - began
 
 

@@ -6,12 +6,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.langchain import OffingChatModel, plain_graph
+from offing.langchain import OffingChatModel, register_langgraph
 from offing.services.runs import RunRequest
 from tests.bench.bare import Bare
-from tests.bench.figures import Figure
+from tests.bench.measurement import Measurement
 from tests.bench.platform import Client
 
 NODES = 200
@@ -22,7 +22,7 @@ class Counted(MessagesState):
     seen: int
 
 
-def chain(model: BaseChatModel | None) -> Any:
+def build_chain(model: BaseChatModel | None) -> Any:
     """A loop of one node, which asks the model where there is one, and keeps nothing of the answer."""
 
     async def work(state: Counted) -> dict[str, Any]:
@@ -40,16 +40,16 @@ def chain(model: BaseChatModel | None) -> Any:
     return builder
 
 
-asking = plain_graph("bench_plain_asking", lambda: chain(OffingChatModel("agent")), code=__file__)
-silent = plain_graph("bench_plain_silent", lambda: chain(None), code=__file__)
+asking = register_langgraph("bench_plain_asking", lambda: build_chain(OffingChatModel("agent")), code_path=__file__)
+silent = register_langgraph("bench_plain_silent", lambda: build_chain(None), code_path=__file__)
 
 
-def wanted(graph: str) -> RunRequest:
-    said = EngineChoice(engine="scripted", options={"answers": [{"text": "Something."}]})
-    return RunRequest("Measure", graph, budget=Budget(turns=NODES + 1), engines={"agent": said})
+def run_request(graph: str) -> RunRequest:
+    text = EngineConfig(engine="scripted", options={"answers": [{"text": "Something."}]})
+    return RunRequest("Measure", graph, budget=Budget(max_turns=NODES + 1), engines={"agent": text})
 
 
-async def per_node(client: Client) -> list[Figure]:
+async def per_node(client: Client) -> list[Measurement]:
     """Wall time of a node, of which ours is durable: a checkpoint in Postgres each, and a journalled call."""
     return [
         await _compared(client, "wall time of a node of a plain LangGraph graph; bare in memory", silent.name, None),
@@ -62,9 +62,9 @@ async def per_node(client: Client) -> list[Figure]:
     ]
 
 
-async def _compared(client: Client, what: str, graph: str, model: BaseChatModel | None) -> Figure:
-    given: dict[str, Any] = {"messages": [("user", "Measure")], "seen": 0}
-    timed = await client.timed(wanted(graph))
+async def _compared(client: Client, what: str, graph: str, model: BaseChatModel | None) -> Measurement:
+    inputs: dict[str, Any] = {"messages": [("user", "Measure")], "seen": 0}
+    timed = await client.timed(run_request(graph))
     ours = (timed.result - timed.first_event) / NODES
-    bare = await Bare(chain(model).compile()).run(given) / NODES
-    return Figure(what, (ours,), "ms", (bare,))
+    bare = await Bare(build_chain(model).compile()).run(inputs) / NODES
+    return Measurement(what, (ours,), "ms", (bare,))

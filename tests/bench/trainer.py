@@ -1,4 +1,4 @@
-"""Training: tokens a second beside a bare torch loop, rows of many turns beside rows of one, memory, credit for turns.
+"""Training speed beside a bare torch loop, rows of many turns beside rows of one, memory, advantages of turns.
 
 The bare loop forwards the same rows of the same weights in batches of the same size, with the output head where tokens
 are trained, one weighted sum of log-probabilities as its loss, and AdamW. Both are measured in turns.
@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from offing.core.rows import TrainRow, merged
-from tests.bench.figures import Aim, Figure
-from tests.unit.exports.builders import an_episode, many_turns, packed
+from offing.core.training_rows import TrainingRow, build_rows
+from tests.bench.measurement import Aim, Measurement
+from tests.unit.exports.builders import many_turns, packed, trajectory_metadata
 
 VOCABULARY = 2048
 REPEATS = 5
@@ -47,39 +47,44 @@ SHAPES = (Shape(64, 16, 16), Shape(128, 64, 32), Shape(256, 128, 64))
 MEASURED = "from tests.bench.trainer import peak; from pathlib import Path; print(peak(Path({path!r})))"
 
 
-def trainer_speed() -> list[Figure]:
+def trainer_speed() -> list[Measurement]:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
-    from offing_engine.small import new_policy
+    from offing_engine.random_policy import create_random_policy
 
     threads = max(1, (os.cpu_count() or 2) - 1)
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p@1"
-        new_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
-        return [_against_bare(path, threads), *(_merging(path, shape) for shape in SHAPES), _memory(path), _credit()]
+        create_random_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
+        return [
+            _against_bare(path, threads),
+            *(_merging(path, shape) for shape in SHAPES),
+            _memory(path),
+            _advantages(),
+        ]
 
 
-def _rows(shape: Shape, count: int, seed: int) -> list[TrainRow]:
+def _rows(shape: Shape, count: int, seed: int) -> list[TrainingRow]:
     """Append-only transcripts of `TURNS` turns with random ids."""
     dice = np.random.default_rng(seed)
 
     def ids(count: int) -> list[int]:
         return dice.integers(6, VOCABULARY, count).tolist()
 
-    def transcript() -> TrainRow:
+    def transcript() -> TrainingRow:
         turns = [(ids(shape.observation if n else shape.prompt), ids(shape.action)) for n in range(TURNS)]
-        return merged(an_episode(), packed(*turns, turns=many_turns(TURNS, temperature=(1.0,) * TURNS)))[0]
+        return build_rows(trajectory_metadata(), packed(*turns, turns=many_turns(TURNS, temperature=(1.0,) * TURNS)))[0]
 
     return [transcript() for _ in range(count)]
 
 
-def _step(learner: Any, rows: Sequence[TrainRow]) -> Callable[[], None]:
-    from offing_trainer.learner.contract import Derivatives, Forwarded
+def _step(learner: Any, rows: Sequence[TrainingRow]) -> Callable[[], None]:
+    from offing_trainer.learner.contract import ForwardResult, LossGradients
 
-    def likelier(_: object, seen: Forwarded) -> Derivatives:
-        return Derivatives(-float(seen.logp.sum()), -np.ones(len(seen.logp)))
+    def likelier(_: object, seen: ForwardResult) -> LossGradients:
+        return LossGradients(-float(seen.logprobs.sum()), -np.ones(len(seen.logprobs)))
 
     def taken() -> None:
         learner.forward_backward(rows, likelier)
@@ -88,14 +93,14 @@ def _step(learner: Any, rows: Sequence[TrainRow]) -> Callable[[], None]:
     return taken
 
 
-def _bare_step(path: Path, rows: Sequence[TrainRow], most: int) -> Callable[[], None]:
+def _bare_step(path: Path, rows: Sequence[TrainingRow], maximum: int) -> Callable[[], None]:
     """The loop that one would write for these rows."""
     import torch
     from transformers import AutoModelForCausalLM
 
     model: Any = AutoModelForCausalLM.from_pretrained(path)
     adamw = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
-    together = max(1, most // max(len(row) for row in rows))
+    together = max(1, maximum // max(len(row) for row in rows))
 
     def taken() -> None:
         for start in range(0, len(rows), together):
@@ -124,18 +129,18 @@ def _in_turns(one: Callable[[], None], other: Callable[[], None]) -> list[tuple[
 
 
 def _opened(path: Path) -> Any:
-    from offing_trainer.learner.local import open_learner
-    from offing_trainer.learner.settings import Settings
+    from offing_trainer.learner.local_learner import open_learner
+    from offing_trainer.learner.settings import LearnerSettings
 
-    return open_learner(path, Settings(learning_rate=1e-6, device="cpu"))
+    return open_learner(path, LearnerSettings(learning_rate=1e-6, device="cpu"))
 
 
-def _against_bare(path: Path, threads: int) -> Figure:
+def _against_bare(path: Path, threads: int) -> Measurement:
     shape = SHAPES[0]
     rows = _rows(shape, 64, 1)
     tokens = sum(len(row) for row in rows)
     pairs = _in_turns(_step(_opened(path), rows), _bare_step(path, rows, 4096))
-    return Figure(
+    return Measurement(
         f"trainer, a step of {len(rows)} rows of {TURNS} turns of {shape} tokens, 1M weights, {threads} thread(s)",
         tuple(tokens / ours for ours, _ in pairs),
         "tokens/s",
@@ -144,13 +149,13 @@ def _against_bare(path: Path, threads: int) -> Figure:
     )
 
 
-def _merging(path: Path, shape: Shape) -> Figure:
-    from tests.trainer.sampled import by_turn
+def _merging(path: Path, shape: Shape) -> Measurement:
+    from tests.trainer.sampled_rollouts import by_turn
 
     learner, rows = _opened(path), _rows(shape, ROLLOUTS, 2)
     parts = [part for row in rows for part in by_turn(row)]
     pairs = _in_turns(_step(learner, rows), _step(learner, parts))
-    return Figure(
+    return Measurement(
         f"trainer, {ROLLOUTS} rollouts of {TURNS} turns of {shape} tokens, one row per segment; bare: one per turn",
         tuple(whole for whole, _ in pairs),
         "ms",
@@ -161,12 +166,12 @@ def _merging(path: Path, shape: Shape) -> Figure:
     )
 
 
-def _memory(path: Path) -> Figure:
+def _memory(path: Path) -> Measurement:
     own = subprocess.run(
         [sys.executable, "-c", MEASURED.format(path=str(path))], capture_output=True, text=True, check=True
     )
     bytes_held = int(own.stdout)
-    return Figure(
+    return Measurement(
         "the most memory of a process that trains 1M weights",
         (bytes_held / MEBIBYTE,),
         "MB",
@@ -184,20 +189,20 @@ def peak(path: Path) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _credit() -> Figure:
+def _advantages() -> Measurement:
     """Everything between rows and the first forward: rewards, advantages, dealing, weights."""
-    from offing_trainer.update import measured, prepared, viewed
+    from offing_trainer.training_step import apply_view, compute_advantages, compute_token_weights
     from tests.trainer.builders import a_recipe, random_groups
 
-    chain, rng = a_recipe("flow-grpo", regularise=[]), np.random.default_rng(4)
-    seen = viewed(chain, random_groups(4, groups=3200, rollouts=8, segments=1, turns=7, tokens=7), {}, rng)
+    pipeline, rng = a_recipe("flow-grpo", regularizers=[]), np.random.default_rng(4)
+    seen = apply_view(pipeline, random_groups(4, groups=3200, rollouts=8, segments=1, turns=7, tokens=7), {}, rng)
 
     def credited() -> None:
-        measured(chain, prepared(chain, seen, {}, rng), {})
+        compute_token_weights(pipeline, compute_advantages(pipeline, seen, {}, rng), {})
 
     seconds = tuple(_seconds(credited) for _ in range(REPEATS))
-    return Figure(
-        f"credit and weights of {seen.batch.turns:,} turns, {seen.batch.tokens:,} tokens (Flow-GRPO)",
+    return Measurement(
+        f"credit and weights of {seen.batch.num_turns:,} turns, {seen.batch.num_tokens:,} tokens (Flow-GRPO)",
         seconds,
         "ms",
         aim=Aim("below 1 s", at_most=1),

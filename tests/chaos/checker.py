@@ -1,6 +1,6 @@
 """What must be true of every run, whatever was killed while it worked. Pure: rows in, violations out.
 
-The only home of the invariants that faults are judged by. Knows neither faults nor how rows are read.
+The invariants that faults are judged by.
 """
 
 import json
@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import groupby, pairwise
 from typing import Any
 
-ENDED = {"done", "failed", "cancelled", "dead"}
+ENDED = {"done", "failed", "cancelled"}
 
 UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -113,7 +113,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     """A call at its source: an engine was really asked, and is paid."""
 
     role: str
@@ -123,7 +123,7 @@ class Asked:
 
 def violations(rows: Rows) -> list[str]:
     """Every broken promise, in words. Empty: none."""
-    rules = (sequence, keys, fences, chain, ending, sums, journal, one_report, context)
+    rules = (sequence, keys, fences, checkpoints, ending, sums, journal, one_report, context)
     return [f"{rule.__name__}: {complaint}" for rule in rules for complaint in rule(rows)]
 
 
@@ -159,7 +159,7 @@ def fences(rows: Rows) -> Iterable[str]:
             yield f"checkpoint {after.id} of fence {after.fence} was saved after one of fence {before.fence}"
 
 
-def chain(rows: Rows) -> Iterable[str]:
+def checkpoints(rows: Rows) -> Iterable[str]:
     """Checkpoints follow one another: one root, no parent with two children, no lost parent, supersteps grow."""
     known = {(c.ns, c.id): c for c in rows.saved}
     for (ns, parent), children in Counter((c.ns, c.parent) for c in rows.saved).items():
@@ -187,17 +187,17 @@ def ending(rows: Rows) -> Iterable[str]:
 
 
 def sums(rows: Rows) -> Iterable[str]:
-    """What the run counts is what its steps and calls add up to, and nothing is left set aside."""
+    """What the run counts is what its steps and calls add up to, and nothing is left reserved."""
     run, failed = rows.run, rows.of_kind("failure")
     turns = max((s.turn for s in rows.steps), default=0)
     tokens = sum(s.tokens for s in rows.steps)
     usd = sum((c.usd for c in rows.calls), Decimal(0))
-    usd += sum((Decimal(s.payload.get("usage", {}).get("usd", 0)) for s in failed), Decimal(0))
+    usd += sum((Decimal(s.payload.get("usage", {}).get("cost_usd", 0)) for s in failed), Decimal(0))
     for name, counted, total in (("turns", run.turns, turns), ("tokens", run.tokens, tokens), ("usd", run.usd, usd)):
         if counted != total:
             yield f"the run counts {counted} {name}, its steps {total}"
     if run.reserved:
-        yield f"{run.reserved} usd are still set aside"
+        yield f"{run.reserved} usd are still reserved"
 
 
 def journal(rows: Rows) -> Iterable[str]:
@@ -210,9 +210,9 @@ def journal(rows: Rows) -> Iterable[str]:
 
 def one_report(rows: Rows) -> Iterable[str]:
     """A run that was not cancelled has one report, beside its step."""
-    said, stored = [s.seq for s in rows.of_kind("report")], [r.seq for r in rows.reports]
-    if said != stored:
-        yield f"report steps {said}, stored reports {stored}"
+    seqs, stored = [s.seq for s in rows.of_kind("report")], [r.seq for r in rows.reports]
+    if seqs != stored:
+        yield f"report steps {seqs}, stored reports {stored}"
     if rows.run.status != "cancelled" and len(stored) != 1:
         yield f"{len(stored)} reports"
 
@@ -227,7 +227,7 @@ def context(rows: Rows) -> Iterable[str]:
         if s.parent is not None and (before is None or before.idx >= s.idx or before.role != s.role):
             yield f"segment {s.idx} of {s.role} follows {before}"
     placed = sorted((c for c in rows.calls if c.segment is not None), key=lambda c: (c.segment, c.seq))
-    for idx, calls in ((n, list(found)) for n, found in groupby(placed, lambda c: c.segment)):
+    for idx, calls in ((n, list(result)) for n, result in groupby(placed, lambda c: c.segment)):
         if [c.place for c in calls] != list(range(len(calls))):
             yield f"the calls of segment {idx} have places {[c.place for c in calls]}"
         if idx not in known or {c.role for c in calls} != {known[idx].role}:
@@ -238,7 +238,7 @@ def context(rows: Rows) -> Iterable[str]:
 
 def same_record(rows: Rows, plain: Rows) -> Iterable[str]:
     """What was done, said, edited and kept is what it is in an undisturbed run of the same, up to names of rows."""
-    ours, theirs = told(rows), told(plain)
+    ours, theirs = describe_run(rows), describe_run(plain)
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
         if mine != other:
             yield f"entry {number} is {mine}, undisturbed it is {other}"
@@ -247,12 +247,12 @@ def same_record(rows: Rows, plain: Rows) -> Iterable[str]:
         yield f"{len(ours)} entries, undisturbed {len(theirs)}"
 
 
-def told(rows: Rows) -> list[str]:
+def describe_run(rows: Rows) -> list[str]:
     """A run's work, its calls and its segments, without times, fences and ids; steps counted as if nobody was lost."""
     work = [s for s in rows.steps if s.key]
-    places = {s.seq: n for n, s in enumerate(work, 1)}
-    steps = [[s.kind, s.key, s.turn, s.tokens, s.title, s.ok, _renumbered(s.payload, places)] for s in work]
-    calls = [[places.get(c.seq), c.role, c.segment, c.place, c.content] for c in rows.calls]
+    positions = {s.seq: n for n, s in enumerate(work, 1)}
+    steps = [[s.kind, s.key, s.turn, s.tokens, s.title, s.ok, _renumbered(s.payload, positions)] for s in work]
+    calls = [[positions.get(c.seq), c.role, c.segment, c.place, c.content] for c in rows.calls]
     segments = [[s.idx, s.role, s.parent, s.fracture] for s in rows.segments]
     names: dict[str, str] = {}
     return [
@@ -261,21 +261,21 @@ def told(rows: Rows) -> list[str]:
     ]
 
 
-def _renumbered(payload: Mapping[str, Any], places: Mapping[int, int]) -> dict[str, Any]:
-    return {name: places.get(value, value) if name in SEQS else value for name, value in payload.items()}
+def _renumbered(payload: Mapping[str, Any], positions: Mapping[int, int]) -> dict[str, Any]:
+    return {name: positions.get(value, value) if name in SEQS else value for name, value in payload.items()}
 
 
 def one_tool_call_a_turn(rows: Rows, turns: int) -> Iterable[str]:
-    """For a graph that acts once a turn."""
-    used = [s.turn for s in rows.of_kind("tool")]
+    """For a graph that acts once per turn."""
+    used = [s.turn for s in rows.of_kind("tool_result")]
     if used != list(range(1, turns + 1)):
         yield f"tool calls at turns {_gaps(used)}, expected 1..{turns}"
 
 
-def paid_once(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
+def check_charged_once(rows: Rows, requests: Sequence[SentRequest], losses: int) -> Iterable[str]:
     """An engine is asked once a recorded call, and at most once more for each time that the run lost its worker."""
     recorded = Counter((s.payload["role"], s.turn) for s in rows.steps if "role" in s.payload)
-    times = Counter((a.role, a.turn) for a in asked)
+    times = Counter((a.role, a.turn) for a in requests)
     for call, count in times.items():
         if recorded[call] == 0:
             yield f"{call} was asked {count} times and never recorded"
@@ -287,10 +287,10 @@ def paid_once(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
         yield f"{repeats} calls were asked again, the run lost its worker {losses} times"
 
 
-def asked_again_whole(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
+def check_repeated_whole(rows: Rows, requests: Sequence[SentRequest], losses: int) -> Iterable[str]:
     """Where nothing is kept before a slice ends: every call is asked, and at most once more for each lost slice."""
     recorded = Counter((s.payload["role"], s.turn) for s in rows.steps if "role" in s.payload)
-    times = Counter((a.role, a.turn) for a in asked)
+    times = Counter((a.role, a.turn) for a in requests)
     for call in recorded.keys() | times.keys():
         if not recorded[call] <= times[call] <= recorded[call] * (losses + 1):
             yield f"{call} is recorded {recorded[call]} times and was asked {times[call]} times, {losses} slices lost"
@@ -326,12 +326,12 @@ def group_violations(group: GroupFacts) -> list[str]:
 
 
 def _whole(group: GroupFacts) -> Iterable[str]:
-    """It is complete with exactly its members. A lost worker is nobody's failure: there is no second attempt."""
+    """It is complete with exactly its members. A crashed worker is nobody's failure: there is no second attempt."""
     if group.state != "complete" or group.completed_at is None:
         yield f"the group is {group.state}, completed at {group.completed_at}"
-    found = sorted((r.member, r.attempt) for r in group.rollouts)
-    if found != [(n, 1) for n in range(group.size)]:
-        yield f"members and attempts are {found}, expected one each of {group.size}"
+    results = sorted((r.member, r.attempt) for r in group.rollouts)
+    if results != [(n, 1) for n in range(group.size)]:
+        yield f"members and attempts are {results}, expected one each of {group.size}"
 
 
 def _final(rollout: RolloutFacts, scorers: tuple[str, ...]) -> Iterable[str]:
@@ -344,6 +344,6 @@ def _final(rollout: RolloutFacts, scorers: tuple[str, ...]) -> Iterable[str]:
         yield f"its scores are by {rollout.scores}, expected {scorers}"
 
 
-def _gaps(found: list[int]) -> str:
-    jumps = [f"{a} then {b}" for a, b in pairwise(found) if b != a + 1]
-    return f"{found[:1]}…{found[-1:]} ({len(found)}) with {', '.join(jumps[:5]) or 'no jump'}"
+def _gaps(results: list[int]) -> str:
+    jumps = [f"{a} then {b}" for a, b in pairwise(results) if b != a + 1]
+    return f"{results[:1]}…{results[-1:]} ({len(results)}) with {', '.join(jumps[:5]) or 'no jump'}"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from offing.bus.hints import BusHints
-from offing.services.library import Upload
+from offing.bus.notifier import BusNotifier
+from offing.services.ingestion import Upload
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.chaos import checker
-from tests.chaos.flows import FLOWS
+from tests.chaos.graphs import GRAPH_NAMES
 from tests.chaos.library import DOCUMENTS
-from tests.chaos.loop_home import START, Home, killed, strike
-from tests.chaos.stage import Stage, raised, struck
+from tests.chaos.loop_trial import START, Home, killed, strike
+from tests.chaos.private_stack import PrivateStack, raised, struck
 from tests.chaos.trial import Client, Kind, Moment, Trial
 from tests.documents import ingest_uploads
 
@@ -36,60 +36,65 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @contextmanager
-def staged() -> Generator[Stage]:
+def staged() -> Generator[PrivateStack]:
     """A stage with the library in it."""
     with tempfile.TemporaryDirectory(prefix="offing-chaos-", ignore_cleanup_errors=True) as folder:
-        stage = raised(Path(folder))
+        stack = raised(Path(folder))
         try:
-            asyncio.run(_fill(stage))
-            yield stage
+            asyncio.run(_fill(stack))
+            yield stack
         finally:
-            struck(stage)
+            struck(stack)
 
 
-async def _fill(stage: Stage) -> None:
+async def _fill(stack: PrivateStack) -> None:
     uploads = [Upload(name, text.encode()) for name, text in DOCUMENTS.items()]
-    async with Database(stage.servers.app_url, most=2) as database:
+    async with Database(stack.servers.app_url, max_connections=2) as database:
         taken = await ingest_uploads(database, LOCAL_TENANT, uploads)
     assert {i.outcome for i in taken} == {"added"}, taken
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with staged() as stage:
-        yield stage
+def stack() -> Iterator[PrivateStack]:
+    with staged() as stack:
+        yield stack
 
 
-_plain: dict[Kind, checker.Rows] = {}
+_undisturbed_rows: dict[Kind, checker.Rows] = {}
 
 
 @pytest.fixture(scope="module")
-def plain(stage: Stage) -> dict[Kind, checker.Rows]:
+def plain(stack: PrivateStack) -> dict[Kind, checker.Rows]:
     """What undisturbed runs of each kind leave; made once, on the first stage."""
-    if not _plain:
-        stage.lone_worker()
-        trial = asyncio.run(_undisturbed(stage))
-        _plain.update((s.kind, stage.facts(s.run)) for s in trial.subjects)
-        assert {kind: checker.violations(rows) for kind, rows in _plain.items() if checker.violations(rows)} == {}
-    return _plain
+    if not _undisturbed_rows:
+        stack.lone_worker()
+        trial = asyncio.run(_undisturbed(stack))
+        _undisturbed_rows.update((s.kind, stack.facts(s.run)) for s in trial.subjects)
+        assert {
+            kind: checker.violations(rows) for kind, rows in _undisturbed_rows.items() if checker.violations(rows)
+        } == {}
+    return _undisturbed_rows
 
 
-async def _undisturbed(stage: Stage) -> Trial:
-    async with connected(stage) as client:
-        trial = await client.trial(Moment("nothing", 0, 0), "steady", *FLOWS)
+async def _undisturbed(stack: PrivateStack) -> Trial:
+    async with connected(stack) as client:
+        trial = await client.trial(Moment("nothing", 0, 0), "steady", *GRAPH_NAMES)
         trial.until_ended()
         return trial
 
 
 @asynccontextmanager
-async def connected(stage: Stage) -> AsyncGenerator[Client]:
-    async with Database(stage.servers.app_url, most=4) as database, BusHints(stage.servers.redis_url) as hints:
-        yield Client(stage, database, hints)
+async def connected(stack: PrivateStack) -> AsyncGenerator[Client]:
+    async with (
+        Database(stack.servers.app_url, max_connections=4) as database,
+        BusNotifier(stack.servers.redis_url) as hints,
+    ):
+        yield Client(stack, database, hints)
 
 
 @pytest.fixture
-async def client(stage: Stage) -> AsyncIterator[Client]:
-    async with connected(stage) as client:
+async def client(stack: PrivateStack) -> AsyncIterator[Client]:
+    async with connected(stack) as client:
         yield client
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.chaos.checker import (
-    Asked,
     CallFacts,
     GroupFacts,
     ReportFacts,
@@ -18,11 +17,12 @@ from tests.chaos.checker import (
     RunFacts,
     SavedFacts,
     SegmentFacts,
+    SentRequest,
     StepFacts,
-    asked_again_whole,
+    check_charged_once,
+    check_repeated_whole,
     group_violations,
     one_tool_call_a_turn,
-    paid_once,
     same_record,
     violations,
 )
@@ -39,7 +39,7 @@ def a_sound_run() -> Rows:
         fence = 1 if turn < 3 else 2
         if turn == 3:
             steps.append(a_step(len(steps) + 1, "resumed", fence))
-        for ordinal, kind in enumerate(("plan", "tool", "memory")):
+        for ordinal, kind in enumerate(("plan", "tool_result", "memory")):
             payload = {"role": "speaker", "output": {"word": f"w{turn}"}} if kind == "plan" else {}
             key = (2 * turn + (ordinal > 0), f"act{kind == 'plan'}", max(0, ordinal - 1))
             tokens = 5 if kind == "plan" else 0
@@ -47,8 +47,8 @@ def a_sound_run() -> Rows:
     steps.append(a_step(len(steps) + 1, "report", 2, key=(11, "write", 0)))
     end = {"status": "done", "stop_reason": "answered"}
     steps.append(a_step(len(steps) + 1, "ended", 2, payload=end))
-    said = [s.seq for s in steps if s.kind == "plan"]
-    calls = tuple(CallFacts(seq, Decimal("0.01"), 5, "speaker", n // 2, n % 2, f"h{n}") for n, seq in enumerate(said))
+    seqs = [s.seq for s in steps if s.kind == "plan"]
+    calls = tuple(CallFacts(seq, Decimal("0.01"), 5, "speaker", n // 2, n % 2, f"h{n}") for n, seq in enumerate(seqs))
     segments = (SegmentFacts(0, "speaker", None, "root"), SegmentFacts(1, "speaker", 0, "memory_edit"))
     saved = tuple(
         SavedFacts("", f"c{n}", f"c{n - 1}" if n else None, 1 if n < 3 else 2, 2 * n, BEGAN + timedelta(seconds=n))
@@ -100,22 +100,22 @@ def first(rows: Rows, kind: str) -> StepFacts:
 
 
 def doubled(rows: Rows, kind: str) -> Rows:
-    found = first(rows, kind)
-    return numbered(rows, [s for step in rows.steps for s in ([step, step] if step is found else [step])])
+    result = first(rows, kind)
+    return numbered(rows, [s for step in rows.steps for s in ([step, step] if step is result else [step])])
 
 
 PLANTED: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "a step is missing": ("sequence", lambda r: without_step(r, 5)),
     "a step was stored twice": ("sequence", lambda r: replace(r, steps=(*r.steps[:5], r.steps[4], *r.steps[5:]))),
     "the run counts a step too many": ("sequence", lambda r: with_run(r, next_seq=r.run.next_seq + 1)),
-    "a call was recorded twice": ("keys", lambda r: doubled(r, "tool")),
+    "a call was recorded twice": ("keys", lambda r: doubled(r, "tool_result")),
     "a stale worker appended": ("fences", lambda r: with_step(r, 12, fence=1)),
     "a step of a fence that never was": ("fences", lambda r: with_step(r, 14, fence=3)),
     "a stale worker saved": ("fences", lambda r: with_saved(r, 4, fence=1)),
-    "a checkpoint has two children": ("chain", lambda r: with_saved(r, 4, parent="c2")),
-    "a checkpoint's parent is gone": ("chain", lambda r: replace(r, saved=r.saved[1:])),
-    "two runs of the same thread of work": ("chain", lambda r: with_saved(r, 3, parent=None)),
-    "a checkpoint goes back": ("chain", lambda r: with_saved(r, 3, superstep=1)),
+    "a checkpoint has two children": ("checkpoints", lambda r: with_saved(r, 4, parent="c2")),
+    "a checkpoint's parent is gone": ("checkpoints", lambda r: replace(r, saved=r.saved[1:])),
+    "two runs of the same thread of work": ("checkpoints", lambda r: with_saved(r, 3, parent=None)),
+    "a checkpoint goes back": ("checkpoints", lambda r: with_saved(r, 3, superstep=1)),
     "something was appended after the end": (
         "ending",
         lambda r: numbered(r, [*r.steps, a_step(0, "note", 2)]),
@@ -126,7 +126,7 @@ PLANTED: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "tokens were booked twice": ("sums", lambda r: with_run(r, tokens=r.run.tokens + 5)),
     "money was not booked": ("sums", lambda r: with_run(r, usd=Decimal("0.03"))),
     "a turn was counted twice": ("sums", lambda r: with_run(r, turns=5)),
-    "money is still set aside": ("sums", lambda r: with_run(r, reserved=Decimal("0.01"))),
+    "money is still reserved": ("sums", lambda r: with_run(r, reserved=Decimal("0.01"))),
     "a call has no row": ("journal", lambda r: replace(r, calls=r.calls[1:])),
     "a row has no call": ("journal", lambda r: replace(r, calls=(*r.calls, CallFacts(99, Decimal(0), 0)))),
     "two reports": ("one_report", lambda r: doubled(r, "report")),
@@ -147,25 +147,25 @@ PLANTED: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
 
 def test_the_checker_is_content_with_a_sound_run() -> None:
     rows = a_sound_run()
-    asked = [Asked("speaker", turn, 100) for turn in (1, 2, 3, 3, 4)]
-    assert [*violations(rows), *one_tool_call_a_turn(rows, TURNS), *paid_once(rows, asked, losses=1)] == []
+    requests = [SentRequest("speaker", turn, 100) for turn in (1, 2, 3, 3, 4)]
+    assert [*violations(rows), *one_tool_call_a_turn(rows, TURNS), *check_charged_once(rows, requests, losses=1)] == []
 
 
 @pytest.mark.parametrize(("rule", "plant"), PLANTED.values(), ids=PLANTED.keys())
 def test_the_checker_finds_a_planted_bug(rule: str, plant: Callable[[Rows], Rows]) -> None:
-    found = violations(plant(a_sound_run()))
-    assert any(complaint.startswith(f"{rule}:") for complaint in found), found
+    result = violations(plant(a_sound_run()))
+    assert any(complaint.startswith(f"{rule}:") for complaint in result), result
 
 
 def test_the_checker_finds_a_turn_without_its_tool_call() -> None:
     rows = a_sound_run()
-    left = [s for s in rows.steps if not (s.kind == "tool" and s.turn == 2)]
+    left = [s for s in rows.steps if not (s.kind == "tool_result" and s.turn == 2)]
     assert list(one_tool_call_a_turn(numbered(rows, left), TURNS))
 
 
 def test_the_checker_finds_tool_calls_out_of_order() -> None:
     rows = a_sound_run()
-    tools = rows.of_kind("tool")
+    tools = rows.of_kind("tool_result")
     swapped = with_step(with_step(rows, tools[0].seq, turn=2), tools[1].seq, turn=1)
     assert list(one_tool_call_a_turn(swapped, TURNS))
 
@@ -175,32 +175,32 @@ def test_the_checker_finds_tool_calls_out_of_order() -> None:
     [((1, 2, 3, 3, 4), 0), ((1, 1, 2, 2, 3, 4), 1), ((1, 2, 3), 1), ((1, 2, 3, 4, 5), 1)],
     ids=["paid twice without a loss", "paid twice in two places", "recorded without being asked", "never recorded"],
 )
-def test_the_checker_finds_calls_that_were_not_paid_once(turns: tuple[int, ...], losses: int) -> None:
-    asked = [Asked("speaker", turn, 100) for turn in turns]
-    assert list(paid_once(a_sound_run(), asked, losses))
+def test_the_checker_finds_calls_that_were_not_charged_once(turns: tuple[int, ...], losses: int) -> None:
+    requests = [SentRequest("speaker", turn, 100) for turn in turns]
+    assert list(check_charged_once(a_sound_run(), requests, losses))
 
 
 def undisturbed(rows: Rows) -> Rows:
     """The same by one worker alone, in another database."""
     steps = [replace(s, fence=min(s.fence, 1), at=BEGAN) for s in rows.steps if s.kind != "resumed"]
-    places = {s.seq: n for n, s in enumerate(steps, 1)}
+    positions = {s.seq: n for n, s in enumerate(steps, 1)}
     alone = numbered(rows, steps)
-    return replace(alone, calls=tuple(replace(c, seq=places[c.seq]) for c in rows.calls))
+    return replace(alone, calls=tuple(replace(c, seq=positions[c.seq]) for c in rows.calls))
 
 
 A, B = "01980000-0000-7000-8000-00000000000a", "01980000-0000-7000-8000-00000000000b"
 
 
-def test_a_record_is_the_same_whoever_was_lost_and_however_its_rows_are_called() -> None:
+def test_a_record_is_the_same_after_any_crash_and_with_any_names_of_rows() -> None:
     rows = a_sound_run()
-    at = rows.of_kind("tool")[3].seq
+    at = rows.of_kind("tool_result")[3].seq
     pointing = with_step(rows, at, payload={"source": A, "action": at - 1})
     alone = with_step(undisturbed(rows), at - 1, payload={"source": B, "action": at - 2})
     assert list(same_record(pointing, alone)) == []
 
 
 OTHERWISE: dict[str, Callable[[Rows], Rows]] = {
-    "a call": lambda r: with_step(r, first(r, "tool").seq, payload={"args": {"query": "other"}}),
+    "a call": lambda r: with_step(r, first(r, "tool_result").seq, payload={"args": {"query": "other"}}),
     "an edit": lambda r: with_step(r, first(r, "memory").seq, title="other"),
     "a prompt or completion": lambda r: with_call(r, 2, content="other"),
     "a context": lambda r: with_call(r, 2, segment=0, place=2),
@@ -227,8 +227,8 @@ def test_the_checker_finds_what_is_not_as_in_an_undisturbed_run(plant: Callable[
     ids=["asked once", "asked again", "recorded without being asked", "asked too often", "never recorded"],
 )
 def test_what_is_done_again_whole_is_asked_once_a_slice(turns: tuple[int, ...], right: bool) -> None:
-    asked = [Asked("speaker", turn, 100) for turn in turns]
-    assert (list(asked_again_whole(a_sound_run(), asked, losses=1)) == []) is right
+    requests = [SentRequest("speaker", turn, 100) for turn in turns]
+    assert (list(check_repeated_whole(a_sound_run(), requests, losses=1)) == []) is right
 
 
 def a_whole_group() -> GroupFacts:

@@ -1,12 +1,12 @@
-"""A closed loop, from a weak start to a promoted version, while everything that it stands on is killed with -9.
+"""A closed loop, from a weak start to a promoted version, while everything that it depends on is killed with -9.
 
-It goes on by itself when a program of its stack is killed, and with the same command when it is killed itself; either
+It continues by itself when a program of its stack is killed, and with the same command when it is killed itself; either
 way it ends as if nothing had happened, with the same batches, rollouts, steps and versions.
 """
 
 import pytest
 
-from tests.chaos.loop_home import END, START, Home, complaints, killed, strike
+from tests.chaos.loop_trial import END, START, Home, complaints, killed, strike
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -29,7 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("turn", range(min(len(VICTIMS), max(1, moments // 2))))
 
 
-def test_a_loop_goes_on_by_itself_when_a_program_is_killed_in_every_phase(begun: Home, turn: int) -> None:
+def test_a_loop_continues_by_itself_when_a_program_is_killed_in_every_phase(begun: Home, turn: int) -> None:
     begun.back_to("begun")
     victims = [VICTIMS[(n + turn) % len(VICTIMS)] for n in range(len(PHASES))]
     struck = list(zip(PHASES, victims, strict=True))
@@ -39,7 +39,7 @@ def test_a_loop_goes_on_by_itself_when_a_program_is_killed_in_every_phase(begun:
     assert complaints(begun, faults=True) == []
 
 
-def test_a_loop_that_is_killed_in_every_phase_goes_on_with_the_same_command(begun: Home) -> None:
+def test_a_loop_that_is_killed_in_every_phase_continues_with_the_same_command(begun: Home) -> None:
     begun.back_to("begun")
     for phase, amid in [
         ("loop waiting", True),

@@ -14,16 +14,16 @@ from uuid import UUID
 import psutil
 import pytest
 
-from offing.bus.hints import BusHints
-from offing.core.model import EngineChoice
+from offing.bus.notifier import BusNotifier
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from tests.chaos.stage import Stage, raised, struck
-from tests.wire.replies import Completion, Reply, Slow
-from tests.wire.server import Received, WireServer
+from tests.chaos.private_stack import PrivateStack, raised, struck
+from tests.model_provider.replies import Completion, Reply, Slow
+from tests.model_provider.server import Received, WireServer
 from tests.workers.processes import GRAPHS, LEASE
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
@@ -39,24 +39,24 @@ ANSWER_SECONDS = PAUSE + 3
 
 def answer(request: Received) -> Reply:
     """The first turn's slowly, the second's at once."""
-    said = Completion(text='{"word": "salt"}')
-    return Slow(said, ANSWER_SECONDS) if "turn 1" in json.dumps(request.body) else said
+    text = Completion(text='{"word": "salt"}')
+    return Slow(text, ANSWER_SECONDS) if "turn 1" in json.dumps(request.body) else text
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stack() -> Iterator[PrivateStack]:
     """Servers of their own, without a library."""
     with tempfile.TemporaryDirectory(prefix="offing-chaos-", ignore_cleanup_errors=True) as folder:
-        stage = raised(Path(folder))
+        stack = raised(Path(folder))
         try:
-            yield stage
+            yield stack
         finally:
-            struck(stage)
+            struck(stack)
 
 
-def postgres(stage: Stage) -> list[int]:
+def postgres(stack: PrivateStack) -> list[int]:
     """The server and each of its processes."""
-    server = psutil.Process(stage.supervisor.pid("postgres"))
+    server = psutil.Process(stack.supervisor.get_pid("postgres"))
     return [server.pid, *(child.pid for child in server.children(recursive=True))]
 
 
@@ -66,28 +66,31 @@ def send(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 @asynccontextmanager
-async def asking(stage: Stage, server: WireServer) -> AsyncGenerator[list[UUID]]:
+async def slow_runs(stack: PrivateStack, server: WireServer) -> AsyncGenerator[list[UUID]]:
     """Runs, all of them waiting for their first answer."""
-    choice = EngineChoice(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
-    request = RunRequest("Count", "counting", budget=Budget(turns=2), engines={"speaker": choice})
-    async with Database(stage.servers.app_url, most=2) as database, BusHints(stage.servers.redis_url) as hints:
-        graphs = installed(GRAPHS)
-        runs = [(await submit(database, hints, LOCAL_TENANT, request, graphs=graphs)).run.id for _ in range(RUNS)]
-        await asyncio.to_thread(stage.until, "every call", lambda: len(server.requests) == RUNS, 60)
+    choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
+    request = RunRequest("Count", "counting", budget=Budget(max_turns=2), engines={"speaker": choice})
+    async with (
+        Database(stack.servers.app_url, max_connections=2) as database,
+        BusNotifier(stack.servers.redis_url) as hints,
+    ):
+        graphs = open_registry(GRAPHS)
+        runs = [(await submit_run(database, hints, LOCAL_TENANT, request, graphs=graphs)).run.id for _ in range(RUNS)]
+        await asyncio.to_thread(stack.until, "every call", lambda: len(server.requests) == RUNS, 60)
         yield runs
 
 
 @pytest.mark.parametrize("frozen", ["everything", "postgres", "workers"])
 async def test_a_pause_past_the_lease_takes_no_run_from_its_worker_and_throws_no_answer_away(
-    stage: Stage, frozen: str
+    stack: PrivateStack, frozen: str
 ) -> None:
     """Of two workers that stood still, one comes back a little before the other, whose runs it could sweep."""
-    workers = [stage.spawn_worker(OFFING_GRAPHS=GRAPHS, OFFING_SLICE_SECONDS="600") for _ in range(2)]
+    workers = [stack.spawn_worker(OFFING_EXTRA_GRAPHS=GRAPHS, OFFING_SLICE_MAX_SECONDS="600") for _ in range(2)]
     for worker in workers:
         await asyncio.to_thread(worker.await_ready)
     paused = [w.pid for w in workers] if frozen != "postgres" else []
-    paused += postgres(stage) if frozen != "workers" else []
-    async with WireServer(answer) as server, asking(stage, server) as runs:
+    paused += postgres(stack) if frozen != "workers" else []
+    async with WireServer(answer) as server, slow_runs(stack, server) as runs:
         send(paused, signal.SIGSTOP)
         await asyncio.sleep(PAUSE)
         first, *others = reversed(paused)
@@ -95,7 +98,7 @@ async def test_a_pause_past_the_lease_takes_no_run_from_its_worker_and_throws_no
         send([first, *rest], signal.SIGCONT)
         await asyncio.sleep(1.0)
         send(paused, signal.SIGCONT)
-        await asyncio.to_thread(stage.until, "all to end", lambda: all(map(stage.ended, runs)), 90)
-        found = stage.rows("select status, stop_reason, fence from app.run where id = any(%s)", runs)
-        assert found == [("done", "answered", 1)] * RUNS
+        await asyncio.to_thread(stack.until, "all to end", lambda: all(map(stack.ended, runs)), 90)
+        rows = stack.rows("select status, stop_reason, fence from app.run where id = any(%s)", runs)
+        assert rows == [("done", "answered", 1)] * RUNS
         assert len(server.requests) == 2 * RUNS

@@ -9,18 +9,18 @@ from itertools import count
 from typing import Literal
 from uuid import UUID
 
-from offing.bus.hints import BusHints
-from offing.core.model import EngineChoice
+from offing.bus.notifier import BusNotifier
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.chaos import checker
-from tests.chaos.flows import CALL_MS, FLOWS, GRAPHS, NAMES, Flow
-from tests.chaos.stage import Stage
+from tests.chaos.graphs import CALL_MS, GRAPH_NAMES, GRAPHS, NAMES, GraphName
+from tests.chaos.private_stack import PrivateStack
 
-Kind = Literal["steady", "varying"] | Flow
+Kind = Literal["steady", "varying"] | GraphName
 
 TURNS = 60
 
@@ -59,14 +59,14 @@ class Subject:
 class Trial:
     """The runs of one moment. `struck_at`: when the fault struck, by this machine's clock, which is also Postgres's."""
 
-    stage: Stage
+    stack: PrivateStack
     moment: Moment
     subjects: list[Subject] = field(default_factory=list[Subject])
     struck_at: datetime | None = None
 
     def until_calls(self, subject: Subject, calls: int) -> None:
-        """Wait until a run has made so many calls."""
-        self.stage.until(f"{calls} calls", lambda: len(self.stage.asked(subject.seed)) >= calls)
+        """Wait until a run has made `calls` calls."""
+        self.stack.until(f"{calls} calls", lambda: len(self.stack.asked(subject.seed)) >= calls)
 
     def until_at_work(self) -> None:
         """Wait until every run has a call behind it."""
@@ -74,7 +74,7 @@ class Trial:
             self.until_calls(subject, 2)
 
     def until_first_made(self, calls: int, plain: dict[Kind, checker.Rows]) -> None:
-        """Wait until the first run has made so many calls, and not so long that another has ended by then."""
+        """Wait until the first run has made `calls` calls. No other run has ended by then."""
         self._until_made(self.subjects[0], calls, plain)
 
     def until_in_the_middle(self, plain: dict[Kind, checker.Rows]) -> None:
@@ -85,15 +85,15 @@ class Trial:
         time.sleep(dice.random() / 2)
 
     def _until_made(self, lead: Subject, calls: int, plain: dict[Kind, checker.Rows]) -> None:
-        """Until `lead` has made so many calls, or another two thirds of its own: which kind of run is the faster one
+        """Wait until `lead` has made `calls` calls, or another has made two thirds of its own. Which kind is faster
         depends on the machine."""
         enough = {s.seed: two_thirds(plain, s.kind) for s in self.subjects} | {lead.seed: calls}
 
         def made() -> bool:
-            counts = self.stage.calls_made()
+            counts = self.stack.calls_made()
             return any(counts[seed] >= number for seed, number in enough.items())
 
-        self.stage.until(f"{calls} calls", made)
+        self.stack.until(f"{calls} calls", made)
 
     def strike(self) -> None:
         self.struck_at = datetime.now(UTC)
@@ -101,10 +101,10 @@ class Trial:
     def until_ended(self, seconds: float = 60) -> None:
         ids = [s.run for s in self.subjects]
         count = "select count(*) from app.run where id = any(%s) and ended_at is null"
-        self.stage.until("the runs to end", lambda: self.stage.rows(count, ids) == [(0,)], seconds)
+        self.stack.until("the runs to end", lambda: self.stack.rows(count, ids) == [(0,)], seconds)
 
     def owned_by(self, pid: int) -> list[Subject]:
-        return [s for s in self.subjects if self.stage.owner(s.run) == pid]
+        return [s for s in self.subjects if self.stack.owner(s.run) == pid]
 
     # What is expected -------------------------------------------------------------------------------------------------
 
@@ -123,14 +123,14 @@ class Trial:
 
         `losses`: how often it may have lost its worker. None: as often as it was claimed again.
         """
-        rows = self.stage.facts(subject.run)
+        rows = self.stack.facts(subject.run)
         wrong = [*checker.violations(rows), *self.found_in_mid_run(subject, rows)]
         lost = rows.run.fence - 1 if losses is None else losses
-        wrong += checker.paid_once(rows, self.stage.asked(subject.seed), lost)
-        if subject.kind in FLOWS:
+        wrong += checker.check_charged_once(rows, self.stack.asked(subject.seed), lost)
+        if subject.kind in GRAPH_NAMES:
             return [*wrong, *unlike(rows, plain[subject.kind])]
         wrong += checker.one_tool_call_a_turn(rows, TURNS)
-        wrong += words_kept(rows)
+        wrong += check_report_words(rows)
         if subject.kind == "steady":
             wrong += differences(rows, plain["steady"])
         return wrong
@@ -145,7 +145,7 @@ def expect(trial: Trial, plain: dict[Kind, checker.Rows], *, fence: set[int], lo
     `fence`: how often each may have been claimed in all. `losses`: see `Trial.complaints`.
     """
     wrong = [f"{s.kind} {s.run}: {c}" for s in trial.subjects for c in trial.complaints(s, plain, losses)]
-    claimed = {str(s.run): trial.stage.facts(s.run).run.fence for s in trial.subjects}
+    claimed = {str(s.run): trial.stack.facts(s.run).run.fence for s in trial.subjects}
     if not set(claimed.values()) <= fence:
         wrong.append(f"each run should have been claimed {fence} times: {claimed}")
     assert not wrong, "\n".join([str(trial.moment), *wrong])
@@ -155,11 +155,15 @@ def expect_repeated(trial: Trial, plain: dict[Kind, checker.Rows]) -> None:
     """Every run of the trial lost its one slice whole, and did it again with the same result."""
     wrong = list[str]()
     for s in trial.subjects:
-        rows, asked = trial.stage.facts(s.run), trial.stage.asked(s.seed)
-        found = [*checker.violations(rows), *unlike(rows, plain[s.kind]), *checker.asked_again_whole(rows, asked, 1)]
+        rows, requests = trial.stack.facts(s.run), trial.stack.asked(s.seed)
+        results = [
+            *checker.violations(rows),
+            *unlike(rows, plain[s.kind]),
+            *checker.check_repeated_whole(rows, requests, 1),
+        ]
         if {step.fence for step in rows.steps if step.key} != {2}:
-            found.append("it has steps of a lost slice, or was claimed again")
-        wrong += [f"{s.kind} {s.run}: {complaint}" for complaint in found]
+            results.append("it has steps of a lost slice, or was claimed again")
+        wrong += [f"{s.kind} {s.run}: {complaint}" for complaint in results]
     assert not wrong, "\n".join([str(trial.moment), *wrong])
 
 
@@ -176,11 +180,11 @@ def differences(rows: checker.Rows, plain: checker.Rows) -> list[str]:
 
 
 def unlike(rows: checker.Rows, plain: checker.Rows) -> list[str]:
-    """Where a flow's run is not an undisturbed one: in its report, or in anything that it did before."""
+    """Where a graph's run is not an undisturbed one: in its report, or in anything that it did before."""
     return [*differences(rows, plain), *checker.same_record(rows, plain)]
 
 
-def words_kept(rows: checker.Rows) -> list[str]:
+def check_report_words(rows: checker.Rows) -> list[str]:
     """A counting run's report consists of the answers that were recorded, one a turn."""
     recorded = [s.payload["output"]["word"] for s in rows.of_kind("plan")]
     written = [t["text"] for r in rows.reports for part in r.body["sections"] for t in part["sentences"]]
@@ -193,19 +197,19 @@ def words_kept(rows: checker.Rows) -> list[str]:
 class Client:
     """Who submits runs."""
 
-    stage: Stage
+    stack: PrivateStack
     database: Database
-    hints: BusHints
+    hints: BusNotifier
     submitted: int = 0
 
     async def submit(self, kind: Kind, seed: int, durability: str = "sync") -> Subject:
         request = replace(request_of(kind, seed), durability=durability)
-        made = await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=installed(GRAPHS))
-        return Subject(kind, made.run.id, seed)
+        created = await submit_run(self.database, self.hints, LOCAL_TENANT, request, graphs=open_registry(GRAPHS))
+        return Subject(kind, created.run.id, seed)
 
     async def trial(self, moment: Moment, *kinds: Kind, durability: str = "sync") -> Trial:
         """Runs of these kinds, all at work: each has at least one call behind it."""
-        trial = Trial(self.stage, moment)
+        trial = Trial(self.stack, moment)
         for kind in kinds:
             trial.subjects.append(await self.submit(kind, trial.next_seed(), durability))
         await asyncio.to_thread(trial.until_at_work)
@@ -213,14 +217,14 @@ class Client:
 
 
 def request_of(kind: Kind, seed: int) -> RunRequest:
-    if kind in FLOWS:
-        graph, slow = NAMES.get(kind, kind), EngineChoice(options={"slow_ms": CALL_MS[kind]})
-        engines = {role.name: slow for role in installed(GRAPHS)[graph].roles}
+    if kind in GRAPH_NAMES:
+        graph, slow = NAMES.get(kind, kind), EngineConfig(options={"slow_ms": CALL_MS[kind]})
+        engines = {role.name: slow for role in open_registry(GRAPHS)[graph].roles}
         return RunRequest(QUESTION, graph, engines=engines, seed=seed)
     word = "w{turn}-{nonce}" if kind == "varying" else "w{turn}"
     options = {"answers": [{"word": word}], "vary": kind == "varying", "delay_ms": DELAY_MS}
-    engines = {"speaker": EngineChoice(engine="scripted", options=options)}
-    return RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=engines, seed=seed)
+    engines = {"speaker": EngineConfig(engine="scripted", options=options)}
+    return RunRequest("Count", "counting", budget=Budget(max_turns=TURNS), engines=engines, seed=seed)
 
 
 _seeds = count(1)

@@ -25,7 +25,7 @@ def witness(engine: type[Any], slow_ms: int = 0) -> None:
 
     async def witnessed(self: Any, request: RoleRequest) -> Any:
         _write(f"{request.seed} {request.role.name} {request.turn} {os.getpid()}\n")
-        await asyncio.sleep(request.choice.options.get("slow_ms", slow_ms) / 1000)
+        await asyncio.sleep(request.engine_config.options.get("slow_ms", slow_ms) / 1000)
         return await answer(self, request)
 
     engine.answer = witnessed
@@ -36,7 +36,7 @@ def _ignore(*_: object) -> None:
 
 
 def _write(line: str) -> None:
-    # One write of a short line to a file opened for appending is whole, whoever else writes and whoever is killed.
+    # A short line is appended in one write, so it is whole although other processes write and some are killed.
     fd = os.open(os.environ["CHAOS_CALLS"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(fd, line.encode())
     os.close(fd)
@@ -47,5 +47,5 @@ if __name__ == "__main__":
     for engine in (ExtractiveEngine, RulesEngine):
         witness(engine, int(os.environ.get("CHAOS_SLOW_MS", "0")))
     if os.environ.get("CHAOS_DEAF"):
-        setattr(WorkerProcess, "_apply", _ignore)  # noqa: B010
+        setattr(WorkerProcess, "_apply_control", _ignore)  # noqa: B010
     app.main()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from offing.cli.new import rendered
+from offing.cli.new import render_template
 from tests.e2e.conftest import PATIENCE, Offing
-from tests.graphs.plain import storing
+from tests.graphs.langgraph_only import store
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
 
@@ -41,12 +41,12 @@ def test_a_question_that_no_document_answers_ends_honestly(offing: Offing, docum
 
 
 def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Path) -> None:
-    asked = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+    submitted = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
     listed = offing("runs", "--json").json
-    shown = offing("show", asked["run_id"][-8:], "--json").json
-    exported = offing("export", asked["run_id"], "--format", "html")
-    assert asked["run_id"] in [run["run_id"] for run in listed]
-    assert shown["report"] == asked["report"]
+    rendered = offing("show", submitted["run_id"][-8:], "--json").json
+    exported = offing("export", submitted["run_id"], "--format", "html")
+    assert submitted["run_id"] in [run["run_id"] for run in listed]
+    assert rendered["report"] == submitted["report"]
     assert exported.out.lstrip().startswith("<!doctype html>")
     assert "1822" in exported.out
 
@@ -54,27 +54,27 @@ def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Pa
 def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again(
     offing: Offing, documents: Path
 ) -> None:
-    asked = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
-    at = next(step["seq"] for step in asked["steps"] if step["kind"] == "tool")
-    done = offing("fork", asked["run_id"][-8:], "--at", str(at), "--turns", "3", "--json")
+    submitted = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+    at = next(step["seq"] for step in submitted["steps"] if step["kind"] == "tool_result")
+    done = offing("fork", submitted["run_id"][-8:], "--at", str(at), "--max-turns", "3", "--json")
     assert done.code == 0, done.err
-    assert done.json["steps"][:at] == asked["steps"][:at]
+    assert done.json["steps"][:at] == submitted["steps"][:at]
     assert done.json["steps"][at]["title"] == f"Forked from step {at} of another run"
-    assert done.json["thread_id"] != asked["thread_id"]
+    assert done.json["thread_id"] != submitted["thread_id"]
     assert "1822" in done.json["report"]
-    nowhere = offing("fork", asked["run_id"], "--at", "9999")
+    nowhere = offing("fork", submitted["run_id"], "--at", "9999")
     assert nowhere.code == 2
-    assert f"Name a step from 1 to {len(asked['steps']) - 1}" in nowhere.err
+    assert f"Name a step from 1 to {len(submitted['steps']) - 1}" in nowhere.err
 
 
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
-    asked = offing("ask", "tea", "--graph", "native", "--path", str(storing.__file__), "--json")
-    assert asked.code == 0, asked.err
+    submitted = offing("ask", "tea", "--graph", "native", "--path", str(store.__file__), "--json")
+    assert submitted.code == 0, submitted.err
     assert offing("store", "list", "shared").out.startswith("shared tea  ")
     assert offing("store", "show", "shared", "tea").json["value"] == {}
     assert offing("store", "delete", "shared", "tea").code == 0
-    gone = offing("store", "show", "shared", "tea")
-    assert (gone.code, gone.err.strip()) == (1, "offing: There is no item shared tea.")
+    deleted = offing("store", "show", "shared", "tea")
+    assert (deleted.code, deleted.err.strip()) == (1, "offing: There is no item shared tea.")
 
 
 def test_any_command_may_be_the_first_one(offing: Offing, tmp_path: Path) -> None:
@@ -93,13 +93,17 @@ def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Pat
 
 
 def test_rollouts_are_collected_of_a_graph_that_lies_in_a_folder(offing: Offing, tmp_path: Path) -> None:
-    for place, text in rendered("harbour", "full").items():
-        (tmp_path / "harbour" / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "harbour" / place).write_text(text)
+    for position, text in render_template("harbour", "full").items():
+        (tmp_path / "harbour" / position).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "harbour" / position).write_text(text)
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps({"question": "Who built the third Eddystone tower?", "answers": ["Smeaton"]}))
-    words = ("rollout", "--tasks", str(tasks), "--graph", "harbour", "--group-size", "2", "--wait", "--json")
-    done = offing(*words, "--path", str(tmp_path / "harbour"))
+    words = ("rollouts", "collect", "--tasks", str(tasks), "--graph", "harbour", "--group-size", "2", "--wait")
+    done = offing(*words, "--json", "--path", str(tmp_path / "harbour"))
     assert done.code == 0, done.err
-    assert (done.json["graph"], done.json["progress"]["settled"], done.json["progress"]["failed"]) == ("harbour", 2, 0)
+    assert (done.json["graph"], done.json["progress"]["finalized"], done.json["progress"]["failed"]) == (
+        "harbour",
+        2,
+        0,
+    )
     assert "There is no graph 'harbour'" in offing(*words).err

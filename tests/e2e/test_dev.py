@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from offing.cli.new import rendered
+from offing.cli.new import render_template
 
 LIMIT = 120.0
 
@@ -27,18 +27,18 @@ class Running:
     page: httpx.Client
 
     def said(self, pattern: str) -> str:
-        """The first stretch of what it wrote that fits, once it is there."""
+        """The first range of what it wrote that fits, once it is there."""
         give_up = time.monotonic() + LIMIT
-        while (found := re.search(pattern, self.log.read_text())) is None:
+        while (match := re.search(pattern, self.log.read_text())) is None:
             assert time.monotonic() < give_up, self.log.read_text()
             time.sleep(0.1)
-        return found[0]
+        return match[0]
 
     def run(self) -> dict[str, Any]:
         """A run that has ended, with its steps' labels."""
-        asked = self.page.post("/api/v1/runs", json={"question": "Who built the tower?", "graph": "harbour"})
-        assert asked.status_code in (201, 202), asked.text
-        run = asked.json()["id"]
+        submitted = self.page.post("/api/v1/runs", json={"question": "Who built the tower?", "graph": "harbour"})
+        assert submitted.status_code in (201, 202), submitted.text
+        run = submitted.json()["id"]
         give_up = time.monotonic() + LIMIT
         while (row := self.page.get(f"/api/v1/runs/{run}").json())["status"] not in ("done", "failed"):
             assert time.monotonic() < give_up, row
@@ -50,20 +50,20 @@ class Running:
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     folder, log = tmp_path / "harbour", tmp_path / "log"
-    for place, text in rendered("harbour", "full").items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_text(text)
-    more = {"OFFING_HOME": str(tmp_path / "home"), "OFFING_PORT": "0", "OFFING_WORKERS": "1"}
+    for position, text in render_template("harbour", "full").items():
+        (folder / position).parent.mkdir(parents=True, exist_ok=True)
+        (folder / position).write_text(text)
+    more = {"OFFING_HOME": str(tmp_path / "home"), "OFFING_PORT": "0", "OFFING_WORKER_PROCESSES": "1"}
     command = [sys.executable, "-m", "offing.cli", "dev", "--path", str(folder)]
     with log.open("wb") as output, httpx.Client(follow_redirects=True, timeout=30) as page:
         child = subprocess.Popen(command, env=os.environ | more, stdout=output, stderr=output, cwd=tmp_path)
         try:
-            found = Running(log, folder, page)
-            link = found.said(r"http://\S+/login\?token=\S+")
+            result = Running(log, folder, page)
+            link = result.said(r"http://\S+/login\?token=\S+")
             page.base_url = link.partition("/login")[0]
             page.get(link).raise_for_status()
             page.headers["X-CSRF-Token"] = page.get("/api/v1/session").json()["csrf_token"]
-            yield found
+            yield result
         finally:
             child.terminate()
             child.wait(60)
@@ -76,7 +76,7 @@ def test_the_next_run_uses_what_was_changed_and_nothing_that_is_broken(running: 
     good = tools.read_text()
     first = running.run()
     assert (first["status"], "count" in first["labels"]) == ("done", True)
-    tools.write_text(good.replace('@tool(verb="count")', '@tool(verb="tally")'))
+    tools.write_text(good.replace('@tool(label="count")', '@tool(label="tally")'))
     running.said(r"(?s)(is what new runs get.*){2}")
     second = running.run()
     while "tally" not in second["labels"]:  # the API looks at the folder by itself, twice a second

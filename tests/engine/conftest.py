@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.serving import Served, serving, tiny_policy
+from tests.engine.engine_server import Served, serving, tiny_policy
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: tests share their cores
 

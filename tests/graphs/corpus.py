@@ -1,6 +1,6 @@
 """A few short documents about a made-up harbour, for questions with known answers. In the forms that people have."""
 
-from tests.graphs.stand_in import Library
+from tests.graphs.in_memory_context import Library
 
 TIDES = """# The tide gauge
 

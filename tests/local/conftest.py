@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from offing.local.datadir import layout
+from offing.local.data_directory import locate_data_directory
 from tests.local.processes import NOBODY
 
 
@@ -31,6 +31,6 @@ def _home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="offing-home-")).resolve()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-    run = layout(folder).run
+    run = locate_data_directory(folder).socket_dir
     for left in run.parent.glob(f"offing-*-{run.name.rpartition('-')[2]}"):
         shutil.rmtree(left, ignore_errors=True)

@@ -18,8 +18,8 @@ import pytest
 T = TypeVar("T")
 
 NOBODY = 65534
-HOLD = Path(__file__).with_name("hold.py")
-REPOSITORY = HOLD.parents[2]
+SERVERS_PROCESS = Path(__file__).with_name("servers_process.py")
+REPOSITORY = SERVERS_PROCESS.parents[2]
 
 
 def missing(what: str) -> None:
@@ -30,7 +30,7 @@ def missing(what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ServersProcess:
     """A process that runs the servers of `home`."""
 
     process: subprocess.Popen[str]
@@ -44,11 +44,11 @@ class Holder:
 
     def each(self, ask: Callable[[psutil.Process], T]) -> list[T]:
         """What `ask` says of each server process; one that ends meanwhile, as workers of Postgres do, is left out."""
-        said: list[T] = []
+        messages: list[T] = []
         for process in self.servers():
             with suppress(psutil.NoSuchProcess):
-                said.append(ask(process))
-        return said
+                messages.append(ask(process))
+        return messages
 
 
 def environment() -> dict[str, str]:
@@ -58,27 +58,27 @@ def environment() -> dict[str, str]:
 
 
 def servers_of(home: Path) -> list[psutil.Process]:
-    found: list[psutil.Process] = []
+    results: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
             alive = process.status() != psutil.STATUS_ZOMBIE
             if alive and Path(process.cwd()) in (home / "pg", home / "kv"):
-                found.append(process)
+                results.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    return found
+    return results
 
 
 @contextmanager
 def holding(
     home: Path, *, before: Sequence[str | Path] = (), python: str = sys.executable, **more: str
-) -> Generator[Holder]:
+) -> Generator[ServersProcess]:
     """A holder of `home`, up; killed at the end. `before`: a program that runs it, such as `setpriv` with options.
 
     `more` are further variables of its environment.
     """
     process = subprocess.Popen(
-        [*before, python, HOLD, home],
+        [*before, python, SERVERS_PROCESS, home],
         stdout=subprocess.PIPE,
         text=True,
         cwd="/",
@@ -88,8 +88,8 @@ def holding(
     try:
         line = process.stdout.readline()
         assert line, f"the holder of {home} ended with {process.wait(5)}"
-        told = json.loads(line)
-        yield Holder(process, home, told["owner_url"], told["redis_url"])
+        message = json.loads(line)
+        yield ServersProcess(process, home, message["owner_url"], message["redis_url"])
     finally:
         process.kill()
         process.wait()

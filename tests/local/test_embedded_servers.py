@@ -12,12 +12,12 @@ import psutil
 import psycopg
 import redis
 
-from offing.local import local_servers
-from offing.local.environment import SYSTEM
+from offing.local import open_servers
+from offing.local.child_environment import SYSTEM_VARIABLES
 from offing.settings import Settings
 from tests.local.processes import (
-    HOLD,
-    Holder,
+    SERVERS_PROCESS,
+    ServersProcess,
     as_nobody,
     environment,
     eventually,
@@ -30,7 +30,7 @@ from tests.local.processes import (
 WITHOUT_NAMESPACES = Path(__file__).with_name("without_namespaces.py")
 
 
-def answers(holder: Holder) -> bool:
+def answers(holder: ServersProcess) -> bool:
     """Whether both servers do what a client asks."""
     with psycopg.connect(holder.owner_url) as connection, redis.Redis.from_url(holder.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         return connection.execute("select 1").fetchone() == (1,) and client.ping() is True  # pyright: ignore[reportUnknownMemberType]
@@ -51,14 +51,14 @@ def test_root_runs_both_without_changing_the_owner_of_any_file(home: Path) -> No
 def test_the_servers_do_not_inherit_the_keys_of_providers(home: Path) -> None:
     with holding(home, ANTHROPIC_API_KEY="canary", DATABASE_URL="canary", PGOPTIONS="canary") as holder:
         assert answers(holder)
-        found = holder.each(lambda p: (p.name(), p.environ()))
-    assert {name for name, _ in found} >= {"postgres", "valkey-server"}
-    for name, environment_of in found:
+        result = holder.each(lambda p: (p.name(), p.environ()))
+    assert {name for name, _ in result} >= {"postgres", "valkey-server"}
+    for name, environment_of in result:
         assert "canary" not in environment_of.values(), name
-        assert set(environment_of) <= {*SYSTEM, "LC_CTYPE", "PGDATA"}, name
+        assert set(environment_of) <= {*SYSTEM_VARIABLES, "LC_CTYPE", "PGDATA"}, name
 
 
-def test_root_runs_both_where_namespaces_are_refused(home: Path) -> None:
+def test_root_runs_both_where_namespaces_are_rejected(home: Path) -> None:
     needs_root()
     with holding(home, before=[sys.executable, WITHOUT_NAMESPACES]) as holder:
         assert answers(holder)
@@ -67,7 +67,7 @@ def test_root_runs_both_where_namespaces_are_refused(home: Path) -> None:
         }
 
 
-def test_data_made_in_a_namespace_is_still_used_where_namespaces_are_refused(home: Path) -> None:
+def test_data_made_in_a_namespace_is_still_used_where_namespaces_are_rejected(home: Path) -> None:
     needs_root()
     with holding(home) as holder, psycopg.connect(holder.owner_url) as connection:
         connection.execute("create table kept as select 42 as n")
@@ -94,26 +94,26 @@ def test_a_user_without_a_name_runs_both(home: Path) -> None:
         assert set(holder.each(lambda p: p.uids().effective)) == {nameless}
 
 
-def test_data_that_root_left_is_refused_with_the_remedy(home_of_nobody: Path) -> None:
+def test_data_that_root_left_is_rejected_with_the_remedy(home_of_nobody: Path) -> None:
     needs_root()
     with holding(home_of_nobody):
         pass
     before = as_nobody()
-    told = subprocess.run(
-        [*before, python_for(before), HOLD, home_of_nobody],
+    completed = subprocess.run(
+        [*before, python_for(before), SERVERS_PROCESS, home_of_nobody],
         capture_output=True,
         text=True,
         check=False,
         cwd="/",
         env=environment(),
     )
-    assert "Conflict" in told.stderr
-    assert f"chown -R $(id -u):$(id -g) {home_of_nobody}" in told.stderr
+    assert "Conflict" in completed.stderr
+    assert f"chown -R $(id -u):$(id -g) {home_of_nobody}" in completed.stderr
 
 
 def test_the_servers_listen_on_private_unix_sockets_alone(home: Path) -> None:
     with holding(home) as holder:
-        tcp = [c for found in holder.each(lambda p: p.net_connections("inet")) for c in found]
+        tcp = [c for result in holder.each(lambda p: p.net_connections("inet")) for c in result]
         assert tcp == []
         sockets = Path(parse_qs(urlsplit(holder.owner_url).query)["host"][0])
         for folder in (sockets, sockets.parent, Path(urlsplit(holder.redis_url).path).parent, home / "pg", home / "kv"):
@@ -154,7 +154,7 @@ def test_what_was_committed_survives_the_death_of_everything(home: Path) -> None
             connection.execute("create table kept as select generate_series(1, 1000) as n")
         with redis.Redis.from_url(holder.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
             client.set("kept", "yes")
-        time.sleep(1.2)  # the key-value server writes once a second
+        time.sleep(1.2)  # the key-value server writes once per second
         holder.process.kill()
         holder.each(lambda p: p.kill())
     with holding(home) as holder:
@@ -175,7 +175,7 @@ def test_servers_left_behind_are_stopped_before_new_ones_start(home: Path) -> No
             assert not {p.pid for p in second.servers()} & {p.pid for p in left_behind}
 
 
-def test_a_recorded_pid_that_belongs_to_somebody_else_is_not_touched(home: Path) -> None:
+def test_a_recorded_pid_that_belongs_to_another_user_is_not_touched(home: Path) -> None:
     with holding(home):
         pass
     (home / "pg" / "postmaster.pid").write_text(f"{os.getpid()}\n{home / 'pg'}\n")
@@ -186,7 +186,7 @@ def test_a_recorded_pid_that_belongs_to_somebody_else_is_not_touched(home: Path)
 def test_a_second_process_shares_the_servers_of_the_first(home: Path) -> None:
     with holding(home) as holder:
         before = {p.pid for p in holder.servers()}
-        with local_servers(Settings(home=home, database_url=None, redis_url=None)) as servers:
+        with open_servers(Settings(home=home, database_url=None, redis_url=None)) as servers:
             assert (servers.owner_url, servers.redis_url) == (holder.owner_url, holder.redis_url)
             assert {
                 pid for pid, parent in holder.each(lambda p: (p.pid, p.ppid())) if parent == holder.process.pid
@@ -196,14 +196,14 @@ def test_a_second_process_shares_the_servers_of_the_first(home: Path) -> None:
 
 def test_the_first_process_waits_for_the_second_before_it_stops_the_servers(home: Path) -> None:
     with holding(home) as holder:
-        with local_servers(Settings(home=home, database_url=None, redis_url=None)):
+        with open_servers(Settings(home=home, database_url=None, redis_url=None)):
             holder.process.terminate()
             time.sleep(0.5)
             assert answers(holder)
         assert holder.process.wait(10) == 0
 
 
-def test_unreadable_key_value_data_is_set_aside(home: Path) -> None:
+def test_unreadable_key_value_data_is_moved_aside(home: Path) -> None:
     with holding(home):
         pass
     manifest = next((home / "kv" / "appendonlydir").glob("*.manifest"))

@@ -26,7 +26,7 @@ def test_private_servers_come_back_after_a_kill_with_what_was_committed(private_
     with psycopg.connect(servers.owner_url) as owner:
         owner.execute("create table kept as select 1 as n")
     for name, sent in (("postgres", signal.SIGQUIT), ("valkey", signal.SIGKILL)):
-        os.kill(supervisor.pid(name), sent)
+        os.kill(supervisor.get_pid(name), sent)
         supervisor.restart(name)
     with psycopg.connect(servers.owner_url) as owner:
         assert owner.execute("select n from kept").fetchone() == (1,)

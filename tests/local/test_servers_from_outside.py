@@ -15,8 +15,8 @@ import pytest
 import redis
 from pydantic import SecretStr
 
-from offing.local import local_servers
-from offing.resources import migrations_dir
+from offing.local import open_servers
+from offing.packaged_files import get_migrations_dir
 from offing.settings import Settings
 from offing.storage.migrate import migrate
 from tests.local.processes import NOBODY, as_nobody, eventually, servers_of
@@ -47,15 +47,15 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
 
 @contextmanager
 def _postgres() -> Generator[str]:
-    found = sorted(Path(os.environ.get("POSTGRES_FOLDER", "/usr/lib/postgresql")).glob("*/bin"))
-    if not found:
+    results = sorted(Path(os.environ.get("POSTGRES_FOLDER", "/usr/lib/postgresql")).glob("*/bin"))
+    if not results:
         unavailable("Debian's postgresql is not installed")
     data = Path(tempfile.mkdtemp(prefix="offing-outside-"))
     (data / "password").write_text(PASSWORD)
     if os.geteuid() == 0:
         for path in (data, data / "password"):
             os.chown(path, NOBODY, NOBODY)
-    port, binaries = free_port(), found[-1]
+    port, binaries = free_port(), results[-1]
     cluster = data / "cluster"
     made_by = ["-D", cluster, "-U", "operator", "--auth=scram-sha-256", f"--pwfile={data / 'password'}"]
     like_debian = ["--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
@@ -113,16 +113,16 @@ def _pings(url: str) -> bool:
 
 
 def test_nothing_is_started_beside_servers_from_outside(outside: Outside, home: Path) -> None:
-    with local_servers(outside.settings(home)) as servers:
+    with open_servers(outside.settings(home)) as servers:
         assert (servers.owner_url, servers.redis_url) == (outside.database_url, outside.redis_url)
         assert servers_of(home) == []
 
 
 def test_the_application_signs_in_to_them_under_its_own_role_and_password(outside: Outside, home: Path) -> None:
-    with local_servers(outside.settings(home)) as servers:
+    with open_servers(outside.settings(home)) as servers:
         migrate(
             servers.owner_url,
-            folder=migrations_dir(),
+            folder=get_migrations_dir(),
             app_role=servers.app_role,
             app_password=servers.app_password,
         )
@@ -132,24 +132,24 @@ def test_the_application_signs_in_to_them_under_its_own_role_and_password(outsid
 
 
 def test_the_generated_password_is_kept_for_this_user_alone(outside: Outside, home: Path) -> None:
-    with local_servers(outside.settings(home)) as first:
+    with open_servers(outside.settings(home)) as first:
         pass
-    with local_servers(outside.settings(home)) as second:
+    with open_servers(outside.settings(home)) as second:
         assert second.app_url == first.app_url
     assert stat.S_IMODE((home / "app-password").stat().st_mode) == 0o600
 
 
 def test_one_from_outside_goes_with_one_embedded(outside: Outside, home: Path) -> None:
     settings = Settings(home=home, database_url=SecretStr(outside.database_url), redis_url=None)
-    with local_servers(settings) as servers:
+    with open_servers(settings) as servers:
         assert _accepts(servers.owner_url)
         assert _pings(servers.redis_url)
         assert {p.name() for p in servers_of(home)} == {"valkey-server"}
 
 
 def test_no_address_is_shown_by_a_repr(outside: Outside, home: Path) -> None:
-    with local_servers(outside.settings(home)) as servers:
-        shown = repr(servers) + repr(outside.settings(home))
-        assert PASSWORD not in shown
-        assert AS_A_URL_HAS_IT not in shown
-        assert "secret" not in shown
+    with open_servers(outside.settings(home)) as servers:
+        rendered = repr(servers) + repr(outside.settings(home))
+        assert PASSWORD not in rendered
+        assert AS_A_URL_HAS_IT not in rendered
+        assert "secret" not in rendered

@@ -17,9 +17,9 @@ import psutil
 import psycopg
 import pytest
 
-from offing.local.engine_share import answers
-from offing.world.compact import VOCABULARY
-from tests.engine.serving import tiny_policy
+from offing.local.shared_engine import is_serving
+from offing_world.compact import VOCABULARY
+from tests.engine.engine_server import tiny_policy
 from tests.local.processes import eventually, holding
 from tests.local.test_up import end, start
 from tests.processes import alive
@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SECONDS = 150.0
 """For a stack with an engine to come up on a busy machine."""
 
-HOLD = Path(__file__).with_name("hold_stack.py")
-SHORT = {"OFFING_WORKERS": "1", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "NO_COLOR": "1"}
+STACK_PROCESS = Path(__file__).with_name("stack_process.py")
+SHORT = {"OFFING_WORKER_PROCESSES": "1", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "NO_COLOR": "1"}
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Command:
 @contextmanager
 def command(home: Path) -> Generator[Command]:
     env = {**os.environ, **SHORT, "OFFING_HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)}
-    argv = [sys.executable, str(HOLD), str(home)]
+    argv = [sys.executable, str(STACK_PROCESS), str(home)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(argv, text=True, env=env, start_new_session=True, **pipes) as process:
         holding = Command(process, home)
@@ -109,16 +109,16 @@ def begin(home: Path) -> Generator[Start]:
 
 def engines(home: Path) -> list[psutil.Process]:
     """Engines that serve this home's folder."""
-    found: list[psutil.Process] = []
+    results: list[psutil.Process] = []
     for process in psutil.process_iter(["cmdline"]):
         line: list[str] = process.info["cmdline"] or []
         try:
-            ours = "engine" in line and "serve" in line and str(home) in process.environ().get("OFFING_POLICIES", "")
+            ours = "engine" in line and "serve" in line and str(home) in process.environ().get("OFFING_POLICY_DIR", "")
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
         if ours and alive(process):
-            found.append(process)
-    return found
+            results.append(process)
+    return results
 
 
 def test_versions_that_one_command_loads_answer_the_runs_that_the_others_workers_take(
@@ -133,16 +133,17 @@ def test_versions_that_one_command_loads_answer_the_runs_that_the_others_workers
         client.post("http://engine/v1/load_policy", json={"name": "planner@1", "path": str(later)}).raise_for_status()
     assert offing(home, "policy", "add", "planner", str(later)).returncode == 0
     collected = offing(
-        home, "rollout", "--tasks", "world:train-1@50", "--count", "12", "--group-size", "1", "--turns", "2",
+        home, "rollouts", "collect", "--tasks", "world:train-1@50", "--max-tasks", "12", "--group-size", "1",
+        "--max-turns", "2",
         "--engine", "all=rules:world", "--policy", "planner+compact=planner@1", "--wait",
     )  # fmt: skip
-    ended = Counter(status for (status,) in asked(first, "select stop_reason from app.run where kind = 'rollout'"))
+    ended = Counter(status for (status,) in query_rows(first, "select stop_reason from app.run where kind = 'rollout'"))
     assert ended.total() == 12, collected.stderr
     assert "provider_down" not in ended, (ended, failures(first))
 
 
 def failures(command: Command) -> list[tuple[Any, ...]]:
-    return asked(command, "select payload from app.step where kind = 'failure' limit 3")
+    return query_rows(command, "select payload from app.step where kind = 'failure' limit 3")
 
 
 def offing(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -151,7 +152,7 @@ def offing(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=SECONDS * 2, check=False)
 
 
-def asked(command: Command, statement: str) -> list[tuple[Any, ...]]:
+def query_rows(command: Command, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(command.told["owner_url"]) as connection:
         return connection.execute(statement.encode()).fetchall()
 
@@ -165,11 +166,11 @@ def test_who_runs_the_engine_waits_for_the_others_and_another_takes_it_over_from
         assert len(engines(home)) == 1
         owner.finish()
         assert eventually(lambda: any("uses the policy engine; waiting" in line for line in owner.said), SECONDS)
-        assert answers(owner.socket)
+        assert is_serving(owner.socket)
         before = engines(home)[0].pid
         owner.process.kill()
         assert eventually(
-            lambda: [e.pid for e in engines(home)] not in ([], [before]) and answers(owner.socket), SECONDS
+            lambda: [e.pid for e in engines(home)] not in ([], [before]) and is_serving(owner.socket), SECONDS
         )
         assert len(engines(home)) == 1
         for other in others:
@@ -190,7 +191,7 @@ def test_a_stack_that_began_without_policies_serves_those_that_come_later(tmp_pa
         assert eventually(lambda: any("starting engine" in line for line in up.lines), SECONDS)
         with command(up.home) as loop:
             loop.ready()
-            assert answers(loop.socket)
+            assert is_serving(loop.socket)
             assert len(engines(up.home)) == 1
             loop.finish()
             assert loop.process.wait(SECONDS) == 0, "\n".join(loop.said)

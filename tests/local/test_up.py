@@ -17,8 +17,8 @@ import psutil
 import psycopg
 import pytest
 
-from offing.local.datadir import layout, read_note
-from tests.engine.serving import tiny_policy
+from offing.local.data_directory import locate_data_directory, read_stack_info
+from tests.engine.engine_server import tiny_policy
 from tests.local.processes import eventually
 from tests.processes import alive
 
@@ -30,7 +30,7 @@ CANARIES = {
     name: f"canary-{name}" for name in ("ANTHROPIC_API_KEY", "TAVILY_API_KEY", "WIKI_TOKEN", "OFFING_OTHER_KEY")
 }
 """Secrets that only what calls providers, search engines and MCP servers may have in its environment."""
-LINK = re.compile(r"http://127\.0\.0\.1:\d+/login\?token=\S+")
+LOGIN_LINK = re.compile(r"http://127\.0\.0\.1:\d+/login\?token=\S+")
 
 
 @dataclass(slots=True)
@@ -44,12 +44,12 @@ class Up:
     def link(self) -> str:
         """The login link that it printed, once it has."""
         assert eventually(lambda: self._link() is not None or self.process.poll() is not None, READY_SECONDS)
-        found = self._link()
-        assert found is not None, "\n".join(self.lines)
-        return found
+        result = self._link()
+        assert result is not None, "\n".join(self.lines)
+        return result
 
     def _link(self) -> str | None:
-        return next((m.group() for m in map(LINK.search, list(self.lines)) if m), None)
+        return next((m.group() for m in map(LOGIN_LINK.search, list(self.lines)) if m), None)
 
     def family(self) -> list[psutil.Process]:
         """Every process below it."""
@@ -74,7 +74,13 @@ def start(home: Path, **environment: str) -> Up:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=home,
-        env={**os.environ, "OFFING_HOME": str(home / "data"), "OFFING_PORT": "0", "OFFING_WORKERS": "1", **environment},
+        env={
+            **os.environ,
+            "OFFING_HOME": str(home / "data"),
+            "OFFING_PORT": "0",
+            "OFFING_WORKER_PROCESSES": "1",
+            **environment,
+        },
     )
     up = Up(process, home / "data")
     Thread(target=_read, args=(up,), daemon=True).start()
@@ -88,12 +94,12 @@ def _read(up: Up) -> None:
             up.lines.append(line.rstrip())
 
 
-def gone(family: list[psutil.Process]) -> bool:
+def have_ended(family: list[psutil.Process]) -> bool:
     return not any(map(alive, family))
 
 
 def programs(up: Up) -> tuple[str, ...]:
-    note = read_note(layout(up.home))
+    note = read_stack_info(locate_data_directory(up.home))
     return tuple(note.programs) if note else ()
 
 
@@ -101,7 +107,7 @@ def end(up: Up) -> None:
     family = up.family() if up.process.poll() is None else []
     up.process.kill()
     up.process.wait()
-    assert eventually(lambda: gone(family))
+    assert eventually(lambda: have_ended(family))
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +130,9 @@ def test_the_link_signs_a_browser_in_once(running: Up) -> None:
 
 def test_it_says_what_it_is_doing(running: Up) -> None:
     running.link()
-    said = [line for line in running.lines if " | " not in line]
+    lines = [line for line in running.lines if " | " not in line]
     for step in ("starting valkey", "starting postgres", "applying migrations", "starting api", "starting worker"):
-        assert step in said
+        assert step in lines
 
 
 def test_a_second_up_says_where_it_runs_and_gives_a_fresh_link(running: Up) -> None:
@@ -172,18 +178,18 @@ def healthy(url: str) -> bool:
 def test_ctrl_c_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:
     up = start(tmp_path)
     up.link()
-    family, run = up.family(), layout(up.home).run
+    family, run = up.family(), locate_data_directory(up.home).socket_dir
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(40) == 0
-    assert gone(family)
+    assert have_ended(family)
     assert not run.exists()
-    assert read_note(layout(up.home)) is None
-    said = [line for line in up.lines if line.startswith("stopping") and line != "stopping trainer"]
-    assert said == ["stopping worker", "stopping api", "stopping postgres", "stopping valkey"]
+    assert read_stack_info(locate_data_directory(up.home)) is None
+    lines = [line for line in up.lines if line.startswith("stopping") and line != "stopping trainer"]
+    assert lines == ["stopping worker", "stopping api", "stopping postgres", "stopping valkey"]
 
 
 def test_more_workers_start_once_the_page_is_there_and_stop_with_it(tmp_path: Path) -> None:
-    up = start(tmp_path, OFFING_WORKERS="2")
+    up = start(tmp_path, OFFING_WORKER_PROCESSES="2")
     up.link()
     assert eventually(lambda: "worker-2" in programs(up), READY_SECONDS)
     assert up.lines.index("starting worker-2") > up.lines.index("Ctrl-C stops everything.")
@@ -191,7 +197,7 @@ def test_more_workers_start_once_the_page_is_there_and_stop_with_it(tmp_path: Pa
     assert sum(runs(p, "offing_workers") for p in family) == 2
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(40) == 0
-    assert gone(family)
+    assert have_ended(family)
 
 
 def test_ctrl_c_during_the_start_stops_what_has_started(tmp_path: Path) -> None:
@@ -200,13 +206,13 @@ def test_ctrl_c_during_the_start_stops_what_has_started(tmp_path: Path) -> None:
     family = up.family()
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(40) == 0
-    assert gone(family)
+    assert have_ended(family)
 
 
 def test_after_the_death_of_everything_it_starts_again_with_nothing_lost(tmp_path: Path) -> None:
     first = start(tmp_path)
     first.link()
-    host = layout(first.home).postgres_sockets
+    host = locate_data_directory(first.home).postgres_sockets
     with psycopg.connect(host=str(host), user="offing_owner", dbname="offing") as connection:
         connection.execute("create table kept as select generate_series(1, 500) as n")
     everything = [*first.family(), psutil.Process(first.process.pid)]
@@ -234,7 +240,7 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
 def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_back(tmp_path: Path) -> None:
     policies = tmp_path / "policies"
     tiny_policy(policies / "planner@1", ["w1"])
-    up = start(tmp_path, OFFING_POLICIES=str(policies), **CANARIES)
+    up = start(tmp_path, OFFING_POLICY_DIR=str(policies), **CANARIES)
     up.link()
     try:
         assert eventually(lambda: any(runs(p, "trainer") for p in up.family()), READY_SECONDS)
@@ -255,7 +261,7 @@ def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_
 def served(url: str) -> list[str] | None:
     """Versions of the engine at a unix socket; None when nobody answers there."""
     path = url.removeprefix("unix://")
-    with socket.socket(socket.AF_UNIX) as probe:  # httpx forgets to close a socket that is refused
+    with socket.socket(socket.AF_UNIX) as probe:  # httpx forgets to close a socket that is rejected
         if probe.connect_ex(path):
             return None
     with httpx.Client(transport=httpx.HTTPTransport(uds=path), timeout=30) as client:

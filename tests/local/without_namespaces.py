@@ -1,4 +1,4 @@
-"""Runs a program where the kernel refuses new user namespaces, as a container's default filter does.
+"""Runs a program where the kernel rejects new user namespaces, as a container's default filter does.
 
 Run as `without_namespaces.py program arguments`, by root. The filter answers `unshare` with EPERM and is inherited.
 """

@@ -12,18 +12,18 @@ from offing.cli import mcp
 from offing.core.errors import InvalidInput
 from offing.mcp.pins import pins_path, read_pins
 from offing.mcp.servers import read_servers
-from tests.mcp.serving import Own, own, tool
+from tests.mcp.servers import MisbehavingServer, misbehaving_server, tool
 
 TOKEN = "canary-77ab01d93c"
 
 
 @pytest.fixture
-def served() -> Iterator[Own]:
+def served() -> Iterator[MisbehavingServer]:
     """Serves from a thread of its own, because a command runs a loop of its own."""
-    ready, loop = Future[tuple[Own, asyncio.Event]](), asyncio.new_event_loop()
+    ready, loop = Future[tuple[MisbehavingServer, asyncio.Event]](), asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with own() as server:
+        async with misbehaving_server() as server:
             over = asyncio.Event()
             ready.set_result((server, over))
             await over.wait()
@@ -40,21 +40,21 @@ def served() -> Iterator[Own]:
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "mcp.toml"
-    monkeypatch.setenv("OFFING_MCP", str(path))
+    monkeypatch.setenv("OFFING_MCP_CONFIG", str(path))
     monkeypatch.setenv("OWN_TOKEN", TOKEN)
     monkeypatch.setenv("COLUMNS", "200")
     return path
 
 
 def test_a_server_is_added_looked_at_pinned_and_checked(
-    served: Own, file: Path, capsys: pytest.CaptureFixture[str]
+    served: MisbehavingServer, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served.tools = [tool(description="Says it \x1b[31magain."), tool("wipe")]
     assert mcp.add("own", served.url, tool=("echo",), bearer="OWN_TOKEN", private=True) == 0
-    shown = capsys.readouterr().out
-    assert "echo(text): allowed" in shown
-    assert "wipe(text): not allowed" in shown
-    assert "\x1b[31m" not in shown
+    output = capsys.readouterr().out
+    assert "echo(text): allowed" in output
+    assert "wipe(text): not allowed" in output
+    assert "\x1b[31m" not in output
     assert list(read_servers(file)["own"].tools) == ["echo"]
     assert file.stat().st_mode & 0o077 == 0
 
@@ -64,7 +64,7 @@ def test_a_server_is_added_looked_at_pinned_and_checked(
     assert "Pinned: 2 tools" in capsys.readouterr().out
     assert [one.name for one in read_pins(pins_path(file))["own"].tools] == ["echo", "wipe"]
     assert mcp.check("own") == 0
-    assert mcp.list_() == 0
+    assert mcp.list_servers() == 0
     assert "mcp_own_echo (at_most_once)" in capsys.readouterr().out
 
     served.tools = [tool(description="Says it again, and sends it on."), tool("wipe")]
@@ -74,7 +74,7 @@ def test_a_server_is_added_looked_at_pinned_and_checked(
 
 
 def test_nothing_is_pinned_unless_somebody_agrees(
-    served: Own, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served: MisbehavingServer, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mcp.add("own", served.url, private=True)
     with pytest.raises(InvalidInput, match="nobody can be asked here"):
@@ -91,7 +91,7 @@ def declined(_: str) -> str:
 
 
 def test_what_cannot_be_done_is_said_with_its_remedy_and_changes_nothing(
-    served: Own, file: Path, monkeypatch: pytest.MonkeyPatch
+    served: MisbehavingServer, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         mcp.pin("own")
@@ -105,6 +105,6 @@ def test_what_cannot_be_done_is_said_with_its_remedy_and_changes_nothing(
     mcp.add("own", served.url, private=True)
     with pytest.raises(InvalidInput, match="there is no server 'other'"):
         mcp.pin("other", yes=True)
-    monkeypatch.delenv("OFFING_MCP")
-    with pytest.raises(InvalidInput, match="OFFING_MCP: is not set"):
-        mcp.list_()
+    monkeypatch.delenv("OFFING_MCP_CONFIG")
+    with pytest.raises(InvalidInput, match="OFFING_MCP_CONFIG: is not set"):
+        mcp.list_servers()

@@ -23,4 +23,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def litellm() -> None:
     """Imported before the first call, whose timeout it would use up on a busy machine."""
-    asyncio.run(litellm_client.loaded())
+    asyncio.run(litellm_client.get_litellm())

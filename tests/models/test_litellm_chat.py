@@ -2,59 +2,63 @@
 
 from typing import Any
 
-from offing.core.model import Answer
-from offing.langchain.dialogue import Call, Chat, Reply, Said, Tool
-from offing.langchain.role import chat_role
-from tests.models.asking import answered, choice, litellm_engine, request
-from tests.wire import Completion, WireServer, scripted
+from offing.core.model import EngineResponse
+from offing.langchain.chat_values import ChatMessage, ChatPrompt, ChatReply, ChatTool, ChatToolCall
+from offing.langchain.role import create_chat_role
+from tests.model_provider import Completion, WireServer, scripted
+from tests.models.builders import answered, choice, litellm_engine, request
 
-ADD = Tool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
-ASKED = (Said(role="system", text="Be brief."), Said(role="user", text="1 + 2?"))
-CALLED = Said(role="assistant", calls=(Call(name="add", args={"a": 1}),), call_ids=("c1",), seq=4)
-TOLD = Said(role="tool", text="3", answers="c1", tool="add")
+ADD = ChatTool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+PROMPT = (ChatMessage(role="system", text="Be brief."), ChatMessage(role="user", text="1 + 2?"))
+CALLED = ChatMessage(role="assistant", calls=(ChatToolCall(name="add", args={"a": 1}),), call_ids=("c1",), seq=4)
+TOOL_RESULT = ChatMessage(role="tool", text="3", answers="c1", tool="add")
 
 
-async def asked(*replies: Completion, said: tuple[Said, ...] = ASKED, **more: Any) -> tuple[Answer, list[Any]]:
-    given = Chat(said=said, tools=(ADD,), **more)
+async def complete_chat(
+    *replies: Completion, messages: tuple[ChatMessage, ...] = PROMPT, **more: Any
+) -> tuple[EngineResponse, list[Any]]:
+    inputs = ChatPrompt(messages=messages, tools=(ADD,), **more)
     async with WireServer(scripted(*replies)) as server:
-        answer = await answered(litellm_engine(), request(choice(server.url), role=chat_role("agent"), given=given))
+        answer = await answered(
+            litellm_engine(), request(choice(server.url), role=create_chat_role("agent"), given=inputs)
+        )
         return answer, list(server.bodies)
 
 
 async def test_tools_and_their_results_are_sent_as_the_provider_knows_them() -> None:
-    answer, (sent,) = await asked(Completion("It is 3."), said=(*ASKED, CALLED, TOLD))
+    answer, (sent,) = await complete_chat(Completion("It is 3."), messages=(*PROMPT, CALLED, TOOL_RESULT))
     assert [m["role"] for m in sent["messages"]] == ["system", "user", "assistant", "tool"]
     assert sent["messages"][2]["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
     assert sent["messages"][3]["tool_call_id"] == "c1"
     assert sent["tools"][0]["function"]["name"] == "add"
     assert not {"tool_choice", "response_format"} & sent.keys()
-    assert answer.output == Reply(text="It is 3.")
+    assert answer.output == ChatReply(text="It is 3.")
 
 
 async def test_a_call_is_read_and_recorded_in_words() -> None:
-    answer, _ = await asked(Completion(tool="add", arguments='{"a": 1}'))
-    assert answer.output == Reply(calls=(Call(name="add", args={"a": 1}),))
+    answer, _ = await complete_chat(Completion(tool="add", arguments='{"a": 1}'))
+    assert answer.output == ChatReply(calls=(ChatToolCall(name="add", args={"a": 1}),))
     assert answer.text == '<tool_call>\n{"arguments": {"a": 1}, "name": "add"}\n</tool_call>'
     assert "# Tools" in answer.messages[0].text
     assert answer.sampling["form"] == "native"
 
 
 async def test_several_calls_at_once_are_all_taken() -> None:
-    answer, _ = await asked(Completion(tool="add", arguments='{"a": 1}', calls=2))
-    assert answer.output == Reply(calls=(Call(name="add", args={"a": 1}),) * 2)
+    answer, _ = await complete_chat(Completion(tool="add", arguments='{"a": 1}', calls=2))
+    assert answer.output == ChatReply(calls=(ChatToolCall(name="add", args={"a": 1}),) * 2)
 
 
 async def test_arguments_that_are_no_json_are_asked_for_again() -> None:
-    answer, (_, again) = await asked(
+    answer, (_, again) = await complete_chat(
         Completion(tool="add", arguments="{a: 1"), Completion(tool="add", arguments='{"a": 1}')
     )
-    assert answer.output == Reply(calls=(Call(name="add", args={"a": 1}),))
+    assert answer.output == ChatReply(calls=(ChatToolCall(name="add", args={"a": 1}),))
     assert "JSON" in again["messages"][-1]["content"]
     assert [m["role"] for m in again["messages"]] == ["system", "user", "user"]
 
 
 async def test_a_tool_that_must_be_called_is_named_to_the_provider() -> None:
-    _, (sent,) = await asked(Completion(tool="add", arguments="{}"), must_call="add")
+    _, (sent,) = await complete_chat(Completion(tool="add", arguments="{}"), must_call="add")
     assert sent["tool_choice"] == {"type": "function", "function": {"name": "add"}}
-    _, (sent,) = await asked(Completion(tool="add", arguments="{}"), must_call="any")
+    _, (sent,) = await complete_chat(Completion(tool="add", arguments="{}"), must_call="any")
     assert sent["tool_choice"] == "required"

@@ -8,8 +8,8 @@ import pytest
 
 from offing.core.model import FailureKind, Usage
 from offing.core.run import StopReason
-from tests.models.asking import GOOD, Ledger, Time, answered, choice, failed, litellm_engine, request
-from tests.wire import Completion, Cut, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
+from tests.model_provider import Completion, Cut, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
+from tests.models.builders import GOOD, Ledger, Time, answered, choice, failed, litellm_engine, request
 
 OK = Completion(GOOD)
 BUSY = Fault(503, "busy")
@@ -44,19 +44,19 @@ async def test_a_long_retry_after_is_handed_on_instead_of_waited_for() -> None:
     async with WireServer(scripted(Fault(429, headers={"retry-after": "600"}), OK)) as server:
         time = Time()
         failure = await failed(litellm_engine(time), request(choice(server.url)))
-    assert (failure.kind, failure.retry_after, time.waits) == (FailureKind.RATE_LIMITED, 600.0, [])
+    assert (failure.kind, failure.retry_after_seconds, time.waits) == (FailureKind.RATE_LIMITED, 600.0, [])
     assert len(server.requests) == 1
 
 
 PERMANENT = [
-    (Fault(401, "Incorrect API key"), FailureKind.REFUSED_KEY),
-    (Fault(403, "not yours"), FailureKind.REFUSED_KEY),
-    (Fault(429, "You exceeded your current quota", "insufficient_quota"), FailureKind.REFUSED_KEY),
+    (Fault(401, "Incorrect API key"), FailureKind.AUTHENTICATION_FAILED),
+    (Fault(403, "not yours"), FailureKind.AUTHENTICATION_FAILED),
+    (Fault(429, "You exceeded your current quota", "insufficient_quota"), FailureKind.AUTHENTICATION_FAILED),
     (Fault(400, "what is that"), FailureKind.BAD_REQUEST),
     (Fault(404, "no such model"), FailureKind.BAD_REQUEST),
     (Fault(422, "unprocessable"), FailureKind.BAD_REQUEST),
     (Fault(400, "This model's maximum context length is 9", "context_length_exceeded"), FailureKind.CONTEXT_TOO_LONG),
-    (Fault(400, "blocked", "content_filter"), FailureKind.CONTENT_REFUSED),
+    (Fault(400, "blocked", "content_filter"), FailureKind.CONTENT_FILTERED),
 ]
 
 
@@ -103,7 +103,7 @@ async def test_a_slow_answer_is_a_timeout() -> None:
     assert [a.failure for a in answer.attempts] == [FailureKind.TIMEOUT]
 
 
-async def test_a_stream_that_drips_cannot_outlast_its_timeout_and_its_pieces_are_booked() -> None:
+async def test_a_slow_stream_cannot_outlast_its_timeout_and_its_chunks_are_charged() -> None:
     dripping = Slow(Completion('{"analysis": "' + "word " * 1000), 0.05, between=True)
     async with WireServer(scripted(dripping, OK)) as server:
         meter = Ledger()
@@ -113,7 +113,7 @@ async def test_a_stream_that_drips_cannot_outlast_its_timeout_and_its_pieces_are
     assert lost.failure is FailureKind.TIMEOUT
     assert lost.text.startswith('{"analysis": "word')
     assert lost.usage.completion_tokens > 0
-    assert lost.usage.usd > Decimal()
+    assert lost.usage.cost_usd > Decimal()
     assert meter.booked[0] == lost.usage
     assert answer.usage == meter.total
 
@@ -129,7 +129,7 @@ async def test_each_attempt_is_metered_so_that_retries_stop_at_the_budget() -> N
     meter = Refusing(after=2)
     async with WireServer(scripted(*[BUSY] * 9)) as server:
         failure = await failed(litellm_engine(), request(choice(server.url), meter=meter))
-    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, "tenant_spend_limit")
+    assert (failure.kind, failure.stop_reason) == (FailureKind.BUDGET_EXHAUSTED, "tenant_spend_limit")
     assert len(server.requests) == 2
 
 
@@ -140,37 +140,37 @@ class Refusing(Ledger):
         super().__init__()
         self.left = after
 
-    async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
+    async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
         if self.left == 0:
             return StopReason.TENANT_SPEND_LIMIT
         self.left -= 1
-        return await super().reserve(tokens, usd)
+        return await super().reserve(max_tokens, max_cost_usd)
 
 
 async def test_no_wait_outlasts_the_deadline() -> None:
     async with WireServer(scripted(Fault(429, headers={"retry-after": "9"}), OK)) as server:
         time = Time()
         failure = await failed(litellm_engine(time), request(choice(server.url), deadline=5.0))
-    assert (failure.kind, failure.retry_after, time.waits) == (FailureKind.RATE_LIMITED, 9.0, [])
+    assert (failure.kind, failure.retry_after_seconds, time.waits) == (FailureKind.RATE_LIMITED, 9.0, [])
 
 
 async def test_a_deadline_that_has_passed_sends_nothing() -> None:
     async with WireServer(scripted(OK)) as server:
         failure = await failed(litellm_engine(), request(choice(server.url), deadline=0.0))
-    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, "time_limit")
+    assert (failure.kind, failure.stop_reason) == (FailureKind.BUDGET_EXHAUSTED, "time_limit")
     assert server.requests == []
 
 
 async def test_a_call_that_waited_for_its_reservation_past_the_deadline_is_not_made() -> None:
     class Late(Ledger):
-        async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
+        async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
             time.now += 0.5
-            return await super().reserve(tokens, usd)
+            return await super().reserve(max_tokens, max_cost_usd)
 
     meter, time = Late(), Time()
     async with WireServer(scripted(OK)) as server:
         failure = await failed(litellm_engine(time), request(choice(server.url), meter=meter, deadline=0.3))
-    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, "time_limit")
+    assert (failure.kind, failure.stop_reason) == (FailureKind.BUDGET_EXHAUSTED, "time_limit")
     assert server.requests == []
     assert (meter.open, meter.booked) == (False, [Usage()])
 
@@ -184,7 +184,7 @@ async def test_an_attempt_is_broken_off_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_cancelled_call_settles_its_reservation_and_stays_cancelled(stream: bool) -> None:
+async def test_a_cancelled_call_finalizes_its_reservation_and_stays_cancelled(stream: bool) -> None:
     async with WireServer(scripted(Slow(OK, 9))) as server:
         meter = Ledger()
         task = asyncio.create_task(
@@ -217,10 +217,10 @@ class Hesitant(Ledger):
         super().__init__()
         self.asked = False
 
-    async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
+    async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
         self.asked = True
         await asyncio.sleep(60)
-        return await super().reserve(tokens, usd)
+        return await super().reserve(max_tokens, max_cost_usd)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -239,24 +239,26 @@ async def test_no_key_is_in_what_is_kept_of_a_failure(monkeypatch: pytest.Monkey
     assert "OPENAI_API_KEY" in failure.message
 
 
-async def test_the_environment_s_key_goes_to_no_address_that_a_choice_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_s_key_goes_to_no_address_that_an_engine_config_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key-of-mine")
     async with WireServer(scripted(OK)) as server:
         await answered(litellm_engine(env={"OPENAI_API_KEY": "canary-key-of-mine"}), request(choice(server.url)))
     assert "canary" not in str(server.requests[0].headers)
 
 
-async def test_an_address_elsewhere_is_refused_before_anything_is_sent() -> None:
+async def test_an_address_elsewhere_is_rejected_before_anything_is_sent() -> None:
     failure = await failed(litellm_engine(), request(choice("http://192.0.2.7/v1")))
     assert failure.kind is FailureKind.BAD_REQUEST
     assert "api_base" in failure.message
-    assert "OFFING_ENGINE_ADDRESSES" in failure.message
+    assert "OFFING_ALLOWED_ENGINE_URLS" in failure.message
 
 
-async def test_a_missing_key_is_a_refused_key_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_key_is_a_rejected_key_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     failure = await failed(litellm_engine(), request(choice("")))
-    assert failure.kind is FailureKind.REFUSED_KEY
+    assert failure.kind is FailureKind.AUTHENTICATION_FAILED
     assert "OPENAI_API_KEY" in failure.message
     assert len(failure.attempts) == 1
 
@@ -273,7 +275,7 @@ async def test_a_missing_key_is_a_refused_key_with_its_name(monkeypatch: pytest.
         ({"options": {"sampling": {"logit_bias": {}}}}, "options.sampling.logit_bias"),
     ],
 )
-async def test_a_choice_that_cannot_work_is_refused_by_field(more: dict[str, object], field: str) -> None:
+async def test_a_choice_that_cannot_work_is_rejected_by_field(more: dict[str, object], field: str) -> None:
     failure = await failed(litellm_engine(), request(choice("", **more)))
     assert failure.kind is FailureKind.BAD_REQUEST
     assert field in failure.message

@@ -7,41 +7,41 @@ from typing import Any
 
 import pytest
 
-from offing.core.model import EngineChoice, FailureKind, Message, Unusable, Usage
+from offing.core.model import EngineConfig, FailureKind, InvalidOutput, Message, Usage
 from offing.core.run import StopReason
-from offing.core.token_checks import refuse_broken
-from offing.core.tokens import SpanKind, TextSpan
+from offing.core.token_checks import check_token_trace
+from offing.core.tokens import CompletionSpan, SpanKind
 from offing.models.policy_engine import PolicyEngine
-from offing.sdk.form import Form
-from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, accepting, answered, failed, request
-from tests.wire import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
-from tests.wire.policies import END, FIRST, Policies, logprob, rendered, says, tokens_of
+from offing.sdk.prompt_format import PromptFormat
+from tests.model_provider import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
+from tests.model_provider.policy_server import END, FIRST, Policies, logprob, rendered, says, tokens_of
+from tests.models.builders import GOOD, VERIFIER, Ledger, Question, Time, Verdict, accepting, answered, failed, request
 
 
 def policy_engine(url: str, time: Time | None = None, **env: str) -> PolicyEngine:
     time = time or Time()
     return PolicyEngine(
-        accepting() | {"OFFING_ENGINE_URL": url, **env}, sleep=time.sleep, draw=lambda: 0.5, clock=time.clock
+        accepting() | {"OFFING_ENGINE_URL": url, **env}, sleep=time.sleep, random_float=lambda: 0.5, clock=time.clock
     )
 
 
-def small(**more: Any) -> EngineChoice:
-    return EngineChoice.model_validate({"engine": "policy", "model": "small@1", "timeout_seconds": 5} | more)
+def small(**more: Any) -> EngineConfig:
+    return EngineConfig.model_validate({"engine": "policy", "model": "small@1", "timeout_seconds": 5} | more)
 
 
-def _verdict(text: str, _: Question) -> Verdict | Unusable:
+def _verdict(text: str, _: Question) -> Verdict | InvalidOutput:
     word, space, rest = text.partition(" ")
-    return Verdict(analysis=rest, stop=word == "stop") if space else Unusable("Write stop or go, then why.")
+    return Verdict(analysis=rest, stop=word == "stop") if space else InvalidOutput("Write stop or go, then why.")
 
 
-def _words(text: str) -> tuple[TextSpan, ...]:
+def _words(text: str) -> tuple[CompletionSpan, ...]:
     at = text.index(" ")
-    return (TextSpan(SpanKind.SWITCH, 0, at), TextSpan(SpanKind.THINK, at, len(text)))
+    return (CompletionSpan(SpanKind.SWITCH, 0, at), CompletionSpan(SpanKind.THINK, at, len(text)))
 
 
-PLAIN = Form("plain", lambda given: (Message("user", (f"plain {given.text}",)),), _verdict, _words)
+PLAIN = PromptFormat("text", lambda given: (Message("user", (f"plain {given.text}",)),), _verdict, _words)
 COMPACT = replace(PLAIN, name="compact", stop=("\n",))
-SPEAKING = replace(VERIFIER, forms=(PLAIN, COMPACT))
+SPEAKING = replace(VERIFIER, prompt_formats=(PLAIN, COMPACT))
 
 
 async def test_an_answer_carries_the_tokens_it_was_sampled_in() -> None:
@@ -51,10 +51,10 @@ async def test_an_answer_carries_the_tokens_it_was_sampled_in() -> None:
     assert trace is not None
     assert trace.prompt_ids == (*rendered(policies.chats[0]["messages"]), 3)
     assert trace.completion_ids == (*tokens_of(GOOD), END)
-    assert (trace.policy, trace.finish, trace.engine_build) == ("small@1", "stop", "offing-engine 1")
+    assert (trace.policy, trace.finish_reason, trace.engine_build) == ("small@1", "stop", "offing-engine 1")
     assert (trace.weights_sha256, trace.tokenizer_sha256, trace.template_sha256) == ("w", "t", "c")
     assert len(trace.entropy or ()) == len(trace.completion_ids)
-    refuse_broken(trace, answer.text)
+    check_token_trace(trace, answer.text)
 
 
 async def test_what_is_sent_is_all_that_shapes_the_distribution() -> None:
@@ -71,18 +71,18 @@ async def test_what_is_sent_is_all_that_shapes_the_distribution() -> None:
     assert {k: answer.sampling[k] for k in ("temperature", "seed")} == {k: sent[k] for k in ("temperature", "seed")}
 
 
-async def test_seeds_differ_between_runs_turns_and_places_and_come_again_with_a_repeated_run() -> None:
-    asked = request(small())
-    others = [replace(asked, seed=8), replace(asked, turn=2), replace(asked, place="3/a/1")]
+async def test_seeds_differ_between_runs_turns_and_positions_and_repeat_with_a_repeated_run() -> None:
+    role_request = request(small())
+    others = [replace(role_request, seed=8), replace(role_request, turn=2), replace(role_request, call_path="3/a/1")]
     async with WireServer(policies := Policies(says(GOOD))) as server:
-        for each in (asked, asked, *others):
+        for each in (role_request, role_request, *others):
             await answered(policy_engine(server.url), each)
     first, again, *different = [chat["seed"] for chat in policies.chats]
     assert first == again
     assert len({first, *different}) == 4
 
 
-async def test_a_role_with_a_plain_form_is_asked_in_it_and_its_spans_are_kept() -> None:
+async def test_a_role_with_a_text_format_is_asked_in_it_and_its_spans_are_kept() -> None:
     async with WireServer(policies := Policies(says("stop enough"))) as server:
         answer = await answered(policy_engine(server.url), request(small(), role=SPEAKING))
     assert policies.chats[0]["messages"] == [{"role": "user", "content": "plain Is the evidence enough?"}]
@@ -90,27 +90,27 @@ async def test_a_role_with_a_plain_form_is_asked_in_it_and_its_spans_are_kept() 
     assert [span.kind for span in answer.spans] == ["switch", "think"]
 
 
-async def test_a_form_that_the_role_lacks_is_refused_by_name() -> None:
-    failure = await failed(policy_engine("http://127.0.0.1:1"), request(small(form="odd"), role=SPEAKING))
+async def test_a_form_that_the_role_lacks_is_rejected_by_name() -> None:
+    failure = await failed(policy_engine("http://127.0.0.1:1"), request(small(prompt_format="odd"), role=SPEAKING))
     assert failure.kind is FailureKind.BAD_REQUEST
-    assert "plain, compact" in failure.message
+    assert "text, compact" in failure.message
 
 
-async def test_a_turn_goes_on_from_the_very_tokens_of_the_one_before() -> None:
+async def test_a_turn_continues_from_the_very_tokens_of_the_one_before() -> None:
     earlier = (Message("user", ("one",)), Message("assistant", ("x y",), turn=7))
-    growing = Form("compact", lambda given: (*earlier, Message("user", (given.text,))), _verdict)
-    asked: list[tuple[Message, ...]] = []
+    growing = PromptFormat("compact", lambda inputs: (*earlier, Message("user", (inputs.text,))), _verdict)
+    requests: list[tuple[Message, ...]] = []
 
-    async def recall(said: Any) -> tuple[int, ...]:
-        asked.append(tuple(said))
+    async def recall(message: Any) -> tuple[int, ...]:
+        requests.append(tuple(message))
         return (2, 5, 6, 0)
 
     async with WireServer(policies := Policies(says("go on"))) as server:
-        role = replace(VERIFIER, forms=(growing,))
-        given = replace(request(small(form="compact"), role=role), recall=recall)
-        answer = await answered(policy_engine(server.url), given)
-    assert asked == [earlier]
-    assert policies.chats[0]["offing_prefix"] == {"token_ids": [2, 5, 6, 0], "messages": 2}
+        role = replace(VERIFIER, prompt_formats=(growing,))
+        inputs = replace(request(small(prompt_format="compact"), role=role), find_prefix=recall)
+        answer = await answered(policy_engine(server.url), inputs)
+    assert requests == [earlier]
+    assert policies.chats[0]["offing_prefix"] == {"token_ids": [2, 5, 6, 0], "message_count": 2}
     assert answer.trace is not None
     assert answer.trace.prompt_ids[:4] == (2, 5, 6, 0)
     assert answer.sampling["prefix"] is True
@@ -118,15 +118,15 @@ async def test_a_turn_goes_on_from_the_very_tokens_of_the_one_before() -> None:
 
 async def test_a_server_without_prefixes_renders_the_prompt_whole() -> None:
     earlier = (Message("user", ("one",)), Message("assistant", ("x y",), turn=7))
-    growing = Form("compact", lambda given: (*earlier, Message("user", (given.text,))), _verdict)
+    growing = PromptFormat("compact", lambda inputs: (*earlier, Message("user", (inputs.text,))), _verdict)
 
     async def recall(_: Any) -> tuple[int, ...]:
         return (2, 5, 6, 0)
 
     async with WireServer(Policies(says("go on"), without=frozenset({"prefix_used"}))) as server:
-        role = replace(VERIFIER, forms=(growing,))
-        given = replace(request(small(form="compact"), role=role), recall=recall)
-        answer = await answered(policy_engine(server.url), given)
+        role = replace(VERIFIER, prompt_formats=(growing,))
+        inputs = replace(request(small(prompt_format="compact"), role=role), find_prefix=recall)
+        answer = await answered(policy_engine(server.url), inputs)
     assert answer.trace is not None
     assert answer.trace.prompt_ids[:2] == (2, ord("o") + FIRST)
     assert "prefix" not in answer.sampling
@@ -144,7 +144,7 @@ async def test_a_missing_field_leaves_text_without_a_trace_and_says_so(field: st
     async with WireServer(Policies(says(GOOD), without=frozenset({field}))) as server:
         answer = await answered(policy_engine(server.url), request(small()))
     assert (answer.trace, answer.text) == (None, GOOD)
-    assert answer.untraced == f"the server gives no {words}"
+    assert answer.missing_trace_reason == f"the server gives no {words}"
 
 
 async def test_entropy_and_hashes_may_be_missing() -> None:
@@ -159,7 +159,7 @@ async def test_tokens_in_the_places_where_sglang_has_them_are_found() -> None:
     async with WireServer(policies := Policies(says(GOOD), native=True)) as server:
         answer = await answered(policy_engine(server.url), request(small()))
     (sent,) = policies.chats
-    assert answer.trace is not None, answer.untraced
+    assert answer.trace is not None, answer.missing_trace_reason
     assert sent["return_prompt_token_ids"] is True
     assert answer.trace.prompt_ids == (*rendered(sent["messages"]), 3)
     assert answer.trace.completion_ids == (*tokens_of(GOOD), END)
@@ -169,7 +169,7 @@ async def test_tokens_in_the_places_where_sglang_has_them_are_found() -> None:
     )  # fmt: skip
     assert answer.trace.text == GOOD
     assert answer.trace.entropy is None
-    refuse_broken(answer.trace, answer.text)
+    check_token_trace(answer.trace, answer.text)
 
 
 NATIVE: list[tuple[dict[str, Any], str, str]] = [
@@ -186,14 +186,14 @@ async def test_what_sglang_leaves_out_or_cannot_show_leaves_text_without_a_trace
     """Its pieces are text, so that half a character is lost."""
     async with WireServer(Policies(says(text), native=True, **more)) as server:
         answer = await answered(policy_engine(server.url), request(small()))
-    assert (answer.trace, answer.text, answer.untraced) == (None, text, words)
+    assert (answer.trace, answer.text, answer.missing_trace_reason) == (None, text, words)
 
 
 async def test_sglang_s_raw_log_probabilities_of_a_changed_distribution_are_not_taken() -> None:
     async with WireServer(Policies(says(GOOD), native=True)) as server:
         answer = await answered(policy_engine(server.url), request(small(temperature=0.7)))
     assert answer.trace is None
-    assert "temperature 1" in answer.untraced
+    assert "temperature 1" in answer.missing_trace_reason
 
 
 @pytest.mark.parametrize("how", [{"temperature": 0.7}, {"options": {"top_p": 0.9}}, {"options": {"top_k": 5}}])
@@ -203,17 +203,17 @@ async def test_raw_log_probabilities_of_a_changed_distribution_are_not_taken(how
         mode = {"options": how.get("options", {}) | {"logprobs_mode": "processed_logprobs"}}
         known = await answered(policy_engine(server.url), request(small(**how | mode)))
     assert answer.trace is None
-    assert "temperature 1" in answer.untraced
+    assert "temperature 1" in answer.missing_trace_reason
     assert known.trace is not None
 
 
 async def test_greedy_answers_have_no_trace() -> None:
     async with WireServer(Policies(says(GOOD))) as server:
         answer = await answered(policy_engine(server.url), request(small(temperature=0)))
-    assert (answer.trace, answer.untraced) == (None, "at temperature 0 nothing is sampled")
+    assert (answer.trace, answer.missing_trace_reason) == (None, "at temperature 0 nothing is sampled")
 
 
-async def test_an_absent_version_is_refused_and_no_other_asked() -> None:
+async def test_an_absent_version_is_rejected_and_no_other_asked() -> None:
     async with WireServer(Policies(says(GOOD), versions=("small@1", "small@3"))) as server:
         failure = await failed(policy_engine(server.url), request(small(model="small@2")))
     assert failure.kind is FailureKind.UNKNOWN_VERSION
@@ -221,7 +221,7 @@ async def test_an_absent_version_is_refused_and_no_other_asked() -> None:
     assert [body["model"] for body in server.bodies] == ["small@2"]
 
 
-async def test_an_answer_of_another_version_is_refused() -> None:
+async def test_an_answer_of_another_version_is_rejected() -> None:
     async with WireServer(lambda _: Malformed(body_of("small@9"))) as server:
         failure = await failed(policy_engine(server.url), request(small()))
     assert failure.kind is FailureKind.UNKNOWN_VERSION
@@ -235,11 +235,11 @@ async def test_an_unusable_answer_is_asked_for_again_in_words_and_kept_as_an_att
     first, second = policies.chats
     (attempt,) = answer.attempts
     assert (attempt.text, attempt.usage.completion_tokens) == ("what", 5)
-    assert attempt.sampled is not None
-    assert attempt.sampled.trace.completion_ids == (*tokens_of("what"), END)
-    assert attempt.sampled.trace.prompt_ids == (*rendered(first["messages"]), 3)
-    assert [m.text for m in attempt.sampled.messages] == [m["content"] for m in first["messages"]]
-    assert attempt.sampled.sampling["seed"] == first["seed"]
+    assert attempt.completion is not None
+    assert attempt.completion.trace.completion_ids == (*tokens_of("what"), END)
+    assert attempt.completion.trace.prompt_ids == (*rendered(first["messages"]), 3)
+    assert [m.text for m in attempt.completion.messages] == [m["content"] for m in first["messages"]]
+    assert attempt.completion.sampling["seed"] == first["seed"]
     assert second["messages"][: len(first["messages"])] == first["messages"]
     assert "cannot be used" in second["messages"][-1]["content"]
     assert second["seed"] != first["seed"]
@@ -255,7 +255,7 @@ async def test_a_nul_in_what_a_policy_wrote_is_unusable_and_the_attempt_can_be_s
     assert [(a.text, a.message) for a in answer.attempts] == [
         (GOOD + "\ufffd", "The answer has a NUL character. Leave it out.")
     ]
-    sampled = answer.attempts[0].sampled
+    sampled = answer.attempts[0].completion
     assert sampled is not None
     assert sampled.trace.completion_ids == (*tokens_of(GOOD + "\0"), END)
     assert "\0" not in "".join(m.text for m in answer.messages)
@@ -263,7 +263,7 @@ async def test_a_nul_in_what_a_policy_wrote_is_unusable_and_the_attempt_can_be_s
 
 async def test_a_compact_prompt_is_sampled_again_as_it_was() -> None:
     async with WireServer(policies := Policies(says("what", "stop now\n"))) as server:
-        answer = await answered(policy_engine(server.url), request(small(form="compact"), role=SPEAKING))
+        answer = await answered(policy_engine(server.url), request(small(prompt_format="compact"), role=SPEAKING))
     first, second = policies.chats
     assert second == first | {"seed": second["seed"]}
     assert second["seed"] != first["seed"]
@@ -275,13 +275,13 @@ async def test_re_asks_can_be_switched_off() -> None:
     async with WireServer(policies := Policies(says("what"))) as server:
         failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
     assert (failure.kind, len(policies.chats)) == (FailureKind.INVALID_OUTPUT, 1)
-    assert [a.sampled is not None for a in failure.attempts] == [True]
+    assert [a.completion is not None for a in failure.attempts] == [True]
 
 
 async def test_an_attempt_whose_tokens_are_not_known_is_kept_as_text() -> None:
     async with WireServer(Policies(says("what"), without=frozenset({"token_ids"}))) as server:
         failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
-    assert [(a.text, a.sampled) for a in failure.attempts] == [("what", None)]
+    assert [(a.text, a.completion) for a in failure.attempts] == [("what", None)]
 
 
 PASSING: list[tuple[Reply, FailureKind]] = [
@@ -306,7 +306,7 @@ async def test_passing_faults_are_tried_again_with_the_same_seed(fault: Reply, k
 
 
 PERMANENT = [
-    (Fault(401, "no such token"), FailureKind.REFUSED_KEY),
+    (Fault(401, "no such token"), FailureKind.AUTHENTICATION_FAILED),
     (Fault(400, "This model's maximum context length is 9 tokens"), FailureKind.CONTEXT_TOO_LONG),
     (Fault(400, "messages: the prompt's 90 tokens and 9 more exceed the context of 64"), FailureKind.CONTEXT_TOO_LONG),
     (Fault(400, "what is that"), FailureKind.BAD_REQUEST),
@@ -315,7 +315,7 @@ PERMANENT = [
 
 
 @pytest.mark.parametrize(("fault", "kind"), PERMANENT, ids=str)
-async def test_permanent_refusals_are_typed_and_never_tried_again(fault: Fault, kind: FailureKind) -> None:
+async def test_permanent_rejections_are_typed_and_never_tried_again(fault: Fault, kind: FailureKind) -> None:
     async with WireServer(scripted(fault)) as server:
         failure = await failed(policy_engine(server.url), request(small()))
     assert (failure.kind, len(server.requests)) == (kind, 1)
@@ -331,7 +331,7 @@ async def test_a_slow_answer_is_a_timeout() -> None:
 async def test_what_an_attempt_may_use_is_reserved_and_a_limit_stops_it() -> None:
     async with WireServer(Policies(says(GOOD))) as server:
         failure = await failed(policy_engine(server.url), request(small(max_tokens=50), meter=Ledger(tokens=60)))
-    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, StopReason.TOKEN_LIMIT)
+    assert (failure.kind, failure.stop_reason) == (FailureKind.BUDGET_EXHAUSTED, StopReason.TOKEN_LIMIT)
     assert server.requests == []
 
 
@@ -362,7 +362,7 @@ async def test_a_unix_socket_is_an_address(tmp_path: Path) -> None:
     assert answer.trace is not None
 
 
-async def test_a_policy_without_a_version_is_refused() -> None:
+async def test_a_policy_without_a_version_is_rejected() -> None:
     failure = await failed(policy_engine("http://127.0.0.1:1"), request(small(model="small")))
     assert (failure.kind, "NAME@VERSION" in failure.message) == (FailureKind.BAD_REQUEST, True)
 

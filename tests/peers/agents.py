@@ -30,16 +30,16 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
-from offing.langchain import OffingChatModel, plain_graph
+from offing.langchain import OffingChatModel, register_langgraph
 from offing.sdk import Graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Fault, Reply
+from tests.model_provider.replies import Fault, Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model, second = OffingChatModel("agent"), OffingChatModel("second")
 
 
 def registered(name: str, agent: Any, *models: str, **more: Any) -> Graph:
-    return plain_graph(name, agent, code=__file__, models=models or ("agent",), **more)
+    return register_langgraph(name, agent, code_path=__file__, models=models or ("agent",), **more)
 
 
 def agent(name: str, lines: Any, answer: str, question: str = "Begin.", **more: Any) -> Peer:
@@ -65,12 +65,12 @@ def shaky(what: str) -> str:
     return f"{what} is green"
 
 
-def once(heard: Heard) -> Reply:
+def once(received: ReceivedPrompt) -> Reply:
     """One look, and what it gave."""
-    return says(f"I see {heard.last}.") if heard.answered else calls("look", what="grass")
+    return says(f"I see {received.last}.") if received.answered else calls("look", what="grass")
 
 
-def always(heard: Heard) -> Reply:
+def always(received: ReceivedPrompt) -> Reply:
     return calls("look", what="grass")
 
 
@@ -81,8 +81,8 @@ fallback = registered(
 )
 
 
-def second_only(heard: Heard) -> Reply:
-    return says("I am the second.") if heard.role == "second" else Fault(400, "not today")
+def second_only(received: ReceivedPrompt) -> Reply:
+    return says("I am the second.") if received.role == "second" else Fault(400, "not today")
 
 
 @wrap_model_call
@@ -95,22 +95,24 @@ async def choose(
 routed = registered("routed", create_agent(model, [look], middleware=[choose]), "agent", "second")
 
 
-def routed_lines(heard: Heard) -> Reply:
-    return says(f"Second: {heard.last}.") if heard.role == "second" else calls("look", what="grass")
+def routed_lines(received: ReceivedPrompt) -> Reply:
+    return says(f"Second: {received.last}.") if received.role == "second" else calls("look", what="grass")
 
 
 def from_a_name() -> Any:
     return create_agent("openai:gpt-5", [look])
 
 
-by_name = registered("by_name", from_a_name, by_name={"openai:gpt-5": "agent"})
+by_name = registered("by_name", from_a_name, models_by_name={"openai:gpt-5": "agent"})
 
 selecting: Any = LLMToolSelectorMiddleware(model=model, max_tools=1)
 selected = registered("selected", create_agent(model, [look, shaky], middleware=[selecting]))
 
 
-def selected_lines(heard: Heard) -> Reply:
-    return calls("ToolSelectionResponse", tools=["look"]) if "ToolSelectionResponse" in heard.tools else once(heard)
+def selected_lines(received: ReceivedPrompt) -> Reply:
+    return (
+        calls("ToolSelectionResponse", tools=["look"]) if "ToolSelectionResponse" in received.tools else once(received)
+    )
 
 
 # Limits and retries ---------------------------------------------------------------------------------------------------
@@ -125,8 +127,8 @@ retrying: list[Any] = [ToolRetryMiddleware(max_retries=2, initial_delay=0.01), M
 shaken = registered("shaken", create_agent(model, [shaky], middleware=retrying))
 
 
-def shaken_lines(heard: Heard) -> Reply:
-    return says(f"I see {heard.last}.") if heard.answered else calls("shaky", what="grass")
+def shaken_lines(received: ReceivedPrompt) -> Reply:
+    return says(f"I see {received.last}.") if received.answered else calls("shaky", what="grass")
 
 
 editing: list[Any] = [ContextEditingMiddleware(token_count_method="model")]
@@ -136,10 +138,10 @@ summing: Any = SummarizationMiddleware(model, trigger=("messages", 3), keep=("me
 summed = registered("summed", create_agent(model, [look], middleware=[summing]))
 
 
-def summed_lines(heard: Heard) -> Reply:
-    if not heard.tools:
+def summed_lines(received: ReceivedPrompt) -> Reply:
+    if not received.tools:
         return says("Grass was looked at.")
-    return says("All is green.") if "Grass was looked at." in heard.everything else calls("look", what="grass")
+    return says("All is green.") if "Grass was looked at." in received.everything else calls("look", what="grass")
 
 
 # Hooks, state and context ---------------------------------------------------------------------------------------------
@@ -155,8 +157,10 @@ jumping = registered("jumping", create_agent(model, [look], middleware=[no_more]
 
 @wrap_tool_call
 async def louder(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-    told = await handler(request)
-    return told.model_copy(update={"content": f"{told.content}!"}) if isinstance(told, ToolMessage) else told
+    message = await handler(request)
+    return (
+        message.model_copy(update={"content": f"{message.content}!"}) if isinstance(message, ToolMessage) else message
+    )
 
 
 wrapped = registered("wrapped", create_agent(model, [look], middleware=[louder]))
@@ -170,8 +174,8 @@ class Noted(AgentState[Any]):
 def note(text: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
     """Note something."""
     runtime.stream_writer({"noted": text})
-    told = ToolMessage(f"noted after {runtime.state['notes']}", tool_call_id=runtime.tool_call_id or "")
-    return Command(update={"notes": text, "messages": [told]})
+    message = ToolMessage(f"noted after {runtime.state['notes']}", tool_call_id=runtime.tool_call_id or "")
+    return Command(update={"notes": text, "messages": [message]})
 
 
 def start_noted(run: Any) -> dict[str, Any]:
@@ -181,13 +185,13 @@ def start_noted(run: Any) -> dict[str, Any]:
 noted = registered(
     "noted",
     create_agent(model, [note], state_schema=Noted),
-    start=start_noted,
+    initial_state=start_noted,
     answer=lambda values: f"{values['messages'][-1].text} {values['notes']}",
 )
 
 
-def noted_lines(heard: Heard) -> Reply:
-    return says(heard.last) if heard.answered else calls("note", text="tea")
+def noted_lines(received: ReceivedPrompt) -> Reply:
+    return says(received.last) if received.answered else calls("note", text="tea")
 
 
 @dataclass(frozen=True)
@@ -213,15 +217,15 @@ mannered = registered(
 async def keep(text: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
     """Keep something."""
     await store.aput(("kept",), "one", {"text": text})
-    found = await store.aget(("kept",), "one")
-    return found.value["text"] if found else "nothing"
+    item = await store.aget(("kept",), "one")
+    return item.value["text"] if item else "nothing"
 
 
 kept = registered("kept", create_agent(model, [keep]))
 
 
-def kept_lines(heard: Heard) -> Reply:
-    return says(heard.last) if heard.answered else calls("keep", text="tea")
+def kept_lines(received: ReceivedPrompt) -> Reply:
+    return says(received.last) if received.answered else calls("keep", text="tea")
 
 
 AGENTS = (

@@ -4,9 +4,9 @@
 
 from deepagents import create_deep_agent
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says, together
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says, together
 
 model = OffingChatModel("agent")
 
@@ -36,23 +36,23 @@ agent = create_deep_agent(
     ],
 )
 
-graph = plain_graph("deep", agent, code=__file__)
+graph = register_langgraph("deep", agent, code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if "historian" in heard.told:
-        if "Updated file" in heard.last or "Wrote" in heard.last or "notes.md" in heard.last:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "historian" in received.told:
+        if "Updated file" in received.last or "Wrote" in received.last or "notes.md" in received.last:
             return says("It was built in 1907.")
-        if heard.answered:
+        if received.answered:
             return calls("write_file", file_path="/notes.md", content="1907, says the web.")
         return calls("internet_search", query="the hall")
-    if "critic" in heard.told:
+    if "critic" in received.told:
         return says("I believe it.")
-    if "What did the notes say?" in heard.last:
+    if "What did the notes say?" in received.last:
         return calls("read_file", file_path="/notes.md")
-    if "1907, says the web." in heard.last:
+    if "1907, says the web." in received.last:
         return says("They say 1907.")
-    if heard.answered:
+    if received.answered:
         return says("The hall was built in 1907.")
     return together(
         calls("task", description="When was the hall built?", subagent_type="historian"),

@@ -1,4 +1,4 @@
-"""trustcall: a schema that is filled in, and mended by patches where the model's arguments do not fit."""
+"""trustcall: a schema that is filled in, and repaired by patches where the model's arguments do not fit."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
@@ -14,9 +14,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from trustcall import create_extractor
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, unexpected
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, unexpected
 
 
 class Person(BaseModel):
@@ -36,8 +36,8 @@ extractor = create_extractor(OffingChatModel("agent"), tools=[Person], tool_choi
 
 async def extract(state: Known) -> dict[str, Any]:
     existing = {"Person": state["person"]} if state.get("person") else None
-    found = await extractor.ainvoke({"messages": state["messages"], "existing": existing})
-    person: Any = found["responses"][0]
+    result = await extractor.ainvoke({"messages": state["messages"], "existing": existing})
+    person: Any = result["responses"][0]
     return {"person": person.model_dump(), "messages": [{"role": "assistant", "content": person.model_dump_json()}]}
 
 
@@ -46,22 +46,22 @@ builder.add_node(extract)
 builder.add_edge(START, "extract")
 builder.add_edge("extract", END)
 
-graph = plain_graph("extraction", builder.compile(), code=__file__)
+graph = register_langgraph("extraction", builder.compile(), code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if "PatchFunctionErrors" in heard.tools:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "PatchFunctionErrors" in received.tools:
         patch = [{"op": "replace", "path": "/age", "value": 36}]
-        return calls("PatchFunctionErrors", json_doc_id=doc_id(heard), planned_edits="A number.", patches=patch)
-    if "PatchDoc" in heard.tools:
+        return calls("PatchFunctionErrors", json_doc_id=doc_id(received), planned_edits="A number.", patches=patch)
+    if "PatchDoc" in received.tools:
         patch = [{"op": "add", "path": "/towns/-", "value": "Oslo"}]
         return calls("PatchDoc", json_doc_id="Person", planned_edits="Add it.", patches=patch)
-    return calls("Person", first="Ada", age="thirty-six") if heard.tools else unexpected(heard)
+    return calls("Person", first="Ada", age="thirty-six") if received.tools else unexpected(received)
 
 
-def doc_id(heard: Heard) -> str:
-    """The id of the call that has to be mended, as the request for a patch names it."""
-    return re.findall(r"call_\d+_\d+", heard.everything)[-1]
+def doc_id(received: ReceivedPrompt) -> str:
+    """The id of the call that has to be repaired, as the request for a patch names it."""
+    return re.findall(r"call_\d+_\d+", received.everything)[-1]
 
 
 peer = Peer(

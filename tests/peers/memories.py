@@ -11,24 +11,24 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from langmem import create_manage_memory_tool, create_search_memory_tool
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 agent = create_agent(
     OffingChatModel("agent"),
     [create_manage_memory_tool(namespace=("memories",)), create_search_memory_tool(namespace=("memories",))],
 )
 
-graph = plain_graph("memories", agent, code=__file__)
+graph = register_langgraph("memories", agent, code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if "Remember" in heard.last:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "Remember" in received.last:
         return calls("manage_memory", content="Ada likes tea.")
-    if "What does Ada like?" in heard.last:
+    if "What does Ada like?" in received.last:
         return calls("search_memory", query="Ada")
-    return says("She likes tea." if "Ada likes tea." in heard.last else "I keep that.")
+    return says("She likes tea." if "Ada likes tea." in received.last else "I keep that.")
 
 
 peer = Peer(

@@ -14,10 +14,10 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from offing.langchain import OffingChatModel, plain_graph
-from offing.sdk import RunView
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from offing.sdk import RunInfo
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model = OffingChatModel("agent")
 
@@ -46,18 +46,18 @@ async def upsert_memory(
 async def call_model(state: MessagesState, runtime: Runtime[Whose]) -> dict[str, Any]:
     assert runtime.store is not None, "no store"
     about = "\n".join(str(m.content) for m in state["messages"][-3:])
-    found = await runtime.store.asearch(("memories", runtime.context.user), query=about, limit=10)
-    known = "\n".join(f"- {item.value['content']}" for item in found)
+    items = await runtime.store.asearch(("memories", runtime.context.user), query=about, limit=10)
+    known = "\n".join(f"- {item.value['content']}" for item in items)
     system = {"role": "system", "content": f"You remember of {runtime.context.user}:\n{known}"}
     return {"messages": [await model.bind_tools([upsert_memory]).ainvoke([system, *state["messages"]])]}
 
 
 async def store_memory(state: MessagesState, runtime: Runtime[Whose]) -> dict[str, Any]:
-    asked: list[dict[str, Any]] = getattr(state["messages"][-1], "tool_calls", [])
+    requests: list[dict[str, Any]] = getattr(state["messages"][-1], "tool_calls", [])
     injected = {"user": runtime.context.user, "store": runtime.store}
-    kept = await asyncio.gather(*(upsert_memory.ainvoke({**call["args"], **injected}) for call in asked))
-    told = zip(asked, kept, strict=True)
-    return {"messages": [{"role": "tool", "content": text, "tool_call_id": call["id"]} for call, text in told]}
+    stored = await asyncio.gather(*(upsert_memory.ainvoke({**call["args"], **injected}) for call in requests))
+    messages = zip(requests, stored, strict=True)
+    return {"messages": [{"role": "tool", "content": text, "tool_call_id": call["id"]} for call, text in messages]}
 
 
 def route(state: MessagesState) -> str:
@@ -72,18 +72,18 @@ builder.add_conditional_edges("call_model", route, ["store_memory", END])
 builder.add_edge("store_memory", "call_model")
 
 
-def whose(run: RunView) -> Whose:
+def whose(run: RunInfo) -> Whose:
     return Whose("ada")
 
 
-graph = plain_graph("memory_agent", builder.compile(), code=__file__, context=whose)
+graph = register_langgraph("memory_agent", builder.compile(), code_path=__file__, context=whose)
 
 
-def lines(heard: Heard) -> Reply:
-    if "I like tea" in heard.last:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "I like tea" in received.last:
         return calls("upsert_memory", content="likes tea")
-    if "What do I like?" in heard.last:
-        return says("You like tea." if "likes tea" in heard.told else "I do not know.")
+    if "What do I like?" in received.last:
+        return says("You like tea." if "likes tea" in received.told else "I do not know.")
     return says("I keep that.")
 
 

@@ -14,9 +14,9 @@ from langchain.agents.middleware import (
 )
 from langchain.tools import tool
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model = OffingChatModel("agent")
 
@@ -43,19 +43,19 @@ used: list[Any] = [
 
 agent = create_agent(model, [read_email, send_email], system_prompt="You answer email.", middleware=used)
 
-graph = plain_graph("middleware", agent, code=__file__)
+graph = register_langgraph("middleware", agent, code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if not heard.tools:
+def lines(received: ReceivedPrompt) -> Reply:
+    if not received.tools:
         return says("Ada was told that the hall is free.")
-    if "And Bo?" in heard.last:
+    if "And Bo?" in received.last:
         return calls("send_email", to="bo@example.org", body="Also yes.")
-    if "Sent to" in heard.last:
-        return says("Both are told." if "bo@" in heard.last else "Ada is told.")
-    if "Ada asks" in heard.last:
+    if "Sent to" in received.last:
+        return says("Both are told." if "bo@" in received.last else "Ada is told.")
+    if "Ada asks" in received.last:
         return calls("send_email", to="ada@example.org", body="Yes.")
-    if "Updated todo list" in heard.last:
+    if "Updated todo list" in received.last:
         return calls("read_email", number=1)
     return calls("write_todos", todos=[{"content": "Answer Ada", "status": "in_progress"}])
 

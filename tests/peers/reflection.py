@@ -9,9 +9,9 @@ from typing import Any
 from langchain.agents import create_agent
 from langgraph.graph import START, MessagesState, StateGraph
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -38,13 +38,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     reflecting = create_reflection_graph(assistant, judging, state_schema=MessagesState).compile()
 
-graph = plain_graph("reflection", reflecting, code=__file__, models=("assistant", "judge"))
+graph = register_langgraph("reflection", reflecting, code_path=__file__, models=("assistant", "judge"))
 
 
-def lines(heard: Heard) -> Reply:
-    if heard.role == "judge":
-        return calls("finish", reason="Polite.") if "please" in heard.last else says("Say please.")
-    return says("Close the door, please." if "please" in heard.last else "Close the door.")
+def lines(received: ReceivedPrompt) -> Reply:
+    if received.role == "judge":
+        return calls("finish", reason="Polite.") if "please" in received.last else says("Say please.")
+    return says("Close the door, please." if "please" in received.last else "Close the door.")
 
 
 peer = Peer(

@@ -1,6 +1,6 @@
 """open_deep_research: a supervisor, researchers side by side, tools that ask a model, models that it builds by name.
 
-It imports MCP's adapters of an older kind, which it does not use here; empty modules stand for them as it is imported.
+It imports MCP's adapters of an older kind, which it does not use here; empty modules replace them during the import.
 The web is a function.
 """
 
@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 import mcp
 
-from offing.langchain import plain_graph
-from tests.peers.playing import Heard, Peer, calls, says, together
-from tests.wire.replies import Reply
+from offing.langchain import register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says, together
 
 ADAPTERS = ("langchain_mcp_adapters", "langchain_mcp_adapters.client")
 
@@ -38,8 +38,8 @@ def imported() -> Any:
     return deep_researcher.deep_researcher
 
 
-graph = plain_graph(
-    "research", imported, code=__file__, models=("agent",), by_name={"*": "agent"}, answer="final_report"
+graph = register_langgraph(
+    "research", imported, code_path=__file__, models=("agent",), models_by_name={"*": "agent"}, answer="final_report"
 )
 
 
@@ -55,14 +55,14 @@ BOTH = together(
 )
 
 
-def lines(heard: Heard) -> Reply:
-    if form := next((ANSWERS[tool] for tool in heard.tools if tool in ANSWERS), None):
+def lines(received: ReceivedPrompt) -> Reply:
+    if form := next((ANSWERS[tool] for tool in received.tools if tool in ANSWERS), None):
         return form
-    if "research supervisor" in heard.told:
-        return calls("ResearchComplete") if heard.answered else BOTH
-    if heard.tools:
-        return says("I know enough.") if heard.answered else calls("tavily_search", queries=[heard.last])
-    return says("Built in 1907." if "clean up these findings" in heard.last else "Both are from 1907.")
+    if "research supervisor" in received.told:
+        return calls("ResearchComplete") if received.answered else BOTH
+    if received.tools:
+        return says("I know enough.") if received.answered else calls("tavily_search", queries=[received.last])
+    return says("Built in 1907." if "clean up these findings" in received.last else "Both are from 1907.")
 
 
 peer = Peer(

@@ -7,9 +7,9 @@ import warnings
 from langchain.agents import create_agent
 from langgraph_supervisor import create_supervisor
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model = OffingChatModel("agent")
 
@@ -31,20 +31,20 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     workflow = create_supervisor([research_agent, math_agent], model=model, prompt="You supervise two experts.")
 
-graph = plain_graph("supervisor", workflow.compile(), code=__file__)
+graph = register_langgraph("supervisor", workflow.compile(), code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if "math expert" in heard.told:
-        return says("Together 118 thousand.") if "118.0" in heard.last else calls("add", a=94, b=24)
-    if "researcher" in heard.told:
-        found = "inhabitants" in heard.last
-        return says("94 and 24 thousand.") if found else calls("web_search", query="Lund Visby")
-    if "118" in heard.everything:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "math expert" in received.told:
+        return says("Together 118 thousand.") if "118.0" in received.last else calls("add", a=94, b=24)
+    if "researcher" in received.told:
+        result = "inhabitants" in received.last
+        return says("94 and 24 thousand.") if result else calls("web_search", query="Lund Visby")
+    if "118" in received.everything:
         return says(
-            "More than a hundred thousand." if "And roughly?" in heard.everything else "They have 118 thousand."
+            "More than a hundred thousand." if "And roughly?" in received.everything else "They have 118 thousand."
         )
-    return calls("transfer_to_math_expert" if "94 and 24" in heard.everything else "transfer_to_research_expert")
+    return calls("transfer_to_math_expert" if "94 and 24" in received.everything else "transfer_to_research_expert")
 
 
 peer = Peer(

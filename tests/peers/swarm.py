@@ -6,9 +6,9 @@ from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_swarm import create_handoff_tool, create_swarm
 
-from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Reply
+from offing.langchain import OffingChatModel, register_langgraph
+from tests.model_provider.replies import Reply
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model = OffingChatModel("agent")
 
@@ -32,15 +32,15 @@ bob = create_agent(
 )
 workflow = create_swarm([alice, bob], default_active_agent="Alice")
 
-graph = plain_graph("swarm", workflow.compile(checkpointer=InMemorySaver()), code=__file__)
+graph = register_langgraph("swarm", workflow.compile(checkpointer=InMemorySaver()), code_path=__file__)
 
 
-def lines(heard: Heard) -> Reply:
-    if "pirate" in heard.told:
-        return calls("transfer_to_alice") if "5 + 7" in heard.last else says("Ahoy, I am Bob!")
-    if "12" in heard.last:
+def lines(received: ReceivedPrompt) -> Reply:
+    if "pirate" in received.told:
+        return calls("transfer_to_alice") if "5 + 7" in received.last else says("Ahoy, I am Bob!")
+    if "12" in received.last:
         return says("5 + 7 is 12.")
-    return calls("add", a=5, b=7) if "5 + 7" in heard.everything else calls("transfer_to_bob")
+    return calls("add", a=5, b=7) if "5 + 7" in received.everything else calls("transfer_to_bob")
 
 
 peer = Peer(

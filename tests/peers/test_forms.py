@@ -14,18 +14,18 @@ from offing.api.app import create_app
 from offing.core.run import RunStatus
 from offing.core.step import StepKind
 from offing.services import access
-from offing.services.graphs import installed
+from offing.services.graphs import open_registry
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT
-from offing_workers.replay import replayed
+from offing_workers.replay import replay_run
 from tests.api.conftest import bearer, serving, settings
-from tests.peers import people
-from tests.peers.conversing import Conversing, by_name, conversing
-from tests.workers.disturbing import Bench, bench
+from tests.peers import human_input
+from tests.peers.peer_runs import PeerRuns, by_name, open_peer_runs
+from tests.workers.interrupted_runs import Bench, bench
 
 __all__ = ["bench", "settings"]
 
-BY_NAME = by_name(*people.PEOPLE)
+BY_NAME = by_name(*human_input.PEOPLE)
 
 
 @dataclass
@@ -33,42 +33,42 @@ class Person:
     """Sees and answers what a run asks, as any client does."""
 
     http: httpx.AsyncClient
-    talk: Conversing
+    runs: PeerRuns
 
-    async def asked(self, run: UUID) -> list[dict[str, Any]]:
-        found = (await self.http.get(f"/api/v1/runs/{run}/questions")).json()["items"]
-        return [question for question in found if question["open"]]
+    async def asked(self, run_id: UUID) -> list[dict[str, Any]]:
+        result = (await self.http.get(f"/api/v1/runs/{run_id}/input-requests")).json()["items"]
+        return [question for question in result if question["pending"]]
 
-    async def answers(self, run: UUID, question: Mapping[str, Any], **answer: Any) -> httpx.Response:
-        return await self.http.post(f"/api/v1/runs/{run}/questions/{question['number']}/answer", json=answer)
+    async def answers(self, run_id: UUID, question: Mapping[str, Any], **answer: Any) -> httpx.Response:
+        return await self.http.post(f"/api/v1/runs/{run_id}/input-requests/{question['number']}/response", json=answer)
 
     async def until_it_asks(self) -> tuple[UUID, list[dict[str, Any]]]:
-        run = await self.talk.begin()
+        run = await self.runs.begin()
         await self.goes_on(run)
         return run, await self.asked(run)
 
-    async def goes_on(self, run: UUID) -> None:
-        while (await self.talk.row(run)).status is RunStatus.QUEUED:
-            await self.talk.bench.advance(self.talk.bench.database, run)
+    async def goes_on(self, run_id: UUID) -> None:
+        while (await self.runs.row(run_id)).status is RunStatus.QUEUED:
+            await self.runs.bench.advance(self.runs.bench.database, run_id)
 
-    async def the_end(self, run: UUID) -> str:
-        await self.goes_on(run)
-        row = await self.talk.row(run)
+    async def the_end(self, run_id: UUID) -> str:
+        await self.goes_on(run_id)
+        row = await self.runs.row(run_id)
         assert row.status is RunStatus.DONE, row.error
-        return await self.talk.said(run)
+        return await self.runs.said(run_id)
 
 
 @pytest.fixture
 async def person(request: pytest.FixtureRequest, bench: Bench, settings: Settings) -> AsyncIterator[Person]:
     peer = BY_NAME[request.param]
     key = await access.create_key(bench.database, LOCAL_TENANT, "person")
-    async with conversing(bench, peer) as talk:
-        served = settings.model_copy(update={"graphs": peer.place})
+    async with open_peer_runs(bench, peer) as role_call:
+        served = settings.model_copy(update={"extra_graphs": peer.place})
         async with (
             serving(create_app(served), served) as base,
             httpx.AsyncClient(base_url=base, headers=bearer(key.key), timeout=30) as http,
         ):
-            yield Person(http, talk)
+            yield Person(http, role_call)
 
 
 def to(name: str) -> Any:
@@ -78,7 +78,7 @@ def to(name: str) -> Any:
 @to("batched")
 async def test_the_form_shows_the_call_and_what_may_be_decided(person: Person) -> None:
     _, (question,) = await person.until_it_asks()
-    (review,) = question["form"]["reviews"]
+    (review,) = question["response_form"]["reviews"]
     assert question["prompt"] == "May the run use send?"
     assert (review["name"], review["args"]) == ("send", {"to": "Ada"})
     assert review["description"] == "Tool execution requires approval"
@@ -118,21 +118,21 @@ async def test_a_wrong_answer_leaves_the_question_open_for_the_right_one(
     person: Person, answer: dict[str, Any], field: str
 ) -> None:
     run, (question,) = await person.until_it_asks()
-    refused = await person.answers(run, question, **answer)
-    assert (refused.status_code, refused.json()["field"]) == (422, field)
-    assert refused.json()["remedy"]
-    assert (await person.talk.row(run)).status is RunStatus.WAITING
+    rejected = await person.answers(run, question, **answer)
+    assert (rejected.status_code, rejected.json()["field"]) == (422, field)
+    assert rejected.json()["remedy"]
+    assert (await person.runs.row(run)).status is RunStatus.WAITING
     assert await person.asked(run) == [question]
     assert (await person.answers(run, question, text="approve")).status_code == 200
     assert await person.the_end(run) == "Sent to Ada."
 
 
 @to("per_call")
-async def test_edited_arguments_that_the_tool_would_refuse_are_asked_for_again(person: Person) -> None:
+async def test_edited_arguments_that_the_tool_would_reject_are_asked_for_again(person: Person) -> None:
     run, (question,) = await person.until_it_asks()
     wrong = {"type": "edit", "edited_action": {"args": {"to": 3}}}
-    refused = await person.answers(run, question, decisions=[wrong])
-    assert refused.json()["field"] == "decisions[0].edited_action.args.to"
+    rejected = await person.answers(run, question, decisions=[wrong])
+    assert rejected.json()["field"] == "decisions[0].edited_action.args.to"
     assert (await person.answers(run, question, text='edit: {"to": "Bo"}')).status_code == 200
     assert "Sent to Bo." in await person.the_end(run)
 
@@ -140,7 +140,7 @@ async def test_edited_arguments_that_the_tool_would_refuse_are_asked_for_again(p
 @to("two_batched")
 async def test_two_calls_of_one_turn_are_decided_together_each_as_it_allows(person: Person) -> None:
     run, (question,) = await person.until_it_asks()
-    assert [review["decisions"] for review in question["form"]["reviews"]][1] == ["approve", "reject"]
+    assert [review["decisions"] for review in question["response_form"]["reviews"]][1] == ["approve", "reject"]
     edit = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "Bo"}}}
     for wrong in ([edit], [edit, edit]):
         assert (await person.answers(run, question, decisions=wrong)).status_code == 422
@@ -149,14 +149,14 @@ async def test_two_calls_of_one_turn_are_decided_together_each_as_it_allows(pers
     end = await person.the_end(run)
     assert "Sent to Bo." in end
     assert "keep it" in end
-    answered = next(step for step in await person.talk.steps(run) if step.kind is StepKind.ANSWER)
+    answered = next(step for step in await person.runs.steps(run) if step.kind is StepKind.INPUT_RESPONSE)
     assert answered.title == "send: edit; drop: reject: keep it"
 
 
 @to("two_per_call")
 async def test_two_interrupts_that_are_open_at_once_have_their_own_forms(person: Person) -> None:
     run, questions = await person.until_it_asks()
-    send, drop = sorted(questions, key=lambda question: question["form"]["reviews"][0]["name"], reverse=True)
+    send, drop = sorted(questions, key=lambda question: question["response_form"]["reviews"][0]["name"], reverse=True)
     assert (await person.answers(run, drop, text="respond: no")).status_code == 422
     assert (await person.answers(run, drop, text="reject: keep it")).status_code == 200
     await person.goes_on(run)
@@ -170,10 +170,10 @@ async def test_two_interrupts_that_are_open_at_once_have_their_own_forms(person:
 @to("formed")
 async def test_a_schema_is_shown_and_what_fits_it_reaches_the_node(person: Person) -> None:
     run, (question,) = await person.until_it_asks()
-    schema = question["form"]["response_schema"]
-    assert (question["form"]["reviews"], list(schema["properties"])) == ([], ["decision", "reason"])
-    refused = await person.answers(run, question, text='{"decision": "maybe"}')
-    assert (refused.status_code, refused.json()["field"]) == (422, "text.decision")
+    schema = question["response_form"]["response_schema"]
+    assert (question["response_form"]["reviews"], list(schema["properties"])) == ([], ["decision", "reason"])
+    rejected = await person.answers(run, question, text='{"decision": "maybe"}')
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "text.decision")
     assert (await person.answers(run, question, decisions=[{"type": "approve"}])).json()["field"] == "decisions"
     assert (await person.answers(run, question, text='{"decision": "no", "reason": "late"}')).status_code == 200
     assert await person.the_end(run) == "no, since late"
@@ -182,7 +182,7 @@ async def test_a_schema_is_shown_and_what_fits_it_reaches_the_node(person: Perso
 @to("inbox")
 async def test_a_human_interrupt_is_answered_with_human_responses(person: Person) -> None:
     run, (question,) = await person.until_it_asks()
-    (review,) = question["form"]["reviews"]
+    (review,) = question["response_form"]["reviews"]
     assert (review["description"], review["decisions"]) == ("A letter to **Ada**.", ["approve", "edit", "respond"])
     assert (await person.answers(run, question, text="ignore")).status_code == 422
     assert (await person.answers(run, question, decisions=[{"type": "approve"}])).status_code == 200
@@ -192,7 +192,7 @@ async def test_a_human_interrupt_is_answered_with_human_responses(person: Person
 @to("booker")
 async def test_an_interrupt_of_no_known_form_takes_any_words(person: Person) -> None:
     run, (question,) = await person.until_it_asks()
-    assert question["form"] is None
+    assert question["response_form"] is None
     assert (await person.answers(run, question, decisions=[{"type": "approve"}])).json()["field"] == "decisions"
     assert (await person.answers(run, question, text="perhaps")).status_code == 200
     assert await person.the_end(run) == "Done, a bed: perhaps."
@@ -200,7 +200,7 @@ async def test_an_interrupt_of_no_known_form_takes_any_words(person: Person) -> 
 
 @pytest.mark.parametrize("person", ["batched", "two_per_call", "formed", "inbox"], indirect=True)
 async def test_a_run_with_a_form_is_the_same_again_from_its_record(person: Person) -> None:
-    row = await person.talk.ask()
+    row = await person.runs.ask()
     assert row.status is RunStatus.DONE, row.error
-    again = await replayed(person.talk.bench.database, LOCAL_TENANT, row.id, installed(person.talk.bench.graphs))
-    assert again.same, again.detail
+    again = await replay_run(person.runs.bench.database, LOCAL_TENANT, row.id, open_registry(person.runs.bench.graphs))
+    assert again.is_same, again.detail

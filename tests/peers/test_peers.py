@@ -1,5 +1,5 @@
 """Graphs of other packages, built as their own pages do it with our model in place of a provider's: each runs to its
-report, survives the loss of its worker, goes on in its thread, and leaves what others are trained with.
+report, survives the loss of its worker, continues in its thread, and leaves what others are trained with.
 """
 
 from collections.abc import AsyncIterator
@@ -10,131 +10,133 @@ from uuid import UUID
 import orjson
 import pytest
 
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
-from offing.exports.format import Options, named
-from offing.langchain.dialogue import Call
-from offing.langchain.dialogue import Reply as Spoken
-from offing.langchain.words import written
+from offing.exports.format import FORMATS, ExportOptions
+from offing.langchain.chat_values import ChatReply as Spoken
+from offing.langchain.chat_values import ChatToolCall
+from offing.langchain.text_tool_calls import render_reply
 from offing.services import trajectories
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.trajectories import Query
-from tests.peers.conversing import Conversing, conversing, model_calls, tools_used
-from tests.peers.everyone import each
-from tests.peers.playing import Peer, heard_in_words
-from tests.wire.policies import Policies
-from tests.wire.replies import Completion
-from tests.wire.server import WireServer
-from tests.workers.disturbing import Bench, Quiet, bench
+from offing.storage.trajectories import TrajectoryQuery
+from tests.model_provider.policy_server import Policies
+from tests.model_provider.replies import Completion
+from tests.model_provider.server import WireServer
+from tests.peers.all_peers import each
+from tests.peers.peer_case import Peer, parse_text_prompt
+from tests.peers.peer_runs import PeerRuns, model_calls, open_peer_runs, tools_used
+from tests.workers.interrupted_runs import Bench, Quiet, bench
 
 __all__ = ["bench"]
 
 STRIDE = 5
-"""Of the transactions of a run, one in so many is struck; another one in each peer's run."""
+"""Of the transactions of a run, one in every few is struck; another one in each peer's run."""
 
 
 @pytest.fixture
-async def talk(bench: Bench, peer: Peer) -> AsyncIterator[Conversing]:
-    async with conversing(bench, peer) as one:
+async def runs(bench: Bench, peer: Peer) -> AsyncIterator[PeerRuns]:
+    async with open_peer_runs(bench, peer) as one:
         yield one
 
 
 @each("runs")
-async def test_it_runs_to_its_report(talk: Conversing) -> None:
-    ended = await talk.ask()
+async def test_it_runs_to_its_report(runs: PeerRuns) -> None:
+    ended = await runs.ask()
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED), ended.error
-    assert await talk.said(ended.id) == talk.peer.answer
+    assert await runs.said(ended.id) == runs.peer.answer
 
 
 @each("survives")
 @pytest.mark.filterwarnings("ignore:coroutine 'AsyncPregelLoop:RuntimeWarning")  # of a worker that died in a subgraph
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_it_ends_the_same_wherever_its_worker_is_killed(talk: Conversing) -> None:
-    plain = await talk.ask()
-    undisturbed = await talk.steps(plain.id)
+async def test_it_ends_the_same_wherever_its_worker_is_killed(runs: PeerRuns) -> None:
+    plain = await runs.ask()
+    undisturbed = await runs.steps(plain.id)
     calls, tools = [step.title for step in model_calls(undisturbed)], tools_used(undisturbed)
     wrong: list[str] = []
-    for at in range(2, await talk.transactions() + 1, STRIDE):
-        ended = await talk.disturbed(at, "after" if at % 2 else "before")
-        steps = await talk.steps(ended.id)
-        found = [step.title for step in model_calls(steps)]
-        if (ended.status, await talk.said(ended.id)) != (RunStatus.DONE, talk.peer.answer):
-            wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await talk.said(ended.id)!r}")
-        if sorted(found) != sorted(calls):
-            wrong.append(f"killed at {at}: it asked {found}, undisturbed {calls}")
+    for at in range(2, await runs.transactions() + 1, STRIDE):
+        ended = await runs.disturbed(at, "after" if at % 2 else "before")
+        steps = await runs.steps(ended.id)
+        titles = [step.title for step in model_calls(steps)]
+        if (ended.status, await runs.said(ended.id)) != (RunStatus.DONE, runs.peer.answer):
+            wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await runs.said(ended.id)!r}")
+        if sorted(titles) != sorted(calls):
+            wrong.append(f"killed at {at}: it asked {titles}, undisturbed {calls}")
         if tools_used(steps) != tools:
             wrong.append(f"killed at {at}: it used {tools_used(steps)}, undisturbed {tools}")
-    assert await talk.said(plain.id) == talk.peer.answer
+    assert await runs.said(plain.id) == runs.peer.answer
     assert not wrong, "\n".join(wrong)
 
 
 @each("follows", lambda peer: peer.follow)
-async def test_a_follow_up_goes_on_with_its_state(talk: Conversing) -> None:
-    first = await talk.ask()
-    second = await talk.ask(talk.peer.follow, first.thread)
+async def test_a_follow_up_continues_with_its_state(runs: PeerRuns) -> None:
+    first = await runs.ask()
+    second = await runs.ask(runs.peer.follow, first.thread_id)
     assert second.status is RunStatus.DONE, second.error
-    assert await talk.said(second.id) == talk.peer.follow_answer
+    assert await runs.said(second.id) == runs.peer.follow_answer
 
 
 @each("tools", lambda peer: peer.tools)
-async def test_its_tool_calls_and_what_they_gave_are_steps(talk: Conversing) -> None:
-    ended = await talk.ask()
-    assert tools_used(await talk.steps(ended.id)) == list(talk.peer.tools)
+async def test_its_tool_calls_and_what_they_gave_are_steps(runs: PeerRuns) -> None:
+    ended = await runs.ask()
+    assert tools_used(await runs.steps(ended.id)) == list(runs.peer.tools)
 
 
 @each("names", lambda peer: peer.askers)
-async def test_its_steps_say_which_agent_asked(talk: Conversing) -> None:
-    ended = await talk.ask()
-    labels = {step.label for step in model_calls(await talk.steps(ended.id))}
-    assert set(talk.peer.askers) <= labels
+async def test_its_steps_say_which_agent_asked(runs: PeerRuns) -> None:
+    ended = await runs.ask()
+    labels = {step.label for step in model_calls(await runs.steps(ended.id))}
+    assert set(runs.peer.askers) <= labels
 
 
 @each("swapped", lambda peer: peer.name == "research")
-async def test_models_that_it_builds_by_name_are_ours(talk: Conversing) -> None:
-    ended = await talk.ask()
-    assert len(talk.server.requests) == len(model_calls(await talk.steps(ended.id)))
+async def test_models_that_it_builds_by_name_are_ours(runs: PeerRuns) -> None:
+    ended = await runs.ask()
+    assert len(runs.server.requests) == len(model_calls(await runs.steps(ended.id)))
 
 
 @each("chat")
-async def test_what_a_provider_answered_can_be_imitated(talk: Conversing, tmp_path: Path) -> None:
-    ended = await talk.ask()
-    rows = await exported(talk.bench, "jsonl_chat", tmp_path / "chat.jsonl")
+async def test_what_a_provider_answered_can_be_imitated(runs: PeerRuns, tmp_path: Path) -> None:
+    ended = await runs.ask()
+    rows = await exported(runs.bench, "jsonl_chat", tmp_path / "chat.jsonl")
     taught = [message for row in rows for message in row["messages"] if message.get("weight")]
-    assert len(taught) == len(model_calls(await talk.steps(ended.id)))
-    assert {row["role"] for row in rows} == set(talk.peer.roles)
+    assert len(taught) == len(model_calls(await runs.steps(ended.id)))
+    assert {row["role"] for row in rows} == set(runs.peer.roles)
 
 
 @each("rows")
 async def test_what_a_policy_answered_has_its_very_tokens(bench: Bench, peer: Peer, tmp_path: Path) -> None:
     bench.graphs = peer.place
-    async with WireServer(policies := Policies(spoken(peer), versions=versions(peer), retells=True)) as server:
-        talk = Conversing(bench, peer, server)
-        ended = await talk.to_its_end(await begun_by_policy(talk, server.url))
-    assert await talk.said(ended.id) == peer.answer, ended.error
+    async with WireServer(
+        policies := Policies(policy_server_of(peer), versions=versions(peer), retells=True)
+    ) as server:
+        conversation = PeerRuns(bench, peer, server)
+        ended = await conversation.to_its_end(await begun_by_policy(conversation, server.url))
+    assert await conversation.said(ended.id) == peer.answer, ended.error
     rows = await exported(bench, "rows", tmp_path / "rows.jsonl")
-    assert len(policies.chats) == len(model_calls(await talk.steps(ended.id)))
+    assert len(policies.chats) == len(model_calls(await conversation.steps(ended.id)))
     assert {row["role"] for row in rows} == set(peer.roles)
 
 
 @each("asks", lambda peer: peer.replies)
-async def test_a_person_is_asked_once_and_the_answer_reaches_the_graph(talk: Conversing) -> None:
-    ended = await talk.ask()
-    kinds = [step.kind for step in await talk.steps(ended.id)]
-    assert kinds.count(StepKind.QUESTION) == kinds.count(StepKind.ANSWER) == len(talk.peer.replies)
-    assert await talk.said(ended.id) == talk.peer.answer
+async def test_a_person_is_asked_once_and_the_answer_reaches_the_graph(runs: PeerRuns) -> None:
+    ended = await runs.ask()
+    kinds = [step.kind for step in await runs.steps(ended.id)]
+    assert kinds.count(StepKind.INPUT_REQUEST) == kinds.count(StepKind.INPUT_RESPONSE) == len(runs.peer.replies)
+    assert await runs.said(ended.id) == runs.peer.answer
 
 
-def spoken(peer: Peer) -> Any:
+def policy_server_of(peer: Peer) -> Any:
     """The peer's lines as a policy writes them."""
 
     def say(body: dict[str, Any]) -> str:
-        reply = peer.says(heard_in_words(body, str(body["model"]).partition("@")[0]))
+        reply = peer.says(parse_text_prompt(body, str(body["model"]).partition("@")[0]))
         assert isinstance(reply, Completion), reply
-        calls = tuple(Call(name=name, args=orjson.loads(arguments)) for name, arguments in reply.called)
-        return written(Spoken(text=reply.text, calls=calls))
+        calls = tuple(ChatToolCall(name=name, args=orjson.loads(arguments)) for name, arguments in reply.called)
+        return render_reply(Spoken(text=reply.text, calls=calls))
 
     return say
 
@@ -144,18 +146,24 @@ def versions(peer: Peer) -> tuple[str, ...]:
     return tuple(f"{role}@1" for role in peer.roles)
 
 
-async def begun_by_policy(talk: Conversing, url: str) -> UUID:
+async def begun_by_policy(conversation: PeerRuns, url: str) -> UUID:
     engines = {
-        role: EngineChoice(engine="policy", model=model, api_base=url, max_tokens=400)
-        for role, model in zip(talk.peer.roles, versions(talk.peer), strict=True)
+        role: EngineConfig(engine="policy", model=model, api_base=url, max_tokens=400)
+        for role, model in zip(conversation.peer.roles, versions(conversation.peer), strict=True)
     }
-    request = RunRequest(talk.peer.question, talk.peer.name, engines=engines, budget=Budget(turns=60))
-    made = await submit(talk.bench.database, Quiet(), LOCAL_TENANT, request, graphs=installed(talk.bench.graphs))
-    return made.run.id
+    request = RunRequest(
+        conversation.peer.question, conversation.peer.name, engines=engines, budget=Budget(max_turns=60)
+    )
+    created = await submit_run(
+        conversation.bench.database, Quiet(), LOCAL_TENANT, request, graphs=open_registry(conversation.bench.graphs)
+    )
+    return created.run.id
 
 
 async def exported(bench: Bench, format: str, out: Path) -> list[dict[str, Any]]:
     bench.ask("update app.tenant set training_opt_in = true")
-    wanted = Query(kind="ask")
-    await trajectories.export(bench.database, LOCAL_TENANT, wanted, named(format), Options(), None, out)
+    expected = TrajectoryQuery(kind="interactive")
+    await trajectories.export_trajectories(
+        bench.database, LOCAL_TENANT, expected, FORMATS[format], ExportOptions(), None, out
+    )
     return [orjson.loads(line) for line in out.read_bytes().splitlines()]  # noqa: ASYNC240

@@ -23,7 +23,7 @@ from langgraph_swarm import create_handoff_tool, create_swarm
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.storage.builders import claimed
-from tests.storage.carrying import Held
+from tests.storage.graph_upgrade import UpgradableRun
 
 APPROVED = {"decisions": [{"type": "approve"}]}
 
@@ -73,8 +73,8 @@ def deep(*lines: AIMessage) -> Any:
 def deeper(first: tuple[AIMessage, ...], second: tuple[AIMessage, ...]) -> Any:
     """Its subagent asks, in a graph that a tool runs."""
     says = {"name": "booker", "description": "Books.", "system_prompt": "Book.", "model": model(*first)}
-    helper: Any = {**says, "tools": [book], "interrupt_on": {"book": True}}
-    return create_deep_agent(model=model(*second), tools=[], subagents=[helper])
+    subagent: Any = {**says, "tools": [book], "interrupt_on": {"book": True}}
+    return create_deep_agent(model=model(*second), tools=[], subagents=[subagent])
 
 
 HAND = calls("transfer_to_booker")
@@ -89,25 +89,25 @@ VERSIONS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
 
 
 @pytest.fixture
-async def held(app_url: str) -> AsyncIterator[Held]:
-    async with Database(app_url, most=4) as pool:
-        yield Held(pool, (await claimed(pool, LOCAL_TENANT)).fence)
+async def held(app_url: str) -> AsyncIterator[UpgradableRun]:
+    async with Database(app_url, max_connections=4) as pool:
+        yield UpgradableRun(pool, (await claimed(pool, LOCAL_TENANT)).fence)
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-async def test_an_agent_that_asks_hears_the_answer_in_another_version(held: Held, name: str) -> None:
+async def test_an_agent_that_asks_hears_the_answer_in_another_version(held: UpgradableRun, name: str) -> None:
     first, second, last = VERSIONS[name]
     before, after = first(), second()
-    asked = await held.play(lambda: before, {"messages": [("user", "Book Rome")]})
+    waiting = await held.play(lambda: before, {"messages": [("user", "Book Rome")]})
     assert await held.carry(lambda: after, lambda _, state: {**state, "messages": [*state["messages"]]}) == ""
-    ended = await held.answer(lambda: after, asked, APPROVED)
-    said = [str(message.text) for message in ended["messages"]]
-    assert (said[0], said[-1]) == ("Book Rome", last)
+    ended = await held.answer(lambda: after, waiting, APPROVED)
+    messages = [str(message.text) for message in ended["messages"]]
+    assert (messages[0], messages[-1]) == ("Book Rome", last)
 
 
-async def test_a_subagent_that_a_tool_runs_and_that_asks_stays_in_its_version(held: Held) -> None:
+async def test_a_subagent_that_a_tool_runs_and_that_asks_stays_in_its_version(held: UpgradableRun) -> None:
     before, after = deeper((BOOK,), (TASK,)), deeper((DONE,), (ALL_DONE,))
-    asked = await held.play(lambda: before, {"messages": [("user", "Book Rome")]})
+    waiting = await held.play(lambda: before, {"messages": [("user", "Book Rome")]})
     why = await held.carry(lambda: after)
     assert why == "it waits in a graph that its node 'tools' called, which the new version does not show"
-    assert (await held.play(lambda: before, None)).interrupts == asked.interrupts != ()
+    assert (await held.play(lambda: before, None)).interrupts == waiting.interrupts != ()

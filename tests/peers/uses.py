@@ -28,11 +28,11 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from offing.core.run import StopReason
-from offing.langchain import OffingChatModel, plain_graph
+from offing.langchain import OffingChatModel, register_langgraph
 from offing.sdk import Graph, ReportDraft, RunContext
-from tests.peers.failing import BEGUN_AGAIN
-from tests.peers.playing import Heard, Peer, calls, says
-from tests.wire.replies import Fault, Reply
+from tests.model_provider.replies import Fault, Reply
+from tests.peers.expected_failures import BEGUN_AGAIN
+from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says
 
 model = OffingChatModel("agent")
 
@@ -49,15 +49,15 @@ class Steps(Words):
 
 
 def registered(name: str, builder: Any, **more: Any) -> Graph:
-    return plain_graph(name, builder, code=__file__, **more)
+    return register_langgraph(name, builder, code_path=__file__, **more)
 
 
 def use(name: str, says: Any, answer: str, question: str = "Begin.", **more: Any) -> Peer:
     return Peer(name, question, says, answer, module="uses", **more)
 
 
-def echo(heard: Heard) -> Reply:
-    return says(f"You said: {heard.last}")
+def echo(received: ReceivedPrompt) -> Reply:
+    return says(f"You said: {received.last}")
 
 
 # Limits on steps ------------------------------------------------------------------------------------------------------
@@ -125,8 +125,8 @@ cached_builder.add_edge(START, "costly")
 cached = registered("cached", cached_builder.compile(cache=InMemoryCache()))
 
 
-async def part(given: dict[str, str]) -> dict[str, Any]:
-    return {"parts": [(await model.ainvoke(given["of"])).text]}
+async def part(inputs: dict[str, str]) -> dict[str, Any]:
+    return {"parts": [(await model.ainvoke(inputs["of"])).text]}
 
 
 def join(state: Words) -> dict[str, Any]:
@@ -210,9 +210,9 @@ async def ask_to_measure(state: MessagesState) -> dict[str, Any]:
 
 
 def read_artifact(state: MessagesState) -> dict[str, Any]:
-    told = state["messages"][-1]
-    assert isinstance(told, ToolMessage)
-    return {"messages": [AIMessage(f"{told.artifact['meters']} meters")]}
+    message = state["messages"][-1]
+    assert isinstance(message, ToolMessage)
+    return {"messages": [AIMessage(f"{message.artifact['meters']} meters")]}
 
 
 measured_builder = StateGraph(MessagesState).add_node(ask_to_measure).add_node("tools", ToolNode([measure]))
@@ -247,12 +247,12 @@ async def ask_task(text: str) -> str:
 
 @entrypoint()
 async def counting_talk(text: str, *, previous: int | None = None) -> Any:
-    said = await ask_task(text)
-    return entrypoint.final(value={"answer": f"{said} ({previous or 0} before)"}, save=(previous or 0) + 1)
+    message = await ask_task(text)
+    return entrypoint.final(value={"answer": f"{message} ({previous or 0} before)"}, save=(previous or 0) + 1)
 
 
 talked = registered(
-    "talked", counting_talk, start=lambda run: run.question, answer=lambda values: str(values.get("answer", ""))
+    "talked", counting_talk, initial_state=lambda run: run.question, answer=lambda values: str(values.get("answer", ""))
 )
 
 
@@ -262,7 +262,7 @@ def tell_progress_here(state: Words) -> dict[str, Any]:
 
 
 async def deliver(state: Words, runtime: Runtime[Any]) -> dict[str, Any]:
-    await runtime.context.deliver(ReportDraft(title="Told", answer="told", sections=()), StopReason.ANSWERED)
+    await runtime.context.submit_report(ReportDraft(title="Told", answer="told", sections=()), StopReason.ANSWERED)
     return {"messages": []}
 
 
@@ -274,7 +274,13 @@ def native_builder() -> Any:
 
 
 native = Graph(
-    "native", "Native", "Knows the SDK.", "1", native_builder, start=lambda run: {"messages": [], "parts": []}, roles=()
+    "native",
+    "Native",
+    "Knows the SDK.",
+    "1",
+    native_builder,
+    initial_state=lambda run: {"messages": [], "parts": []},
+    roles=(),
 )
 
 # Answers of a shape ---------------------------------------------------------------------------------------------------
@@ -296,14 +302,14 @@ shaped_by_provider = registered(
 )
 
 
-def shaped_lines(heard: Heard) -> Reply:
-    if heard.tools:
+def shaped_lines(received: ReceivedPrompt) -> Reply:
+    if received.tools:
         return calls("Weather", degrees=4)
-    return says('{"degrees": 4}') if "JSON schema" in heard.told else Fault(400, "nobody asked for a shape")
+    return says('{"degrees": 4}') if "JSON schema" in received.told else Fault(400, "nobody asked for a shape")
 
 
-def planned_lines(heard: Heard) -> Reply:
-    return calls("Plan", steps=["look", "leap"]) if heard.tools else says(f"I {heard.last}.")
+def planned_lines(received: ReceivedPrompt) -> Reply:
+    return calls("Plan", steps=["look", "leap"]) if received.tools else says(f"I {received.last}.")
 
 
 USES = (

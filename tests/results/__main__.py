@@ -19,28 +19,28 @@ DOCS = Path("docs/results")
 
 
 def main(argv: Sequence[str]) -> int:
-    given = _arguments(argv)
-    size = Size(given.size)
-    if given.run:
-        module, arm, seed = given.run
-        runs.do(runs.Planned(module, runs.experiment_in(module).name, arm, int(seed)), given.folder, size)
+    inputs = _arguments(argv)
+    size = Size(inputs.size)
+    if inputs.run:
+        module, arm, seed = inputs.run
+        runs.do(runs.Planned(module, runs.experiment_in(module).name, arm, int(seed)), inputs.folder, size)
         return 0
     began = time.monotonic()
-    docs = DOCS if size is Size.FULL else given.folder / size / "pages"
-    if not (chosen := _chosen(given.only)):
+    docs = DOCS if size is Size.FULL else inputs.folder / size / "pages"
+    if not (chosen := _chosen(inputs.only)):
         return 1
-    failed = [run for one in chosen for run in _measured(*one, given, docs)]
+    failed = [run for one in chosen for run in _measured(*one, inputs, docs)]
     print(f"{(time.monotonic() - began) / 60:.1f} minutes, {len(failed)} runs failed")
     return 1 if failed else 0
 
 
-def _measured(module: str, experiment: Experiment, given: argparse.Namespace, docs: Path) -> list[runs.Planned]:
+def _measured(module: str, experiment: Experiment, inputs: argparse.Namespace, docs: Path) -> list[runs.Planned]:
     """Those of its runs that failed."""
-    size = Size(given.size)
+    size = Size(inputs.size)
     print(f"{experiment.name}: {experiment.title}", flush=True)
-    plan = runs.planned(module, experiment, given.seeds)
-    failed = runs.do_all(plan, given.folder, size, given.at_once, lambda line: print(f"  {line}", flush=True))
-    if done := runs.finished(experiment, given.folder, size):
+    plan = runs.planned(module, experiment, inputs.seeds)
+    failed = runs.do_all(plan, inputs.folder, size, inputs.at_once, lambda line: print(f"  {line}", flush=True))
+    if done := runs.finished(experiment, inputs.folder, size):
         print(f"  {pages.write(experiment, done, docs)}")
     return failed
 
@@ -48,10 +48,10 @@ def _measured(module: str, experiment: Experiment, given: argparse.Namespace, do
 def _chosen(only: Sequence[str]) -> list[tuple[str, Experiment]]:
     """None named: all."""
     every = [(module, runs.experiment_in(module)) for module in runs.modules()]
-    found = [one for one in every if not only or one[1].name.startswith(tuple(only))]
-    if not found:
+    results = [one for one in every if not only or one[1].name.startswith(tuple(only))]
+    if not results:
         print(f"There is no {' or '.join(only)}; there is {', '.join(one.name for _, one in every)}.")
-    return found
+    return results
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:

@@ -20,10 +20,10 @@ from typing import Any, LiteralString
 
 import orjson
 
-from offing.cli.show import with_database
+from offing.cli.show import run_with_database
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.world.asking import MOST_HOPS
+from offing_world.question_generator import MAX_HOPS
 from tests.results import loop_record
 from tests.results.loop_record import LookUps
 from tests.results.runs import commit_of_checkout
@@ -88,7 +88,7 @@ def _timed(file: Path) -> Generator[None]:
 def _by_look_ups(result: dict[str, Any], home: Path) -> LookUps:
     """Read from the seed's own database what the greedy evaluations came to by number of look-ups."""
     os.environ["OFFING_HOME"] = str(home.resolve())
-    rows = with_database(_shares)
+    rows = run_with_database(_shares)
     names = {when: result[when][1]["policy"] for when in loop_record.WHEN if result[when]}
     return {
         when: {str(hops): rows[label, hops] for label, hops in sorted(rows) if label == name}
@@ -99,7 +99,7 @@ def _by_look_ups(result: dict[str, Any], home: Path) -> LookUps:
 async def _shares(database: Database) -> dict[tuple[str, int], tuple[float, float]]:
     """By version and look-ups."""
     async with database.transaction(LOCAL_TENANT) as connection:
-        rows = await (await connection.execute(BY_LOOK_UPS, (MOST_HOPS,))).fetchall()
+        rows = await (await connection.execute(BY_LOOK_UPS, (MAX_HOPS,))).fetchall()
     return {(name, hops): (round(float(right), 4), round(float(broken), 4)) for name, hops, right, broken in rows}
 
 

@@ -1,48 +1,56 @@
-"""DCPO on the flow that edits its memory, in a quarter of the room: what statistics over rollouts are worth there.
+"""DCPO on the graph that edits its memory, in a quarter of the room: what statistics over rollouts are worth there.
 
-The only home of this comparison's arms and sizes; flow, room and teacher are in `memory`, how a run goes in `training`.
+This comparison's arms and sizes; graph, room and teacher are in `memory`, how a run goes in `training`.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from offing_trainer.config import laid_over
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
-from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, ends, lesson
-from tests.results.play import Flow, How
-from tests.results.taught import start_of
+from offing_trainer.config import merge_tables
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
+from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, ends, imitation
+from tests.results.rollouts import GraphSetup, How
+from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
 
 COMMON: Mapping[str, Any] = {
     "algorithm": "dcpo",
-    "chain": {"view": {"rejected": True}},
-    "learner": {"learning_rate": 1e-3, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2, "deal": "rollouts"},
+    "pipeline": {"view": {"include_rejected": True}},
+    "learner": {
+        "learning_rate": 1e-3,
+        "betas": (0.9, 0.95),
+        "minibatches": 4,
+        "epochs": 2,
+        "minibatch_unit": "rollouts",
+    },
 }
 """What no role could read is trained, too; rates are those of a small model."""
-ALL: Mapping[str, Any] = {"select": []}
-ROWS: Mapping[str, Any] = {"advantage": {"name": "group-z", "over": "rows"}}
+ALL: Mapping[str, Any] = {"selectors": []}
+ROWS: Mapping[str, Any] = {"advantage": {"name": "group-z", "unit": "rows"}}
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "dcpo": {},
-    "all-segments": {"chain": ALL},
-    "grpo": {"chain": {**ALL, **ROWS, "weight": [{"name": "row-mean"}]}},
+    "all-segments": {"pipeline": ALL},
+    "grpo": {"pipeline": {**ALL, **ROWS, "token_weights": [{"name": "row-mean"}]}},
 }
 
 
-def flow() -> Flow:
-    return Flow(editing(QUARTER), "agent", outage=OUTAGE)
+def graph_setup() -> GraphSetup:
+    return GraphSetup(editing(QUARTER), "agent", outage=OUTAGE)
 
 
 def course(arm: str, size: Size) -> Course:
     """Arms differ in credit and in which segments are trained; all are paid 1, -0.1 and 0 as DCPO is."""
-    tables = laid_over(COMMON, ARMS[arm])
+    tables = merge_tables(COMMON, ARMS[arm])
     if size is Size.MINIATURE:
-        return Course(flow(), QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(6, most=COMPLETION), held_out=4)
-    return Course(flow(), QUESTIONS, tables, 24, 4, tasks=12, group=8, how=How(TURNS, most=COMPLETION), held_out=80)
+        return Course(graph_setup(), QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(6, most=COMPLETION), held_out=4)
+    return Course(
+        graph_setup(), QUESTIONS, tables, 24, 4, tasks=12, group=8, how=How(TURNS, most=COMPLETION), held_out=80
+    )
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, flow(), lesson(size), seed, RULES)
+    start = start_of(folder, graph_setup(), imitation(size), seed, RULES)
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"dcpo-{size}-{arm}-{seed}"))
 
 
@@ -67,13 +75,13 @@ EXPERIMENT = Experiment(
         "grpo": Arm("GRPO on segments", "statistics over segments, all of them trained, each as a sample of its own."),
     },
     figures={
-        "sampled_success": Figure("success, sampled", share=True),
-        "greedy_success": Figure("success, greedy", share=True),
-        "sampled_violated": Figure("rollouts that broke a rule", share=True),
-        "sampled_truncated": Figure("rollouts cut off", share=True),
-        "sampled_all_rounds": Figure("turns a rollout"),
-        "sampled_segments": Figure("segments a rollout"),
-        "sampled_longest": Figure("tokens of a rollout's longest prompt"),
+        "sampled_success": Metric("success, sampled", share=True),
+        "greedy_success": Metric("success, greedy", share=True),
+        "sampled_violated": Metric("rollouts that broke a rule", share=True),
+        "sampled_truncated": Metric("rollouts cut off", share=True),
+        "sampled_all_rounds": Metric("turns a rollout"),
+        "sampled_segments": Metric("segments a rollout"),
+        "sampled_longest": Metric("tokens of a rollout's longest prompt"),
     },
     run=run,
     read=read,

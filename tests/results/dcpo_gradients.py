@@ -1,6 +1,6 @@
 """How much the gradient of the same rollouts depends on whose statistics and which segments are taken.
 
-The only home of this measurement: the start plays once, every arm of `dcpo` says in which direction to move, and
+This measurement: the start plays once, every arm of `dcpo` says in which direction to move, and
 nothing is trained. Two halves of the questions show how much of a direction is chance.
 """
 
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offing_trainer.batch import Floats
-from offing_trainer.config import config_of, laid_over
+from offing_trainer.config import merge_tables, parse_config
 from tests.results import dcpo
-from tests.results.drawing import Table, opened
-from tests.results.experiment import Curve, Experiment, Figure, Point, Size
+from tests.results.batch_sampling import Table, opened
+from tests.results.experiment import Curve, Experiment, Metric, Point, Size
 from tests.results.intervals import mean_of
-from tests.results.memory import COMPLETION, QUESTIONS, RULES, TURNS, lesson
-from tests.results.pages import told
-from tests.results.play import How, Played, Seat, groups_of, play
-from tests.results.taught import start_of
+from tests.results.memory import COMPLETION, QUESTIONS, RULES, TURNS, imitation
+from tests.results.pages import render_mean
+from tests.results.rollouts import How, PlannedRollout, Played, groups_of, play
+from tests.results.starting_policies import start_of
 
 if TYPE_CHECKING:
-    from offing_trainer.learner.settings import Settings
+    from offing_trainer.learner.settings import LearnerSettings
 
 GROUP = 8
 QUESTIONS_OF_A_HALF: Mapping[Size, tuple[int, ...]] = {Size.FULL: (6, 12, 24), Size.MINIATURE: (2,)}
@@ -32,34 +32,36 @@ QUESTIONS_OF_A_HALF: Mapping[Size, tuple[int, ...]] = {Size.FULL: (6, 12, 24), S
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     """All arms of a seed see the same rollouts."""
-    began, start = time.monotonic(), start_of(folder, dcpo.flow(), lesson(size), seed, RULES)
+    began, start = time.monotonic(), start_of(folder, dcpo.graph_setup(), imitation(size), seed, RULES)
     played = _played(start, 2 * max(QUESTIONS_OF_A_HALF[size]), seed)
     points: list[Point] = []
     for count in QUESTIONS_OF_A_HALF[size]:
         halves = played[: count * GROUP], played[count * GROUP : 2 * count * GROUP]
         ours, other = ([gradient(start, one, half, seed) for half in halves] for one in (arm, "all-segments"))
         same = [alike(*pair) for pair in zip(ours, other, strict=True)]
-        figures = {"halves": alike(*ours), "same": sum(same) / 2}
-        points.append(Point(count, time.monotonic() - began, figures))
+        metrics = {"halves": alike(*ours), "same": sum(same) / 2}
+        points.append(Point(count, time.monotonic() - began, metrics))
     return Curve(arm, seed, tuple(points))
 
 
 def gradient(start: Path, arm: str, played: Sequence[Played], seed: int) -> Floats:
     """Of the arm's loss over these rollouts by all weights, end to end, before anything is clipped."""
-    from offing_trainer.chain import chain_for
-    from offing_trainer.figures import Tally
-    from offing_trainer.learner.local import open_learner
-    from offing_trainer.update import loss_of, measured, prepared, viewed
+    from offing_trainer.learner.local_learner import open_learner
+    from offing_trainer.pipeline import build_job_pipeline
+    from offing_trainer.step_metrics import MetricAccumulator
+    from offing_trainer.training_step import apply_view, build_loss, compute_advantages, compute_token_weights
 
-    once = {"minibatches": 1, "epochs": 1, "device": "cpu", "threads": 1}
-    tables = laid_over(dcpo.course(arm, Size.FULL).tables, {"chain": {"regularise": []}, "learner": once})
-    config, rng = config_of({"policy": "start@1", **tables}), np.random.default_rng(seed)
-    chain = chain_for(config)
-    chosen = prepared(chain, viewed(chain, groups_of(played), {}, rng), {}, rng, learner=config.learner)
-    ready = measured(chain, chosen, {})
-    settings: Settings = config.learner
+    once = {"minibatches": 1, "epochs": 1, "device": "cpu", "cpu_threads": 1}
+    tables = merge_tables(dcpo.course(arm, Size.FULL).tables, {"pipeline": {"regularizers": []}, "learner": once})
+    config, rng = parse_config({"policy": "start@1", **tables}), np.random.default_rng(seed)
+    pipeline = build_job_pipeline(config)
+    chosen = compute_advantages(
+        pipeline, apply_view(pipeline, groups_of(played), {}, rng), {}, rng, learner_config=config.learner
+    )
+    ready = compute_token_weights(pipeline, chosen, {})
+    settings: LearnerSettings = config.learner
     learner = open_learner(start, settings)
-    learner.forward_backward(ready.rows_of(0), loss_of(chain, ready, 0, Tally()))
+    learner.forward_backward(ready.step_rows(0), build_loss(pipeline, ready, 0, MetricAccumulator()))
     weights = learner._network.parameters()  # pyright: ignore[reportPrivateUsage]
     return np.concatenate([w.grad.double().numpy().ravel() for w in weights if w.grad is not None] or [np.zeros(1)])
 
@@ -71,13 +73,13 @@ def alike(a: Floats, b: Floats) -> float:
 
 
 def _played(start: Path, questions: int, seed: int) -> list[Played]:
-    seats = [
-        Seat(task, 1000 * nth + member, member)
+    planned = [
+        PlannedRollout(task, 1000 * nth + member, member)
         for nth, task in enumerate(QUESTIONS.drawn(questions, 1000 + seed))
         for member in range(GROUP)
     ]
     table = Table(opened(start, "start@1"))
-    return asyncio.run(play(dcpo.flow(), table, seats, How(TURNS, most=COMPLETION)))
+    return asyncio.run(play(dcpo.graph_setup(), table, planned, How(TURNS, most=COMPLETION)))
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
@@ -86,11 +88,13 @@ def read(curves: Sequence[Curve]) -> list[str]:
     lines = [f"| cosine of gradients | {' | '.join(heads)} |", "|---|" + "---|" * len(counts)]
     for arm, of in EXPERIMENT.arms.items():
         for name, what in (("halves", "two halves of the questions"), ("same", "with all segments, same rollouts")):
-            found = [
-                told(mean_of([p.figures[name] for c in curves if c.arm == arm for p in c.points if p.step == count]))
+            results = [
+                render_mean(
+                    mean_of([p.figures[name] for c in curves if c.arm == arm for p in c.points if p.step == count])
+                )
                 for count in counts
             ]
-            lines.append(f"| {of.title}: {what} | {' | '.join(found)} |")
+            lines.append(f"| {of.title}: {what} | {' | '.join(results)} |")
     return lines
 
 
@@ -103,8 +107,8 @@ EXPERIMENT = Experiment(
     "chance; the one with DCPO on all segments, on the same rollouts, how much depends on the arm.",
     arms=dict(dcpo.EXPERIMENT.arms),
     figures={
-        "halves": Figure("cosine of two halves' gradients"),
-        "same": Figure("cosine with DCPO on all segments"),
+        "halves": Metric("cosine of two halves' gradients"),
+        "same": Metric("cosine with DCPO on all segments"),
     },
     run=run,
     read=read,

@@ -1,6 +1,6 @@
 """EAPO on IterResearch: does a discount by rounds make successes shorter, and what does it cost in success?
 
-The start knows most tools and dithers: with every known fact it looks some of it up again before it goes on. Success
+The start knows most tools and dithers: with every known fact it looks some of it up again before it continues. Success
 alone has nothing against that, since looking up twice does no harm; a discount has.
 """
 
@@ -11,12 +11,12 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from offing.sdk import Seat as Chair
-from offing.world.solving import Need
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
-from tests.results.play import Flow, How
+from offing.sdk import RuleContext as Chair
+from offing_world.question_solver import LookUp
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.questions import Questions
-from tests.results.taught import Lesson, start_of
+from tests.results.rollouts import GraphSetup, How
+from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
 SKILL = 0.7
@@ -49,56 +49,63 @@ drift into them. Gamma is 0.9 because a rollout has 2 to 8 rounds here, over whi
 most; it is measured, too."""
 
 
-def flow() -> Flow:
+def graph_setup() -> GraphSetup:
     from offing_graphs.iterresearch import graph
 
-    return Flow(graph, "researcher")
+    return GraphSetup(graph, "researcher")
 
 
-def dithering(given: Any, chair: Chair) -> Any:
+def dithering(inputs: Any, chair: Chair) -> Any:
     """A rule for the researcher; see the module."""
-    from offing_graphs.iterresearch.rules import answering, known_in, looking_up, solves
-    from offing_graphs.iterresearch.shapes import Stage
-    from offing_graphs.parts.world import next_need, oracle_tool, random_tool
+    from offing_graphs.iterresearch.schemas import TurnPhase
+    from offing_world.iterresearch.rule_roles import build_answer_turn, build_look_up_turn, is_solved, list_known_facts
+    from offing_world.look_up_rules import choose_oracle_tool, choose_random_tool, find_next_look_up
 
-    rng, known = Random(f"{chair.seed}:{chair.turn}"), known_in(given)
-    if given.stage is Stage.FINAL:
-        return answering(given)
-    tools = tuple(card.name for card in given.tools)
+    rng, known = Random(f"{chair.seed}:{chair.turn}"), list_known_facts(inputs)
+    if inputs.phase is TurnPhase.FINAL:
+        return build_answer_turn(inputs)
+    tools = tuple(card.name for card in inputs.tools)
     if known and rng.random() < AGAIN:
         fact = rng.choice(known)
-        need = Need(fact.relation, fact.entity)
-        return looking_up(given, need, oracle_tool(need, chair, tools))
-    if given.stage is Stage.MIDDLE and solves(given):
-        return answering(given)
-    need, choose = next_need(given.question, known), oracle_tool if rng.random() < SKILL else random_tool
-    return looking_up(given, need, choose(need, chair, tools))
+        need = LookUp(fact.relation, fact.entity)
+        return build_look_up_turn(inputs, need, choose_oracle_tool(need, chair, tools))
+    if inputs.phase is TurnPhase.MIDDLE and is_solved(inputs):
+        return build_answer_turn(inputs)
+    need, choose = (
+        find_next_look_up(inputs.question, known),
+        choose_oracle_tool if rng.random() < SKILL else choose_random_tool,
+    )
+    return build_look_up_turn(inputs, need, choose(need, chair, tools))
 
 
-def lesson(size: Size) -> Lesson:
+def imitation(size: Size) -> Imitation:
     if size is Size.MINIATURE:
-        return Lesson(QUESTIONS, RULE, demonstrations=240, batch=16, rate=1e-2, turns=4)
-    return Lesson(QUESTIONS, RULE, demonstrations=2000, epochs=4, turns=12)
+        return Imitation(QUESTIONS, RULE, demonstrations=240, batch=16, rate=1e-2, turns=4)
+    return Imitation(QUESTIONS, RULE, demonstrations=2000, epochs=4, turns=12)
 
 
 def course(arm: str, size: Size) -> Course:
     """Arms differ in gamma alone."""
     tables = {
         "algorithm": "eapo",
-        "chain": {
-            "view": {"rejected": True},
-            "reward": [{"name": "geometric", "gamma": GAMMAS[arm]}],
+        "pipeline": {
+            "view": {"include_rejected": True},
+            "rewards": [{"name": "geometric", "gamma": GAMMAS[arm]}],
             "surrogate": {"name": "ppo-clip", "low": 0.2, "high": 0.28},
         },
         "learner": {"learning_rate": 5e-4, "minibatches": 4, "betas": (0.9, 0.95)},
     }
     if size is Size.MINIATURE:
-        return Course(flow(), QUESTIONS, tables, steps=2, every=1, tasks=2, group=4, how=How(turns=4), held_out=4)
-    return Course(flow(), QUESTIONS, tables, steps=40, every=5, tasks=16, group=8, how=How(turns=12), held_out=100)
+        return Course(
+            graph_setup(), QUESTIONS, tables, steps=2, every=1, tasks=2, group=4, how=How(turns=4), held_out=4
+        )
+    return Course(
+        graph_setup(), QUESTIONS, tables, steps=40, every=5, tasks=16, group=8, how=How(turns=12), held_out=100
+    )
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, flow(), lesson(size), seed, {RULE: dithering})
+    start = start_of(folder, graph_setup(), imitation(size), seed, {RULE: dithering})
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "eapo" / f"{arm}-{seed}"))
 
 
@@ -151,11 +158,11 @@ EXPERIMENT = Experiment(
     claim="A geometric discount by rounds makes successful rollouts shorter at equal success.",
     arms=ARMS,
     figures={
-        "sampled_spare": Figure("rounds of successes beyond the look-ups they take"),
-        "sampled_rounds": Figure("rounds of successes"),
-        "sampled_success": Figure("success, sampled", share=True),
-        "greedy_success": Figure("success, greedy", share=True),
-        "greedy_spare": Figure("the same, greedy"),
+        "sampled_spare": Metric("rounds of successes beyond the look-ups they take"),
+        "sampled_rounds": Metric("rounds of successes"),
+        "sampled_success": Metric("success, sampled", share=True),
+        "greedy_success": Metric("success, greedy", share=True),
+        "greedy_spare": Metric("the same, greedy"),
     },
     run=run,
     read=read,

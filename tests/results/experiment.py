@@ -1,7 +1,7 @@
-"""The only home of what an experiment promises to whoever runs it, stores its curves and draws them.
+"""The interface of an experiment, by which it is run, its curves are stored and drawn.
 
 An experiment compares arms: ways to train that differ in one thing. It is run once per (arm, seed), in any order and in
-processes of their own; what comes back are plain numbers. Knows no flow, no algorithm, no torch and no file format. A
+processes of their own; what comes back are plain numbers. A
 module that has an experiment exports it as `EXPERIMENT`; torch is imported only when `run` is called.
 """
 
@@ -53,7 +53,7 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Metric:
     """A number of a `Point` that is drawn and tabled."""
 
     title: str
@@ -66,7 +66,7 @@ class Figure:
 
 Run = Callable[[str, int, Path, Size], Curve]
 """(arm, seed, folder, size). `folder` is the same for all runs of all experiments. What runs share, such as taught
-starts, is kept under `folder/starts` and made by whoever comes first; runs that start side by side are safe."""
+starts, is kept under `folder/starts` and made by the first process that needs it. Runs may start side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ class Experiment:
     """What the algorithm's source says, as one sentence that the curves can contradict."""
     arms: Mapping[str, Arm]
     """By kebab-case name; the algorithm first, then what it is compared with."""
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Metric]
     """In the order in which they are shown; the one that the claim is about first."""
     run: Run
     read: Callable[[Sequence[Curve]], Sequence[str]]
     """What the curves of some or all runs say about the claim: lines of Markdown with numbers in them."""
     setup: str = ""
-    """Flow, questions, sizes and what was chosen, in a few sentences of Markdown."""
+    """Graph, questions, sizes and what was chosen, in a few sentences of Markdown."""
     seeds: tuple[int, ...] = (0, 1, 2)
     step: str = "training steps"
     """What `Point.step` counts, as the horizontal axis says it."""
 
 
-def means(curves: Sequence[Curve], arm: str, figure: str) -> Mapping[int, tuple[float, float, float]]:
+def means(curves: Sequence[Curve], arm: str, metric: str) -> Mapping[int, tuple[float, float, float]]:
     """By step: mean, smallest and largest over the arm's seeds that have the figure there."""
-    found: dict[int, list[float]] = {}
+    results: dict[int, list[float]] = {}
     for point in (point for curve in curves if curve.arm == arm for point in curve.points):
-        if figure in point.figures:
-            found.setdefault(point.step, []).append(point.figures[figure])
-    return {step: (sum(all_) / len(all_), min(all_), max(all_)) for step, all_ in sorted(found.items())}
+        if metric in point.figures:
+            results.setdefault(point.step, []).append(point.figures[metric])
+    return {step: (sum(all_) / len(all_), min(all_), max(all_)) for step, all_ in sorted(results.items())}

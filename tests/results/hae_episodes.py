@@ -1,6 +1,6 @@
 """How many episodes hierarchical and flat credit need in the corridor with the key, at several rates of the policy.
 
-The only home of this comparison's sizes and of what its curves say; the corridor is in `key_door`.
+This comparison's sizes and what its curves say; the corridor is in `key_door`.
 """
 
 import time
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Point, Size
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Point, Size
 from tests.results.intervals import mean_of, paired
 from tests.results.key_door import How, opened
-from tests.results.pages import told
+from tests.results.pages import render_mean
 
 RATES: Mapping[float, int] = {0.1: 1920, 0.3: 960, 1.0: 640, 3.0: 640}
 """Of the policy, with the episodes that are played at each: enough for either credit to get there."""
@@ -25,7 +25,7 @@ SLOW, QUICK = 0.3, "-quick"
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     began = time.monotonic()
-    found: dict[int, dict[str, float]] = {}
+    results: dict[int, dict[str, float]] = {}
     for rate, episodes in RATES.items():
         how = How(arm.removesuffix(QUICK), rate=rate, critic_rate=1.0 if arm.endswith(QUICK) else SLOW)
         steps = WINDOW + 1 if size is Size.MINIATURE else episodes // how.episodes
@@ -33,19 +33,19 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
         for nth, share in enumerate(islice(opened(seed, how), steps), 1):
             last.append(share)
             if nth >= WINDOW:
-                found.setdefault(nth * how.episodes, {})[_figure(rate)] = sum(last) / WINDOW
+                results.setdefault(nth * how.episodes, {})[_metric_name(rate)] = sum(last) / WINDOW
     took = time.monotonic() - began
-    return Curve(arm, seed, tuple(Point(seen, took, figures) for seen, figures in sorted(found.items())))
+    return Curve(arm, seed, tuple(Point(seen, took, metrics) for seen, metrics in sorted(results.items())))
 
 
 def episodes_needed(curves: Sequence[Curve], arm: str, rate: float) -> dict[int, float]:
     """By seed, until the share first reaches the threshold; seeds that do not are left out."""
-    found: dict[int, float] = {}
+    results: dict[int, float] = {}
     for curve in curves:
-        there = [p.step for p in curve.points if p.figures.get(_figure(rate), 0.0) >= THRESHOLD]
+        there = [p.step for p in curve.points if p.figures.get(_metric_name(rate), 0.0) >= THRESHOLD]
         if curve.arm == arm and there:
-            found[curve.seed] = there[0]
-    return found
+            results[curve.seed] = there[0]
+    return results
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
@@ -62,12 +62,12 @@ def _row(curves: Sequence[Curve], rate: float, critics: str) -> str:
     ours, flat = (episodes_needed(curves, arm + critics, rate) for arm in ("hierarchical", "flat"))
     gap = paired(ours, flat)
     verdict = {-1: "yes", 0: "not to be told", 1: "**no, more**"}[gap.settled if gap else 0]
-    means = [told(mean_of(list(one.values())), digits=0) for one in (ours, flat)]
+    means = [render_mean(mean_of(list(one.values())), digits=0) for one in (ours, flat)]
     what = f"rate {rate:g}{', quick critics' if critics else ''}"
-    return f"| {what} | {' | '.join(means)} | {told(gap, signed=True, digits=0)} | {verdict} |"
+    return f"| {what} | {' | '.join(means)} | {render_mean(gap, signed=True, digits=0)} | {verdict} |"
 
 
-def _figure(rate: float) -> str:
+def _metric_name(rate: float) -> str:
     return f"opened-at-{rate:g}"
 
 
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
     "140).",
     setup="A corridor of nine cells, the key at one end, the door at the other, at most 40 turns. Policy and critics "
     "are tables and begin at zero; a step is 32 episodes, one move of the policy and one of the critics (rate "
-    f"{SLOW}); discount 0.97, λ 0.95 at both levels, each stream of credit standardised. The policy's rate decides who "
+    f"{SLOW}); discount 0.97, λ 0.95 at both levels, each stream of credit standardized. The policy's rate decides who "
     f"is ahead, so four are shown; a share is one of the last {WINDOW * 32} episodes.",
     arms={
         "hierarchical": Arm("hierarchical", "credit in three streams with a critic each, as HiPER's release has it."),
@@ -89,7 +89,7 @@ EXPERIMENT = Experiment(
         f"hierarchical{QUICK}": Arm("hierarchical, quick critics", "critics go all the way to the mean of a step."),
         f"flat{QUICK}": Arm("flat, quick critics", "the same of the flat critic."),
     },
-    figures={_figure(rate): Figure(f"doors opened, rate {rate:g}", share=True, tabled=False) for rate in RATES},
+    figures={_metric_name(rate): Metric(f"doors opened, rate {rate:g}", share=True, tabled=False) for rate in RATES},
     run=run,
     read=read,
     seeds=tuple(range(10)),

@@ -1,6 +1,6 @@
-"""Hierarchical and flat credit on the real flow that keeps or switches subgoals; critics are learnt on the way.
+"""Hierarchical and flat credit on the real graph that keeps or switches subgoals; critics are learned on the way.
 
-The only home of this comparison's sizes and of what its curves say; how a run goes is in `training`.
+This comparison's sizes and what its curves say; how a run goes is in `training`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from offing.sdk import Seat as Chair
-from offing_trainer.config import laid_over
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
+from offing.sdk import RuleContext as Chair
+from offing_trainer.config import merge_tables
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.intervals import paired
-from tests.results.pages import told
-from tests.results.play import Flow, How
+from tests.results.pages import render_mean
 from tests.results.questions import Questions
-from tests.results.taught import Lesson, start_of
+from tests.results.rollouts import GraphSetup, How
+from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
 SKILL = 0.4
@@ -23,31 +23,31 @@ SKILL = 0.4
 RULE = f"skilled {SKILL}"
 """Names the starts that it taught."""
 QUESTIONS = Questions(hops=(1, 2))
-LESSON = {
-    Size.FULL: Lesson(QUESTIONS, RULE, demonstrations=1500, epochs=4),
-    Size.MINIATURE: Lesson(QUESTIONS, RULE, demonstrations=16, epochs=1, batch=8, turns=4),
+IMITATION = {
+    Size.FULL: Imitation(QUESTIONS, RULE, demonstrations=1500, epochs=4),
+    Size.MINIATURE: Imitation(QUESTIONS, RULE, demonstrations=16, epochs=1, batch=8, turns=4),
 }
 COMMON: Mapping[str, Any] = {
     "algorithm": "hae",
-    "chain": {
-        "view": {"name": "policy-turns", "rejected": True},
-        "reward": [{"name": "outcome"}],
-        "regularise": [{"name": "entropy", "coefficient": 0.001}],
+    "pipeline": {
+        "view": {"name": "policy-turns", "include_rejected": True},
+        "rewards": [{"name": "outcome"}],
+        "regularizers": [{"name": "entropy", "coefficient": 0.001}],
     },
     "learner": {
         "learning_rate": 5e-4,
         "betas": (0.9, 0.95),
         "minibatches": 4,
-        "warmup": 16,
+        "warmup_steps": 16,
         "critic": {"learning_rate": 1e-3},
     },
 }
 """The recipe without its penalty for keeping a subgoal and without a reference, with the rates of a small model."""
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "hierarchical": {},
-    "released": {"chain": {"advantage": {"name": "hae", "undecided": "release"}}},
+    "released": {"pipeline": {"advantage": {"name": "hae", "undecided_baseline": "release"}}},
     "flat": {
-        "chain": {"advantage": {"name": "turn-gae", "gamma": 1.0, "lam": 1.0}},
+        "pipeline": {"advantage": {"name": "turn-gae", "gamma": 1.0, "lam": 1.0}},
         "learner": {"critic": {"columns": ("value",)}},
     },
 }
@@ -55,26 +55,26 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     chosen = course(arm, size)
-    start = start_of(folder, chosen.flow, LESSON[size], seed, {RULE: skilled})
+    start = start_of(folder, chosen.flow, IMITATION[size], seed, {RULE: skilled})
     return Curve(arm, seed, trained_on(chosen, start, seed, folder / "work" / f"hae-flow-{size}-{arm}-{seed}"))
 
 
-def skilled(given: Any, chair: Chair) -> Any:
+def skilled(inputs: Any, chair: Chair) -> Any:
     """A rule for the agent, which knows when to switch, and often which tool."""
-    from offing_graphs.hiper.rules import AGENT
+    from offing_world.hiper.rule_roles import AGENT_RULES
 
     knows = Random(f"{chair.seed}:{chair.turn}").random() < SKILL
-    return AGENT["oracle" if knows else "random"](given, chair)
+    return AGENT_RULES["oracle" if knows else "random"](inputs, chair)
 
 
 def course(arm: str, size: Size) -> Course:
     """No groups: credit comes from critics."""
     from offing_graphs.hiper import graph
 
-    flow, tables = Flow(graph, "agent"), laid_over(COMMON, ARMS[arm])
+    graph_setup, tables = GraphSetup(graph, "agent"), merge_tables(COMMON, ARMS[arm])
     if size is Size.MINIATURE:
-        return Course(flow, QUESTIONS, tables, 2, 1, tasks=4, group=1, how=How(turns=4), held_out=4)
-    return Course(flow, QUESTIONS, tables, 24, 4, tasks=128, group=1, how=How(turns=6), held_out=100)
+        return Course(graph_setup, QUESTIONS, tables, 2, 1, tasks=4, group=1, how=How(turns=4), held_out=4)
+    return Course(graph_setup, QUESTIONS, tables, 24, 4, tasks=128, group=1, how=How(turns=6), held_out=100)
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
@@ -82,13 +82,13 @@ def read(curves: Sequence[Curve]) -> list[str]:
     lines = ["| success on held-out questions, mean of all evaluations | hierarchical less flat |", "|---|---|"]
     for mode in ("sampled", "greedy"):
         ours, flat = (averages(curves, arm, f"{mode}_success") for arm in ("hierarchical", "flat"))
-        lines.append(f"| {mode} | {told(paired(ours, flat), signed=True)} |")
+        lines.append(f"| {mode} | {render_mean(paired(ours, flat), signed=True)} |")
     return lines
 
 
-def averages(curves: Sequence[Curve], arm: str, figure: str) -> dict[int, float]:
+def averages(curves: Sequence[Curve], arm: str, metric: str) -> dict[int, float]:
     """By seed: over the moments of a run."""
-    return {c.seed: sum(p.figures[figure] for p in c.points) / len(c.points) for c in curves if c.arm == arm}
+    return {c.seed: sum(p.figures[metric] for p in c.points) / len(c.points) for c in curves if c.arm == arm}
 
 
 EXPERIMENT = Experiment(
@@ -110,10 +110,10 @@ EXPERIMENT = Experiment(
         "flat": Arm("flat", "all tokens of a turn have the turn's generalised advantage, against one critic."),
     },
     figures={
-        "sampled_success": Figure("success, sampled", share=True),
-        "greedy_success": Figure("success, greedy", share=True),
-        "sampled_violated": Figure("rollouts that broke a rule", share=True),
-        "sampled_all_rounds": Figure("turns a rollout"),
+        "sampled_success": Metric("success, sampled", share=True),
+        "greedy_success": Metric("success, greedy", share=True),
+        "sampled_violated": Metric("rollouts that broke a rule", share=True),
+        "sampled_all_rounds": Metric("turns a rollout"),
     },
     run=run,
     read=read,

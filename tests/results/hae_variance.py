@@ -1,16 +1,16 @@
 """How much hierarchical and flat credit make an episode's gradient vary, part by part, where everything is known.
 
-The only home of this comparison's sizes and of what its numbers say; worlds and credit are in `two_levels`.
+This comparison's sizes and what its numbers say; worlds and credit are in `two_levels`.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Point, Size
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Point, Size
 from tests.results.intervals import mean_of
-from tests.results.pages import told
-from tests.results.two_levels import HORIZON, Episodes, Values, World, measured, seen_in
+from tests.results.pages import render_mean
+from tests.results.two_levels import MAX_TURNS, Episodes, Values, World, measured, seen_in
 
 BLOCKS = ("switch", "subgoal", "action")
 LAMBDAS = (80, 85, 90, 95, 100)
@@ -30,23 +30,25 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     points: list[Point] = []
     for lam in LAMBDAS:
         variances, far = _variances(arm, exact, lam)
-        figures = {f"variance-{part}": variances[part] / base[part] for part in base}
+        metrics = {f"variance-{part}": variances[part] / base[part] for part in base}
         _, astray = _variances(arm, mistaken, lam)
-        points.append(Point(lam, time.monotonic() - began, {**figures, "far": far, "far-mistaken": astray}))
+        points.append(Point(lam, time.monotonic() - began, {**metrics, "far": far, "far-mistaken": astray}))
     return Curve(arm, seed, tuple(points))
 
 
 def _variances(arm: str, seen: tuple[World, Episodes, Values], lam: int) -> tuple[Mapping[str, float], float]:
     """By block and in all; and how far the mean is from the exact gradient, in standard errors."""
-    found = measured(arm, *seen, (lam / 100, lam / 100))
-    by_block = {one.block: one.variance for one in found}
-    return {"all": sum(by_block.values()), **by_block}, max(one.farthest for one in found)
+    result = measured(arm, *seen, (lam / 100, lam / 100))
+    by_block = {one.block: one.variance for one in result}
+    return {"all": sum(by_block.values()), **by_block}, max(one.farthest for one in result)
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
     lines = ["| hierarchical, flat at the same λ is 1 | λ = 0.8 | 0.9 | 0.95 | 1 |", "|---|---|---|---|---|"]
     for part in ("all", *BLOCKS):
-        cells = [told(mean_of(list(ratios(curves, f"variance-{part}", lam).values()))) for lam in (80, 90, 95, 100)]
+        cells = [
+            render_mean(mean_of(list(ratios(curves, f"variance-{part}", lam).values()))) for lam in (80, 90, 95, 100)
+        ]
         lines.append(f"| variance, {'in all' if part == 'all' else part} | {' | '.join(cells)} |")
     biased = {
         (arm, kind): _biased(curves, arm, kind) for arm in ("hierarchical", "flat") for kind in ("far", "far-mistaken")
@@ -61,19 +63,19 @@ def read(curves: Sequence[Curve]) -> list[str]:
             f"{'; '.join(told_)}."]  # fmt: skip
 
 
-def ratios(curves: Sequence[Curve], figure: str, lam: int) -> dict[int, float]:
+def ratios(curves: Sequence[Curve], metric: str, lam: int) -> dict[int, float]:
     """By world: hierarchical over flat."""
-    ours, flat = (_at(curves, arm, figure, lam) for arm in ("hierarchical", "flat"))
+    ours, flat = (_at(curves, arm, metric, lam) for arm in ("hierarchical", "flat"))
     return {seed: ours[seed] / flat[seed] for seed in sorted(ours.keys() & flat.keys())}
 
 
-def _biased(curves: Sequence[Curve], arm: str, figure: str) -> tuple[int, int]:
-    far = _at(curves, arm, figure, 100)
+def _biased(curves: Sequence[Curve], arm: str, metric: str) -> tuple[int, int]:
+    far = _at(curves, arm, metric, 100)
     return sum(one > FAR for one in far.values()), len(far)
 
 
-def _at(curves: Sequence[Curve], arm: str, figure: str, lam: int) -> dict[int, float]:
-    return {c.seed: p.figures[figure] for c in curves if c.arm == arm for p in c.points if p.step == lam}
+def _at(curves: Sequence[Curve], arm: str, metric: str, lam: int) -> dict[int, float]:
+    return {c.seed: p.figures[metric] for c in curves if c.arm == arm for p in c.points if p.step == lam}
 
 
 EXPERIMENT = Experiment(
@@ -81,7 +83,7 @@ EXPERIMENT = Experiment(
     title="Hierarchical credit: variance of the gradient",
     claim="Hierarchical advantage estimation gives an unbiased gradient whose variance is not above that of flat "
     "generalised advantages (HiPER, arXiv 2602.16165, theorems on λ = 1 and exact critics).",
-    setup=f"Made-up decision problems of three states, three subgoals and two actions, {HORIZON} turns, without "
+    setup=f"Made-up decision problems of three states, three subgoals and two actions, {MAX_TURNS} turns, without "
     "discount; a seed is another world. Critics and the gradient itself are exact, by dynamic programming; "
     f"{EPISODES[Size.FULL]:,} episodes estimate it. Variance is the trace of the covariance of one episode's estimate, "
     "over the logits of switches, of subgoals and of actions. Mistaken critics have an error in each state's high "
@@ -94,12 +96,12 @@ EXPERIMENT = Experiment(
         "flat": Arm("flat", "one generalised advantage a turn, from one critic before the turn."),
     },
     figures={
-        "variance-all": Figure("variance in all (flat, λ = 1: 1)"),
-        "variance-switch": Figure("of the switches' part"),
-        "variance-subgoal": Figure("of the subgoals' part"),
-        "variance-action": Figure("of the actions' part"),
-        "far": Figure("farthest mean, standard errors"),
-        "far-mistaken": Figure("the same, critics mistaken"),
+        "variance-all": Metric("variance in all (flat, λ = 1: 1)"),
+        "variance-switch": Metric("of the switches' part"),
+        "variance-subgoal": Metric("of the subgoals' part"),
+        "variance-action": Metric("of the actions' part"),
+        "far": Metric("farthest mean, standard errors"),
+        "far-mistaken": Metric("the same, critics mistaken"),
     },
     run=run,
     read=read,

@@ -1,4 +1,4 @@
-"""The only home of what can be said from a few seeds: means with 95 % intervals, alone and paired by seed.
+"""What can be said from a few seeds: means with 95 % intervals, alone and paired by seed.
 
 Two-sided Student intervals over seeds: with three of them an interval is 4.3 standard errors to either side. Pure.
 """

@@ -13,11 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from offing_trainer.batch import Bits, Floats, Places
-from offing_trainer.hierarchy import AtCut, high_stream, low_stream, switch_stream, walk_of
-from offing_trainer.turns import backward, closes, following, opens, standardised
+from offing_trainer.batch import Bits, Floats, Indices
+from offing_trainer.hierarchical_gae import (
+    TruncationValue,
+    build_turn_sequence,
+    compute_action_stream,
+    compute_subgoal_stream,
+    compute_switch_stream,
+)
+from offing_trainer.turn_math import accumulate_backward, mark_first, mark_last, shift_from_next, standardize
 
-CELLS, START, HORIZON = 9, 4, 40
+CELLS, START, MAX_STEPS = 9, 4, 40
 STATES, SUBGOALS, ACTIONS = 2 * CELLS, 2, 2
 """A state is a cell, with or without the key."""
 
@@ -38,12 +44,12 @@ class Tables:
 class Turns:
     """Episodes end to end; one entry a turn."""
 
-    episode: Places
-    state: Places
-    before: Places
-    switched: Places
-    subgoal: Places
-    action: Places
+    episode: Indices
+    state: Indices
+    before: Indices
+    switched: Indices
+    subgoal: Indices
+    action: Indices
     reward: Floats
 
 
@@ -69,25 +75,25 @@ def opened(seed: int, how: How) -> Iterator[float]:
         _learnt(tables, turns, how)
 
 
-def episodes_until(seed: int, how: How, success: float = 0.9, most: int = 6400) -> int:
+def episodes_until(seed: int, how: How, success: float = 0.9, maximum: int = 6400) -> int:
     """Episodes seen when a step's share of opened doors first reaches `success`; `most`: it did not before."""
-    shares = islice(opened(seed, how), most // how.episodes)
-    return next((how.episodes * nth for nth, share in enumerate(shares, 1) if share >= success), most)
+    shares = islice(opened(seed, how), maximum // how.episodes)
+    return next((how.episodes * nth for nth, share in enumerate(shares, 1) if share >= success), maximum)
 
 
 def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
     subgoals, actions = _chance(tables.subgoal)[..., 1], _chance(tables.action)[..., 1]
-    going: Places = np.arange(episodes)
-    cell: Places = np.full(episodes, START)
+    going: Indices = np.arange(episodes)
+    cell: Indices = np.full(episodes, START)
     key: Bits = np.zeros(episodes, np.bool_)
-    before: Places = np.zeros(episodes, np.int64)
+    before: Indices = np.zeros(episodes, np.int64)
     columns = list[list[npt.NDArray[Any]]]()
-    for t in range(HORIZON):
-        state: Places = cell + CELLS * key
+    for t in range(MAX_STEPS):
+        state: Indices = cell + CELLS * key
         drawn = rng.random((3, len(going)))
         switched: Bits = (drawn[0] < 1 / (1 + np.exp(-tables.switch[state, before]))) | (t == 0)
-        subgoal: Places = np.where(switched, drawn[1] < subgoals[state], before).astype(np.int64)
-        action: Places = (drawn[2] < actions[state, subgoal]).astype(np.int64)
+        subgoal: Indices = np.where(switched, drawn[1] < subgoals[state], before).astype(np.int64)
+        action: Indices = (drawn[2] < actions[state, subgoal]).astype(np.int64)
         cell = np.clip(cell + 2 * action - 1, 0, CELLS - 1)
         key = key | (cell == 0)
         opened: Bits = key & (cell == CELLS - 1)
@@ -101,14 +107,14 @@ def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
 
 def _learnt(tables: Tables, turns: Turns, how: How) -> None:
     """One step of the policy, then one of the critics."""
-    credit = _hierarchical(tables, turns, how) if how.credit == "hierarchical" else _flat(tables, turns, how)
-    every, first = np.ones(len(turns.state), np.bool_), opens(turns.episode)
+    advantages = _hierarchical(tables, turns, how) if how.credit == "hierarchical" else _flat(tables, turns, how)
+    every, first = np.ones(len(turns.state), np.bool_), mark_first(turns.episode)
     chose = turns.switched > 0
     rate = how.rate * how.episodes / len(turns.state)
-    decided = standardised(credit["switch"], every) * ~first
+    decided = standardize(advantages["switch"], every) * ~first
     turned = 1 / (1 + np.exp(-tables.switch[turns.state, turns.before]))
-    pull = standardised(credit["subgoal"], chose)[:, None] * _pull(tables.subgoal[turns.state], turns.subgoal)
-    act = standardised(credit["action"], every)[:, None] * _pull(
+    pull = standardize(advantages["subgoal"], chose)[:, None] * _pull(tables.subgoal[turns.state], turns.subgoal)
+    act = standardize(advantages["action"], every)[:, None] * _pull(
         tables.action[turns.state, turns.subgoal], turns.action
     )
     np.add.at(tables.switch, (turns.state, turns.before), rate * decided * (turns.switched - turned))
@@ -117,7 +123,7 @@ def _learnt(tables: Tables, turns: Turns, how: How) -> None:
 
 
 def _hierarchical(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
-    walk = walk_of(
+    walk = build_turn_sequence(
         turns.episode,
         turns.switched > 0,
         turns.reward,
@@ -125,29 +131,29 @@ def _hierarchical(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats
         tables.high[turns.state],
         np.zeros(len(turns.state), np.bool_),
     )
-    low = low_stream(walk, how.gamma, how.lam, AtCut.OFF)
-    high = high_stream(walk, how.gamma, how.lam, AtCut.OFF)
-    switch = switch_stream(walk, how.gamma, AtCut.OFF, tables.before[turns.state, turns.before])
-    asked = ~np.isnan(high.target)
-    _told(tables.low, (turns.state, turns.subgoal), low.target, how.critic_rate)
-    _told(tables.high, (turns.state[asked],), high.target[asked], how.critic_rate)
-    _told(tables.before, (turns.state, turns.before), switch.target, how.critic_rate)
+    low = compute_action_stream(walk, how.gamma, how.lam, TruncationValue.OFF)
+    high = compute_subgoal_stream(walk, how.gamma, how.lam, TruncationValue.OFF)
+    switch = compute_switch_stream(walk, how.gamma, TruncationValue.OFF, tables.before[turns.state, turns.before])
+    request = ~np.isnan(high.target)
+    _updated(tables.low, (turns.state, turns.subgoal), low.target, how.critic_rate)
+    _updated(tables.high, (turns.state[request],), high.target[request], how.critic_rate)
+    _updated(tables.before, (turns.state, turns.before), switch.target, how.critic_rate)
     return {"switch": switch.advantage, "subgoal": high.advantage, "action": low.advantage}
 
 
 def _flat(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
-    value, last = tables.before[turns.state, turns.before], closes(turns.episode)
-    surprise = turns.reward + how.gamma * following(value, last, np.zeros(len(value))) - value
-    advantage = backward(surprise, np.full(len(value), how.gamma * how.lam), turns.episode)
-    _told(tables.before, (turns.state, turns.before), advantage + value, how.critic_rate)
+    value, last = tables.before[turns.state, turns.before], mark_last(turns.episode)
+    surprise = turns.reward + how.gamma * shift_from_next(value, last, np.zeros(len(value))) - value
+    advantage = accumulate_backward(surprise, np.full(len(value), how.gamma * how.lam), turns.episode)
+    _updated(tables.before, (turns.state, turns.before), advantage + value, how.critic_rate)
     return dict.fromkeys(("switch", "subgoal", "action"), advantage)
 
 
-def _told(table: Floats, places: tuple[Places, ...], targets: Floats, rate: float) -> None:
+def _updated(table: Floats, positions: tuple[Indices, ...], targets: Floats, rate: float) -> None:
     """Every entry that was asked moves towards the mean of its targets."""
     total, count = np.zeros_like(table), np.zeros_like(table)
-    np.add.at(total, places, targets)
-    np.add.at(count, places, 1.0)
+    np.add.at(total, positions, targets)
+    np.add.at(count, positions, 1.0)
     table += rate * np.divide(total - count * table, count, out=np.zeros_like(table), where=count > 0)
 
 
@@ -156,6 +162,6 @@ def _chance(logits: Floats) -> Floats:
     return raised / raised.sum(-1, keepdims=True)
 
 
-def _pull(logits: Floats, chosen: Places) -> Floats:
+def _pull(logits: Floats, chosen: Indices) -> Floats:
     """d log p(chosen) by each logit."""
     return np.eye(logits.shape[-1])[chosen] - _chance(logits)

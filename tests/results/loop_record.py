@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from tests.results.intervals import paired
 from tests.results.overlap import Overlap, experiments
-from tests.results.pages import told
+from tests.results.pages import render_mean
 
 FOLDER = Path(__file__).parents[2] / "docs/results"
 RECORDS = FOLDER / "closed-loop.json"
@@ -72,33 +72,33 @@ def read(records: Path = RECORDS) -> list[Record]:
 
 def add(record: Record, records: Path = RECORDS) -> None:
     """Append a record. One that is already in the file is not added again, and none is ever changed or removed."""
-    kept, new = read(records), json.loads(json.dumps(record))
-    if new not in kept:
-        records.write_text(json.dumps([*kept, new], indent=1) + "\n", "utf-8")
+    stored, new = read(records), json.loads(json.dumps(record))
+    if new not in stored:
+        records.write_text(json.dumps([*stored, new], indent=1) + "\n", "utf-8")
 
 
 def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[str]:
     """Write the figures below the mark of the page, and return them as lines."""
-    lines = figures(read(records), config, experiments()["closed loop"])
+    lines = render_metrics(read(records), config, experiments()["closed loop"])
     head = page.read_text("utf-8").partition(MARK)[0]
     page.write_text(f"{head}{MARK}\n" + "\n".join(lines) + "\n", "utf-8")
     return lines
 
 
-def figures(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
+def render_metrics(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
     """Return what the page says below its mark."""
     latest = {one["seed"]: one for one in records if one["config"] == config}
-    shown = [latest[seed] for seed in sorted(latest)]
-    if not shown:
+    rendered = [latest[seed] for seed in sorted(latest)]
+    if not rendered:
         return ["No seed has been run with the configuration of today."]
     head = ["success on held-out tasks", "before", "after", "gain (95 %)", "imitation of the same rollouts"]
     return [
         *_row(head, first=True),
-        *(line for mode in MODES for line in _row(_success(shown, mode))),
+        *(line for mode in MODES for line in _row(_success(rendered, mode))),
         "",
         *_paragraph(
-            f"Means over {len(shown)} seeds, in brackets each seed's own figure. The interval is Student's over seeds, "
-            "paired by seed."
+            f"Means over {len(rendered)} seeds, in brackets each seed's own figure. The interval is Student's over "
+            "seeds, paired by seed."
         ),
         *_paragraph(
             f"Of the {overlap.held_out} held-out questions {overlap.texts} occur in training as text and "
@@ -106,10 +106,10 @@ def figures(records: Sequence[Record], config: str, overlap: Overlap) -> list[st
             f"{overlap.forms} different compact forms. Seed 0 trains on {overlap.trained:,} questions."
         ),
         *_row(["seed", "commit", "date", "minutes", "gate"], first=True),
-        *(line for one in shown for line in _row(_origin(one))),
+        *(line for one in rendered for line in _row(_origin(one))),
         "",
-        *(line for one in shown for line in _look_ups(one)),
-        *_left_out(records, shown),
+        *(line for one in rendered for line in _look_ups(one)),
+        *_left_out(records, rendered),
     ]
 
 
@@ -117,12 +117,12 @@ def _paragraph(text: str) -> list[str]:
     return [*wrap(text, 120, break_long_words=False, break_on_hyphens=False), ""]
 
 
-def _success(shown: Sequence[Record], mode: str) -> list[str]:
+def _success(rendered: Sequence[Record], mode: str) -> list[str]:
     by_when = {
-        when: {one["seed"]: one["success"][mode][when] for one in shown if when in one["success"][mode]}
+        when: {one["seed"]: one["success"][mode][when] for one in rendered if when in one["success"][mode]}
         for when in WHEN
     }
-    gain = told(paired(by_when["after"], by_when["before"]), signed=True)
+    gain = render_mean(paired(by_when["after"], by_when["before"]), signed=True)
     before, after, compared = (_mean(list(values.values())) for values in by_when.values())
     return [mode, before, after, gain, compared]
 
@@ -136,17 +136,17 @@ def _origin(one: Record) -> list[str]:
 
 
 def _look_ups(one: Record) -> list[str]:
-    found = one["by_look_ups"]
-    names = [when for when in WHEN if when in found]
+    result = one["by_look_ups"]
+    names = [when for when in WHEN if when in result]
     lines = _row([f"seed {one['seed']}, greedy, by look-ups", *names], first=True)
-    for hops in sorted({hops for name in names for hops in found[name]}):
-        shares = [found[name][hops] for name in names]
+    for hops in sorted({hops for name in names for hops in result[name]}):
+        shares = [result[name][hops] for name in names]
         lines += _row([hops, *(f"{right:.0%} right, {broken:.0%} broke a rule" for right, broken in shares)])
     return [*lines, ""]
 
 
-def _left_out(records: Sequence[Record], shown: Sequence[Record]) -> list[str]:
-    older = [one for one in records if one not in shown]
+def _left_out(records: Sequence[Record], rendered: Sequence[Record]) -> list[str]:
+    older = [one for one in records if one not in rendered]
     named = "; ".join(f"seed {one['seed']} at {one['commit']}, {one['date']}" for one in older)
     return (
         [f"Kept and not shown, because of another configuration or a later run of the seed: {named}."] if older else []

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from offing.world.compact import question_words
-from offing.world.tasks import WorldTask, tasks
-from offing_trainer.config import config_of, laid_over
-from offing_trainer.job.collecting import MOST_BATCHES
-from offing_trainer.loop_config import LoopConfig, loop_config
+from offing_trainer.config import merge_tables, parse_config
+from offing_trainer.job.rollout_collector import MAX_BATCHES_PER_STEP
+from offing_trainer.loop_config import LoopConfig, parse_loop_config
+from offing_world.compact import render_compact_question
+from offing_world.tasks import WorldTask, generate_tasks
 from tests.results import dcpo, eapo, hae_flow, supo
 from tests.results.experiment import Size
 from tests.results.training import Course
@@ -50,8 +50,8 @@ def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> O
     for task in trained:
         count += 1
         texts.add(task.question)
-        words.add(question_words(task.question))
-    met = [question_words(task.question) for task in held_out]
+        words.add(render_compact_question(task.question))
+    met = [render_compact_question(task.question) for task in held_out]
     return Overlap(
         len(held_out),
         count,
@@ -64,26 +64,26 @@ def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> O
 def loop_overlap(config: LoopConfig) -> Overlap:
     """Demonstrations and the tasks of every training step, as `closed_loop` draws them, against the frozen tasks."""
     evaluate = config.evaluate
-    held_out = _split(evaluate.worlds, evaluate.count, evaluate.hops, evaluate.seed)
+    held_out = _split(evaluate.worlds, evaluate.task_count, evaluate.hops, evaluate.seed)
     return overlap_of(list(held_out), _loop_training(config))
 
 
 def _loop_training(config: LoopConfig) -> Iterator[WorldTask]:
     start, collect = config.start, config.collect
-    yield from _split(start.worlds, start.demonstrations, start.hops, config.seed)
-    job = config_of(laid_over(config.train, {"policy": "any@1", "name": config.name}))
-    for step in range(job.steps or 0):
-        seed = config.seed * 1_000_003 + step * MOST_BATCHES
+    yield from _split(start.worlds, start.demonstration_count, start.hops, config.seed)
+    job = parse_config(merge_tables(config.train, {"policy": "any@1", "name": config.name}))
+    for step in range(job.max_steps or 0):
+        seed = config.seed * 1_000_003 + step * MAX_BATCHES_PER_STEP
         world = collect.worlds[seed % len(collect.worlds)]
-        yield from tasks(
-            world, count=job.data.groups_per_step, hops=collect.hops, kinds=collect.kinds or None, seed=seed
+        yield from generate_tasks(
+            world, count=job.data.groups_per_step, hops=collect.hops, kinds=collect.question_kinds or None, seed=seed
         )
 
 
 def _split(worlds: Sequence[str], count: int, hops: tuple[int, int], seed: int) -> Iterator[WorldTask]:
     for nth, world in enumerate(worlds):
         share = count // len(worlds) + (nth < count % len(worlds))
-        yield from tasks(world, count=share, hops=hops, seed=seed)
+        yield from generate_tasks(world, count=share, hops=hops, seed=seed)
 
 
 def course_overlap(course: Course, seed: int = 0) -> Overlap:
@@ -96,7 +96,7 @@ def experiments() -> dict[str, Overlap]:
     """By experiment, with seed 0."""
     full = Size.FULL
     return {
-        "closed loop": loop_overlap(loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
+        "closed loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
         "EAPO": course_overlap(eapo.course(next(iter(eapo.EXPERIMENT.arms)), full)),
         "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),
         "SUPO": course_overlap(supo.course(next(iter(supo.EXPERIMENT.arms)), full)),
@@ -104,13 +104,13 @@ def experiments() -> dict[str, Overlap]:
     }
 
 
-def table(found: dict[str, Overlap]) -> list[str]:
+def table(results: dict[str, Overlap]) -> list[str]:
     head = (
         "| experiment | training questions | held-out questions | met as text | met in compact form | different forms |"
     )
     rows = [
         f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.words} ({one.share:.1%}) | {one.forms} |"
-        for name, one in found.items()
+        for name, one in results.items()
     ]
     return [head, "|---|---|---|---|---|---|", *rows]
 

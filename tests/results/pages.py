@@ -1,15 +1,15 @@
-"""The only home of an experiment's page: what people write stands above the mark and is kept, figures below it.
+"""An experiment's page: what people write stands above the mark and is kept, figures below it.
 
-Pure but for `write`. Knows no process and nothing about how a curve came to be.
+Pure but for `write`.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from tests.results.experiment import Experiment, Figure
+from tests.results.charts import drawn
+from tests.results.experiment import Experiment, Metric
 from tests.results.intervals import Mean, mean_of, paired
-from tests.results.pictures import drawn
 from tests.results.runs import Finished
 
 MARK = "<!-- figures: written by `make results` -->"
@@ -20,12 +20,12 @@ def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Pat
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{experiment.name}.md"
     prose = page.read_text("utf-8").partition(MARK)[0] if page.is_file() else _first_prose(experiment)
-    page.write_text(f"{prose}{MARK}\n{figures(experiment, runs)}", "utf-8")
+    page.write_text(f"{prose}{MARK}\n{render_metrics(experiment, runs)}", "utf-8")
     (folder / f"{experiment.name}.svg").write_text(drawn(experiment, [one.curve for one in runs]), "utf-8")
     return page
 
 
-def figures(experiment: Experiment, runs: Sequence[Finished]) -> str:
+def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
     """What stands below the mark."""
     curves = [one.curve for one in runs]
     return "\n".join(
@@ -45,10 +45,10 @@ def figures(experiment: Experiment, runs: Sequence[Finished]) -> str:
     )
 
 
-def at_the_end(runs: Sequence[Finished], arm: str, figure: str) -> dict[int, float]:
+def at_the_end(runs: Sequence[Finished], arm: str, metric: str) -> dict[int, float]:
     """By seed: the figure at the last moment of the arm's run, where that has it."""
     last = {one.curve.seed: one.curve.points[-1].figures for one in runs if one.curve.arm == arm}
-    return {seed: found[figure] for seed, found in last.items() if figure in found}
+    return {seed: result[metric] for seed, result in last.items() if metric in result}
 
 
 def _first_prose(experiment: Experiment) -> str:
@@ -60,16 +60,16 @@ def _table(experiment: Experiment, runs: Sequence[Finished]) -> list[str]:
     titles = {name: arm.title for name, arm in experiment.arms.items()}
     heads = ["at the end", *titles.values(), *(f"{titles[first]} less {titles[other]}" for other in others)]
     rows = [heads, ["---"] * len(heads)]
-    for name, figure in ((name, figure) for name, figure in experiment.figures.items() if figure.tabled):
+    for name, metric in ((name, metric) for name, metric in experiment.figures.items() if metric.tabled):
         ends = {arm: at_the_end(runs, arm, name) for arm in experiment.arms}
-        rows.append([figure.title, *_cells(figure, ends)])
+        rows.append([metric.title, *_cells(metric, ends)])
     return [*("| " + " | ".join(row) + " |" for row in rows), ""] if len(rows) > 2 else []
 
 
-def _cells(figure: Figure, ends: Mapping[str, Mapping[int, float]]) -> list[str]:
+def _cells(measurement: Metric, ends: Mapping[str, Mapping[int, float]]) -> list[str]:
     first, *others = ends.values()
-    means = [told(mean_of(list(one.values())), share=figure.share) for one in ends.values()]
-    return [*means, *(told(paired(first, other), signed=True) for other in others)]
+    means = [render_mean(mean_of(list(one.values())), share=measurement.share) for one in ends.values()]
+    return [*means, *(render_mean(paired(first, other), signed=True) for other in others)]
 
 
 def _how_sure(seeds: Sequence[int]) -> str:
@@ -84,7 +84,7 @@ def _how_sure(seeds: Sequence[int]) -> str:
     return f"{lines} {intervals}; differences are paired by seed.{wide}"
 
 
-def told(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
+def render_mean(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
     """A mean with its interval; a share's stays within 0 and 1."""
     if mean is None:
         return "-"
@@ -97,8 +97,8 @@ def told(mean: Mean | None, *, share: bool = False, signed: bool = False, digits
 
 
 def _minutes(runs: Sequence[Finished]) -> str:
-    most = max(one.minutes for one in runs)
-    longest = f"{60 * most:.1f} seconds" if most < 1 else f"{most:.1f} minutes"
+    maximum = max(one.minutes for one in runs)
+    longest = f"{60 * maximum:.1f} seconds" if maximum < 1 else f"{maximum:.1f} minutes"
     commits = sorted({one.commit for one in runs} - {""})
     ran_at = f" Run at {', '.join(commits)}." if commits else ""
     return f"{len(runs)} runs, the longest of {longest}.{ran_at}"

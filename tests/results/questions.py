@@ -1,10 +1,10 @@
-"""Which questions a run trains on and is measured by: made-up worlds, and how many look-ups a question takes."""
+"""Which questions a run trains on and is measured by: synthetic worlds, and how many look-ups a question takes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from offing.world.tasks import WorldTask, tasks
+from offing_world.tasks import WorldTask, generate_tasks
 
 WORLDS = 8
 """Of a stream of questions, in turn."""
@@ -30,4 +30,4 @@ class Questions:
         return list(islice(self._of(f"heldout-1@{self.documents}", 0), count))
 
     def _of(self, world: str, seed: int) -> Iterator[WorldTask]:
-        return tasks(world, hops=self.hops, kinds=self.kinds or None, seed=seed)
+        return generate_tasks(world, hops=self.hops, kinds=self.kinds or None, seed=seed)

@@ -1,7 +1,7 @@
-"""The only home of which runs an experiment has, where a finished one lies, and the process that each of them is.
+"""Which runs an experiment has, where a finished one lies, and the process that each of them is.
 
 A run is finished when its file is there; files appear whole or not at all. Each run is a process: one that crashes
-leaves the others alone, and what it said is kept beside the files. Knows no page and no picture.
+leaves the others alone, and what it said is kept beside the files.
 """
 
 import os
@@ -57,8 +57,8 @@ def modules() -> list[str]:
 
 
 def experiment_in(module: str) -> Experiment:
-    found: Experiment = import_module(module).EXPERIMENT
-    return found
+    result: Experiment = import_module(module).EXPERIMENT
+    return result
 
 
 def planned(module: str, experiment: Experiment, seeds: Sequence[int] = ()) -> list[Planned]:
@@ -69,16 +69,17 @@ def planned(module: str, experiment: Experiment, seeds: Sequence[int] = ()) -> l
 
 
 def file_of(run: Planned, folder: Path, size: Size) -> Path:
-    return _place(folder, size) / run.experiment / f"{run.arm}-{run.seed}.json"
+    return _curve_path(folder, size) / run.experiment / f"{run.arm}-{run.seed}.json"
 
 
 def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]:
     """Of any seed, by arm as the experiment has them, then by seed."""
-    found = [
-        _FINISHED.validate_json(file.read_bytes()) for file in (_place(folder, size) / experiment.name).glob("*.json")
+    results = [
+        _FINISHED.validate_json(file.read_bytes())
+        for file in (_curve_path(folder, size) / experiment.name).glob("*.json")
     ]
     order = list(experiment.arms)
-    known = [one for one in found if one.curve.arm in order]
+    known = [one for one in results if one.curve.arm in order]
     return sorted(known, key=lambda one: (order.index(one.curve.arm), one.curve.seed))
 
 
@@ -98,10 +99,10 @@ def commit_of_checkout() -> str:
     """Return the commit of the checkout, with `-dirty` if files differ from it. `unknown` without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
     try:
-        found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+        completed = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip()
+    return completed.stdout.strip()
 
 
 def do_all(
@@ -126,8 +127,8 @@ def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], N
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     began = time.monotonic()
     say(f"  {run} …")
-    with log.open("wb") as said:
-        code = subprocess.run(command, cwd=_ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT).returncode
+    with log.open("wb") as text:
+        code = subprocess.run(command, cwd=_ROOT, env=environment, stdout=text, stderr=subprocess.STDOUT).returncode
     took = f"{time.monotonic() - began:.0f} s"
     if code == 0:
         say(f"  {run}: {took}")
@@ -137,5 +138,5 @@ def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], N
     return False
 
 
-def _place(folder: Path, size: Size) -> Path:
+def _curve_path(folder: Path, size: Size) -> Path:
     return folder if size is Size.FULL else folder / size

@@ -1,53 +1,64 @@
-"""SUPO on the flow that sums up when its context is full: a quarter of the room against all of it.
+"""SUPO on the graph that sums up when its context is full: a quarter of the room against all of it.
 
-The only home of this comparison's arms and sizes; flow, room and teacher are in `memory`, how a run goes in `training`.
+This comparison's arms and sizes; graph, room and teacher are in `memory`, how a run goes in `training`.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from offing_trainer.config import laid_over
-from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
-from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, ends, lesson, summing_up
-from tests.results.play import Flow, How
-from tests.results.taught import start_of
+from offing_trainer.config import merge_tables
+from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
+from tests.results.memory import (
+    COMPLETION,
+    OUTAGE,
+    QUARTER,
+    QUESTIONS,
+    RULES,
+    TURNS,
+    WHOLE,
+    ends,
+    imitation,
+    summing_up,
+)
+from tests.results.rollouts import GraphSetup, How
+from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
 
 COMMON: Mapping[str, Any] = {
     "algorithm": "supo",
-    "chain": {"view": {"rejected": True}},
+    "pipeline": {"view": {"include_rejected": True}},
     "learner": {"learning_rate": 1e-3, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2},
 }
 """What no role could read is trained, too; rates are those of a small model."""
 ROWS: Mapping[str, Any] = {
-    "select": [],
-    "advantage": {"name": "group-z", "over": "rows"},
-    "weight": [{"name": "row-mean"}],
+    "selectors": [],
+    "advantage": {"name": "group-z", "unit": "rows"},
+    "token_weights": [{"name": "row-mean"}],
 }
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "supo": {},
-    "whole-room": {"chain": {"select": []}},
-    "grpo": {"chain": ROWS},
-    "unmasked": {"chain": {"select": []}},
+    "whole-room": {"pipeline": {"selectors": []}},
+    "grpo": {"pipeline": ROWS},
+    "unmasked": {"pipeline": {"selectors": []}},
 }
 
 
-def flow(arm: str) -> Flow:
+def graph_setup(arm: str) -> GraphSetup:
     """In the whole room nothing is summed up, and a context that outgrows it ends the rollout."""
     graph = summing_up(WHOLE, 0) if arm == "whole-room" else summing_up(QUARTER)
-    return Flow(graph, "agent", outage=OUTAGE)
+    return GraphSetup(graph, "agent", outage=OUTAGE)
 
 
 def course(arm: str, size: Size) -> Course:
-    where, tables = flow(arm), laid_over(COMMON, ARMS[arm])
+    where, tables = graph_setup(arm), merge_tables(COMMON, ARMS[arm])
     if size is Size.MINIATURE:
         return Course(where, QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(8, most=COMPLETION), held_out=4)
     return Course(where, QUESTIONS, tables, 24, 4, tasks=12, group=8, how=How(TURNS, most=COMPLETION), held_out=80)
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, flow(arm), lesson(size), seed, RULES)
+    start = start_of(folder, graph_setup(arm), imitation(size), seed, RULES)
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"supo-{size}-{arm}-{seed}"))
 
 
@@ -75,14 +86,14 @@ EXPERIMENT = Experiment(
         "unmasked": Arm("SUPO without the mask", "as SUPO, with cut-off rollouts trained, too."),
     },
     figures={
-        "sampled_success": Figure("success, sampled", share=True),
-        "greedy_success": Figure("success, greedy", share=True),
-        "sampled_truncated": Figure("rollouts cut off", share=True),
-        "sampled_violated": Figure("rollouts that broke a rule", share=True),
-        "sampled_all_rounds": Figure("turns a rollout"),
-        "sampled_segments": Figure("segments a rollout"),
-        "sampled_prompt_tokens": Figure("tokens of a prompt"),
-        "sampled_longest": Figure("tokens of a rollout's longest prompt"),
+        "sampled_success": Metric("success, sampled", share=True),
+        "greedy_success": Metric("success, greedy", share=True),
+        "sampled_truncated": Metric("rollouts cut off", share=True),
+        "sampled_violated": Metric("rollouts that broke a rule", share=True),
+        "sampled_all_rounds": Metric("turns a rollout"),
+        "sampled_segments": Metric("segments a rollout"),
+        "sampled_prompt_tokens": Metric("tokens of a prompt"),
+        "sampled_longest": Metric("tokens of a rollout's longest prompt"),
     },
     run=run,
     read=read,

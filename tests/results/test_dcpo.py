@@ -6,43 +6,45 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offing.world.compact import VOCABULARY
-from offing_engine.small import new_policy
-from offing_trainer.batch import Group
-from offing_trainer.chain import chain_for
-from offing_trainer.config import config_of, laid_over
-from offing_trainer.step import Prepared
-from offing_trainer.update import prepared, viewed
+from offing_engine.random_policy import create_random_policy
+from offing_trainer.batch import RolloutGroup
+from offing_trainer.config import merge_tables, parse_config
+from offing_trainer.pipeline import build_job_pipeline
+from offing_trainer.prepared_step import PreparedStep
+from offing_trainer.training_step import apply_view, compute_advantages
+from offing_world.compact import VOCABULARY
 from tests.results import dcpo, dcpo_gradients
-from tests.results.drawing import opened
+from tests.results.batch_sampling import opened
 from tests.results.experiment import Size
 from tests.results.memory import QUESTIONS, RULES, TURNS
-from tests.results.play import How, Seat, groups_of, played
-from tests.results.taught import ruled
+from tests.results.rollouts import How, PlannedRollout, groups_of, played
+from tests.results.starting_policies import ruled
 
 MEMBERS = 8
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory: pytest.TempPathFactory) -> tuple[Group, ...]:
+def groups(tmp_path_factory: pytest.TempPathFactory) -> tuple[RolloutGroup, ...]:
     """Rollouts with edits, by the forgetful teacher."""
     folder: Path = tmp_path_factory.mktemp("words") / "policy"
-    new_policy(folder, VOCABULARY)
+    create_random_policy(folder, VOCABULARY)
     words = opened(folder, "words@1")
-    seats = [Seat(task, 100 * nth + n, n) for nth, task in enumerate(QUESTIONS.held_out(4)) for n in range(MEMBERS)]
+    planned = [
+        PlannedRollout(task, 100 * nth + n, n) for nth, task in enumerate(QUESTIONS.held_out(4)) for n in range(MEMBERS)
+    ]
     speaker = ruled(words, "forgetful", RULES)
-    return groups_of(asyncio.run(played(dcpo.flow(), seats, How(TURNS), speaker, words.renderer)))
+    return groups_of(asyncio.run(played(dcpo.graph_setup(), planned, How(TURNS), speaker, words.chat_template)))
 
 
-def credited(groups: tuple[Group, ...], arm: str) -> Prepared:
-    config = config_of(laid_over({"policy": "p@1"}, dcpo.course(arm, Size.FULL).tables))
-    chain, rng = chain_for(config), np.random.default_rng(0)
-    seen = viewed(chain, groups, {}, rng)
-    reference = {"logp_ref": seen.batch.behaviour, "logp_start": seen.batch.behaviour}
-    return prepared(chain, seen, reference, rng, learner=config.learner)
+def prepare(groups: tuple[RolloutGroup, ...], arm: str) -> PreparedStep:
+    config = parse_config(merge_tables({"policy": "p@1"}, dcpo.course(arm, Size.FULL).tables))
+    pipeline, rng = build_job_pipeline(config), np.random.default_rng(0)
+    seen = apply_view(pipeline, groups, {}, rng)
+    reference = {"ref_logprobs": seen.batch.behavior_logprobs, "start_logprobs": seen.batch.behavior_logprobs}
+    return compute_advantages(pipeline, seen, reference, rng, learner_config=config.learner)
 
 
-def values_of_rollouts(ready: Prepared) -> list[set[float]]:
+def values_of_rollouts(ready: PreparedStep) -> list[set[float]]:
     """Of each rollout with tokens, its advantages."""
     owner = ready.batch.token_rollout
     return [set(np.round(ready.advantage[owner == one], 9).tolist()) for one in np.unique(owner)]
@@ -51,41 +53,41 @@ def values_of_rollouts(ready: Prepared) -> list[set[float]]:
 def test_arms_differ_in_the_chain_alone() -> None:
     courses = [dcpo.course(arm, Size.FULL) for arm in dcpo.ARMS]
     tables = [dict(one.tables) for one in courses]
-    chains = [dict(one.pop("chain")) for one in tables]
+    chains = [dict(one.pop("pipeline")) for one in tables]
     assert all(one == tables[0] for one in tables)
-    for field in ("view", "reward", "surrogate", "regularise"):
+    for field in ("view", "rewards", "surrogate", "regularizers"):
         assert all(
-            config_of({"policy": "p@1", "algorithm": "dcpo", "chain": one}).chain.model_dump()[field]
-            == config_of({"policy": "p@1", "algorithm": "dcpo", "chain": chains[0]}).chain.model_dump()[field]
+            parse_config({"policy": "p@1", "algorithm": "dcpo", "pipeline": one}).pipeline.model_dump()[field]
+            == parse_config({"policy": "p@1", "algorithm": "dcpo", "pipeline": chains[0]}).pipeline.model_dump()[field]
             for one in chains
         )
     assert len({(one.steps, one.tasks, one.group, one.how, one.flow.graph.name) for one in courses}) == 1
 
 
-def test_every_segment_has_its_rollouts_score_however_many_there_are(groups: tuple[Group, ...]) -> None:
-    ready = credited(groups, "all-segments")
-    assert len(ready.batch.row) > 2 * ready.batch.rollouts
+def test_every_segment_has_its_rollouts_score_however_many_there_are(groups: tuple[RolloutGroup, ...]) -> None:
+    ready = prepare(groups, "all-segments")
+    assert len(ready.batch.row_keys) > 2 * ready.batch.num_rollouts
     assert all(len(values) == 1 for values in values_of_rollouts(ready))
-    for nth in range(ready.batch.groups):
+    for nth in range(ready.batch.num_groups):
         of_group = np.flatnonzero(ready.batch.rollout_group == nth)
         each = [ready.advantage[ready.batch.token_rollout == one][0] for one in of_group]
         assert abs(sum(each)) < 1e-9
 
 
-def test_plain_grpo_counts_a_rollout_as_often_as_it_has_segments(groups: tuple[Group, ...]) -> None:
-    ready = credited(groups, "grpo")
+def test_plain_grpo_counts_a_rollout_as_often_as_it_has_segments(groups: tuple[RolloutGroup, ...]) -> None:
+    ready = prepare(groups, "grpo")
     firsts = np.unique(ready.batch.token_row, return_index=True)[1]
     by_row = np.bincount(ready.batch.rollout_group[ready.batch.row_rollout], ready.advantage[firsts])
     assert np.abs(by_row).max() < 1e-9
-    ours = credited(groups, "all-segments")
-    assert ours.batch.row == ready.batch.row
+    ours = prepare(groups, "all-segments")
+    assert ours.batch.row_keys == ready.batch.row_keys
     assert np.abs(ours.advantage - ready.advantage).max() > 0.05
 
 
-def test_every_token_of_the_policy_is_trained_once_or_by_the_sample(groups: tuple[Group, ...]) -> None:
-    said = sum(int(row.loss_mask.sum()) for group in groups for sample in group.samples for row in sample.rows)
-    assert credited(groups, "all-segments").batch.tokens == credited(groups, "grpo").batch.tokens == said
-    assert len(credited(groups, "dcpo").batch.row) == 12 * len(groups)
+def test_every_token_of_the_policy_is_trained_once_or_by_the_sample(groups: tuple[RolloutGroup, ...]) -> None:
+    text = sum(int(row.loss_mask.sum()) for group in groups for sample in group.rollouts for row in sample.rows)
+    assert prepare(groups, "all-segments").batch.num_tokens == prepare(groups, "grpo").batch.num_tokens == text
+    assert len(prepare(groups, "dcpo").batch.row_keys) == 12 * len(groups)
 
 
 @pytest.mark.parametrize("arm", dcpo.EXPERIMENT.arms)
@@ -102,7 +104,7 @@ def test_gradients_of_the_same_rollouts_are_compared(tmp_path: Path) -> None:
     of = {arm: curve.points[0].figures for arm, curve in measured.items()}
     itself = of["all-segments"]["same"]
     assert itself == pytest.approx(round(2 * itself) / 2), "1 for each half in which anything is to be learned"
-    assert all(-1 <= value <= 1.0001 for figures in of.values() for value in figures.values())
+    assert all(-1 <= value <= 1.0001 for metrics in of.values() for value in metrics.values())
     assert dcpo_gradients.read(list(measured.values()))[2:]
 
 

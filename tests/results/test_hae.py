@@ -10,14 +10,14 @@ from tests.results.experiment import Curve, Experiment, Point, Size
 
 
 @pytest.mark.parametrize("experiment", [hae_episodes.EXPERIMENT, hae_variance.EXPERIMENT], ids=lambda one: one.name)
-def test_every_arm_has_every_figure_and_the_same_seed_gives_the_same_curve(
+def test_every_arm_has_every_metric_and_the_same_seed_gives_the_same_curve(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     curves = [experiment.run(arm, 0, tmp_path, Size.MINIATURE) for arm in experiment.arms]
     for curve in curves:
-        found = {name: value for point in curve.points for name, value in point.figures.items()}
-        assert set(found) == set(experiment.figures)
-        assert all(math.isfinite(value) for value in found.values())
+        results = {name: value for point in curve.points for name, value in point.figures.items()}
+        assert set(results) == set(experiment.figures)
+        assert all(math.isfinite(value) for value in results.values())
     again = experiment.run(curves[0].arm, 0, tmp_path, Size.MINIATURE)
     assert [point.figures for point in again.points] == [point.figures for point in curves[0].points]
     assert any("|" in line for line in experiment.read(curves))
@@ -25,13 +25,13 @@ def test_every_arm_has_every_figure_and_the_same_seed_gives_the_same_curve(
 
 
 @pytest.mark.parametrize("arm", hae_flow.EXPERIMENT.arms)
-def test_the_real_flow_is_trained_with_critics_by_either_credit(arm: str, tmp_path: Path) -> None:
+def test_the_real_graph_is_trained_with_critics_by_either_advantage(arm: str, tmp_path: Path) -> None:
     curve = hae_flow.EXPERIMENT.run(arm, 0, tmp_path, Size.MINIATURE)
     assert [point.step for point in curve.points] == [0, 1, 2]
     assert set(hae_flow.EXPERIMENT.figures) <= set(curve.points[-1].figures)
-    asked = {name for name in curve.points[-1].figures if name.endswith("/asked")}
-    heads = ("value",) if arm == "flat" else ("value_high", "value_low", "value_term")
-    assert asked == {f"step_{head}/asked" for head in heads}
+    requests = {name for name in curve.points[-1].figures if name.endswith("/target_count")}
+    heads = ("value",) if arm == "flat" else ("value_high", "value_low", "value_switch")
+    assert requests == {f"step_{head}/target_count" for head in heads}
     assert hae_flow.read([curve])
 
 

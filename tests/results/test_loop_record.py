@@ -65,9 +65,9 @@ def test_the_interval_of_the_gain_is_students_over_seeds(folder: Path) -> None:
     assert f"| +0.50 ({0.5 - half:+.2f} to {0.5 + half:+.2f}) |" in page_of(folder)
 
 
-def test_the_overlap_with_training_stands_beside_the_figures(folder: Path) -> None:
-    said = " ".join(page_of(folder).split())
-    assert "Of the 4 held-out questions 0 occur in training as text and 3 (75.0%) in the compact form" in said
+def test_the_overlap_with_training_is_beside_the_metrics(folder: Path) -> None:
+    text = " ".join(page_of(folder).split())
+    assert "Of the 4 held-out questions 0 occur in training as text and 3 (75.0%) in the compact form" in text
 
 
 def test_adding_the_same_record_again_changes_nothing(folder: Path) -> None:
@@ -98,8 +98,8 @@ def test_comments_and_layout_do_not_make_another_configuration() -> None:
 
 def test_a_seed_that_has_a_result_is_read_and_not_run_again(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(result(7, 0.75)))
-    found = closed_loop._of_seed(7, tmp_path)  # pyright: ignore[reportPrivateUsage]
-    assert (found["seed"], found["commit"]) == (7, "abc1234")
+    outcome = closed_loop._of_seed(7, tmp_path)  # pyright: ignore[reportPrivateUsage]
+    assert (outcome["seed"], outcome["commit"]) == (7, "abc1234")
 
 
 def test_what_another_configuration_has_made_is_not_taken_for_a_result() -> None:
@@ -108,19 +108,21 @@ def test_what_another_configuration_has_made_is_not_taken_for_a_result() -> None
 
 
 def test_the_pages_say_what_the_records_and_the_overlap_are_today() -> None:
-    found = overlap.experiments()
+    outcome = overlap.experiments()
     config = loop_record.config_hash(tomllib.loads(overlap.LOOP.read_text("utf-8")))
-    figures = "\n".join(loop_record.figures(loop_record.read(), config, found["closed loop"]))
-    assert loop_record.PAGE.read_text("utf-8").partition(loop_record.MARK)[2].strip() == figures.strip()
+    metrics = "\n".join(loop_record.render_metrics(loop_record.read(), config, outcome["closed loop"]))
+    assert loop_record.PAGE.read_text("utf-8").partition(loop_record.MARK)[2].strip() == metrics.strip()
     index = (loop_record.FOLDER / "README.md").read_text("utf-8")
-    assert "\n".join(overlap.table(found)) in index
-    assert f"{found['closed loop'].words} of the {found['closed loop'].held_out}" in " ".join(
+    assert "\n".join(overlap.table(outcome)) in index
+    assert f"{outcome['closed loop'].words} of the {outcome['closed loop'].held_out}" in " ".join(
         loop_record.PAGE.read_text("utf-8").split()
     )
 
 
 def test_the_overlap_counts_texts_and_compact_forms() -> None:
-    (one, two) = overlap.tasks("train-1@50", count=2, hops=(1, 1), kinds=("lookup",), seed=3)
+    (one, two) = overlap.generate_tasks("train-1@50", count=2, hops=(1, 1), kinds=("lookup",), seed=3)
     counted = overlap.overlap_of([one, two], [one, one])
     assert (counted.held_out, counted.trained, counted.texts) == (2, 2, 1)
-    assert counted.words == 1 + (overlap.question_words(one.question) == overlap.question_words(two.question))
+    assert counted.words == 1 + (
+        overlap.render_compact_question(one.question) == overlap.render_compact_question(two.question)
+    )

@@ -7,7 +7,7 @@ import pytest
 from tests.results import pages
 from tests.results.intervals import mean_of, paired
 from tests.results.runs import Finished
-from tests.results.testing.made_up import EXPERIMENT, curve
+from tests.results.testing.stub_experiment import EXPERIMENT, curve
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -19,14 +19,14 @@ def runs(*seeds: int) -> list[Finished]:
 def test_what_people_wrote_above_the_mark_stays_and_what_is_below_it_is_written_anew(tmp_path: Path) -> None:
     page = pages.write(EXPERIMENT, runs(0), tmp_path)
     assert page.read_text().startswith("# A made-up comparison\n")
-    head, mark, figures = page.read_text().partition(pages.MARK)
+    head, mark, metrics = page.read_text().partition(pages.MARK)
     page.write_text(f"{head}It does not hold, because I say so.\n\n{mark}\nold figures\n")
     pages.write(EXPERIMENT, runs(0), tmp_path)
-    assert page.read_text() == f"{head}It does not hold, because I say so.\n\n{mark}{figures}"
+    assert page.read_text() == f"{head}It does not hold, because I say so.\n\n{mark}{metrics}"
 
 
 def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
-    text = pages.figures(EXPERIMENT, runs(0, 1, 2))
+    text = pages.render_metrics(EXPERIMENT, runs(0, 1, 2))
     assert "Ours is better than the other." in text
     assert "![A made-up comparison](made-up.svg)" in text
     assert "6 curves were read." in text
@@ -36,7 +36,7 @@ def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
 
 
 def test_one_seed_has_no_interval_and_missing_runs_are_named() -> None:
-    text = pages.figures(EXPERIMENT, runs(0)[:1])
+    text = pages.render_metrics(EXPERIMENT, runs(0)[:1])
     assert "| right answers | 0.40 | - | - |" in text
     assert "there is no interval" in text
     assert "**5 of 6 are not there**: other with seed 0, ours with seed 1" in text

@@ -7,9 +7,9 @@ import pytest
 from tests.results.__main__ import main
 from tests.results.experiment import Size
 from tests.results.runs import do_all, experiment_in, file_of, finished, modules, planned
-from tests.results.testing.made_up import EXPERIMENT, curve
+from tests.results.testing.stub_experiment import EXPERIMENT, curve
 
-MODULE = "tests.results.testing.made_up"
+MODULE = "tests.results.testing.stub_experiment"
 
 
 def done(folder: Path) -> list[str]:
@@ -27,10 +27,10 @@ def test_a_second_call_does_nothing_and_what_came_back_is_what_the_run_gave(tmp_
 
 def test_a_run_that_fails_is_named_leaves_the_others_alone_and_is_done_by_the_next_call(tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
-    plan, said = planned(MODULE, EXPERIMENT, [0, 1]), list[str]()
-    failed = do_all(plan, tmp_path, Size.FULL, at_once=2, say=said.append)
+    plan, messages = planned(MODULE, EXPERIMENT, [0, 1]), list[str]()
+    failed = do_all(plan, tmp_path, Size.FULL, at_once=2, say=messages.append)
     assert [(run.arm, run.seed) for run in failed] == [("other", 0), ("other", 1)]
-    assert sum("the rig is broken" in line for line in said) == 2
+    assert sum("the rig is broken" in line for line in messages) == 2
     assert len(finished(EXPERIMENT, tmp_path, Size.FULL)) == 2
     (tmp_path / "broken").unlink()
     assert do_all(plan, tmp_path, Size.FULL) == []
@@ -54,8 +54,8 @@ def test_sizes_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_the_command_narrows_and_writes_pages_of_small_sizes_elsewhere(tmp_path: Path) -> None:
-    narrowed = ["--only", "hae-variance", "--seeds", "4", "--size", "miniature", "--folder", str(tmp_path)]
-    assert main(narrowed) == 0
+    restricted = ["--only", "hae-variance", "--seeds", "4", "--size", "miniature", "--folder", str(tmp_path)]
+    assert main(restricted) == 0
     assert sorted(path.name for path in tmp_path.glob("miniature/*/*.json")) == [
         *("flat-4.json", "hierarchical-4.json", "paper-4.json"),
     ]
@@ -65,12 +65,12 @@ def test_the_command_narrows_and_writes_pages_of_small_sizes_elsewhere(tmp_path:
 
 
 def test_every_experiment_has_a_name_of_its_own_and_an_arm_to_be_compared_with() -> None:
-    found = [experiment_in(module) for module in modules()]
-    assert {"hae-episodes", "hae-variance"} <= {one.name for one in found}
-    assert len({one.name for one in found}) == len(found)
-    assert [one.name for one in found if len(one.arms) < 2 or not one.figures] == []
+    results = [experiment_in(module) for module in modules()]
+    assert {"hae-episodes", "hae-variance"} <= {one.name for one in results}
+    assert len({one.name for one in results}) == len(results)
+    assert [one.name for one in results if len(one.arms) < 2 or not one.figures] == []
 
 
-def test_an_experiment_that_does_not_exist_is_refused_with_those_that_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_that_does_not_exist_is_rejected_with_those_that_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "nothing"]) == 1
     assert "hae-variance" in capsys.readouterr().out

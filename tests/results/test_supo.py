@@ -7,74 +7,76 @@ import numpy as np
 import pytest
 
 from offing.core.trajectory import Outcome
-from offing.world.compact import VOCABULARY
-from offing_engine.small import new_policy
-from offing_engine.weights import Policy
-from offing_trainer.batch import OUTCOMES, Group
-from offing_trainer.chain import chain_for
-from offing_trainer.config import config_of, laid_over
-from offing_trainer.step import Prepared
-from offing_trainer.update import prepared, viewed
+from offing_engine.random_policy import create_random_policy
+from offing_engine.weights import LoadedPolicy
+from offing_trainer.batch import OUTCOME_CODES, RolloutGroup
+from offing_trainer.config import merge_tables, parse_config
+from offing_trainer.pipeline import build_job_pipeline
+from offing_trainer.prepared_step import PreparedStep
+from offing_trainer.training_step import apply_view, compute_advantages
+from offing_world.compact import VOCABULARY
 from tests.results import supo
-from tests.results.drawing import opened
+from tests.results.batch_sampling import opened
 from tests.results.experiment import Size
 from tests.results.memory import QUESTIONS, RULES, TURNS
-from tests.results.play import How, Seat, groups_of, played
-from tests.results.taught import ruled
+from tests.results.rollouts import How, PlannedRollout, groups_of, played
+from tests.results.starting_policies import ruled
 
 MEMBERS = 8
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Policy:
+def words(tmp_path_factory: pytest.TempPathFactory) -> LoadedPolicy:
     folder: Path = tmp_path_factory.mktemp("words") / "policy"
-    new_policy(folder, VOCABULARY)
+    create_random_policy(folder, VOCABULARY)
     return opened(folder, "words@1")
 
 
-def rollouts(words: Policy, arm: str) -> tuple[Group, ...]:
-    seats = [Seat(task, 100 * nth + n, n) for nth, task in enumerate(QUESTIONS.held_out(3)) for n in range(MEMBERS)]
+def rollouts(words: LoadedPolicy, arm: str) -> tuple[RolloutGroup, ...]:
+    planned = [
+        PlannedRollout(task, 100 * nth + n, n) for nth, task in enumerate(QUESTIONS.held_out(3)) for n in range(MEMBERS)
+    ]
     speaker = ruled(words, "forgetful", RULES)
-    return groups_of(asyncio.run(played(supo.flow(arm), seats, How(TURNS), speaker, words.renderer)))
+    return groups_of(asyncio.run(played(supo.graph_setup(arm), planned, How(TURNS), speaker, words.chat_template)))
 
 
-def credited(groups: tuple[Group, ...], arm: str) -> Prepared:
-    config = config_of(laid_over({"policy": "p@1"}, supo.course(arm, Size.FULL).tables))
-    chain, rng = chain_for(config), np.random.default_rng(0)
-    return prepared(chain, viewed(chain, groups, {}, rng), {}, rng, learner=config.learner)
+def prepare(groups: tuple[RolloutGroup, ...], arm: str) -> PreparedStep:
+    config = parse_config(merge_tables({"policy": "p@1"}, supo.course(arm, Size.FULL).tables))
+    pipeline, rng = build_job_pipeline(config), np.random.default_rng(0)
+    return compute_advantages(pipeline, apply_view(pipeline, groups, {}, rng), {}, rng, learner_config=config.learner)
 
 
-def cut_off(ready: Prepared) -> set[int]:
-    return set(np.flatnonzero(ready.batch.outcome == OUTCOMES[Outcome.TRUNCATED.value]).tolist())
+def cut_off(ready: PreparedStep) -> set[int]:
+    return set(np.flatnonzero(ready.batch.outcome == OUTCOME_CODES[Outcome.TRUNCATED.value]).tolist())
 
 
-def test_a_summary_closes_the_segment_that_it_tells_of_and_is_trained(words: Policy) -> None:
-    rows = [row for group in rollouts(words, "supo") for sample in group.samples for row in sample.rows]
-    fractures = {row.head.fracture for row in rows}
-    assert fractures == {"root", "fork", "compaction"}
-    forks = [row for row in rows if row.head.fracture == "fork"]
+def test_a_summary_closes_the_segment_that_it_tells_of_and_is_trained(words: LoadedPolicy) -> None:
+    rows = [row for group in rollouts(words, "supo") for sample in group.rollouts for row in sample.rows]
+    boundaries = {row.segment_info.boundary_reason for row in rows}
+    assert boundaries == {"root", "fork", "compaction"}
+    forks = [row for row in rows if row.segment_info.boundary_reason == "fork"]
     assert all(row.loss_mask.any() for row in forks)
 
 
-def test_in_the_whole_room_a_rollout_is_one_segment(words: Policy) -> None:
+def test_in_the_whole_context_a_rollout_is_one_segment(words: LoadedPolicy) -> None:
     groups = rollouts(words, "whole-room")
-    assert {len(sample.rows) for group in groups for sample in group.samples} == {1}
+    assert {len(sample.rows) for group in groups for sample in group.rollouts} == {1}
 
 
-def test_cut_off_rollouts_are_masked_and_still_count_in_the_statistics(words: Policy) -> None:
+def test_cut_off_rollouts_are_masked_and_still_count_in_the_statistics(words: LoadedPolicy) -> None:
     groups = rollouts(words, "supo")
-    masked, unmasked = credited(groups, "supo"), credited(groups, "unmasked")
+    masked, unmasked = prepare(groups, "supo"), prepare(groups, "unmasked")
     assert cut_off(masked)
     assert not cut_off(masked) & set(masked.batch.row_rollout.tolist())
     assert cut_off(unmasked) <= set(unmasked.batch.row_rollout.tolist())
-    kept = np.isin(unmasked.batch.token_rollout, sorted(cut_off(unmasked)), invert=True)
-    assert masked.advantage == pytest.approx(unmasked.advantage[kept])
+    stored = np.isin(unmasked.batch.token_rollout, sorted(cut_off(unmasked)), invert=True)
+    assert masked.advantage == pytest.approx(unmasked.advantage[stored])
 
 
-def test_plain_grpo_scores_segments_and_masks_nothing(words: Policy) -> None:
+def test_plain_grpo_scores_segments_and_masks_nothing(words: LoadedPolicy) -> None:
     groups = rollouts(words, "grpo")
-    plain, ours = credited(groups, "grpo"), credited(groups, "unmasked")
-    assert plain.batch.row == ours.batch.row
+    plain, ours = prepare(groups, "grpo"), prepare(groups, "unmasked")
+    assert plain.batch.row_keys == ours.batch.row_keys
     assert np.abs(plain.advantage - ours.advantage).max() > 0.05
 
 
@@ -82,7 +84,9 @@ def test_all_arms_have_the_same_sizes() -> None:
     courses = [supo.course(arm, Size.FULL) for arm in supo.ARMS]
     assert len({(one.steps, one.tasks, one.group, one.how, one.questions) for one in courses}) == 1
     assert all(one.tables["learner"] == courses[0].tables["learner"] for one in courses)
-    assert {arm for arm in supo.ARMS if supo.flow(arm).graph.name != supo.flow("supo").graph.name} == {"whole-room"}
+    assert {arm for arm in supo.ARMS if supo.graph_setup(arm).graph.name != supo.graph_setup("supo").graph.name} == {
+        "whole-room"
+    }
 
 
 @pytest.mark.parametrize("arm", supo.EXPERIMENT.arms)

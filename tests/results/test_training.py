@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.results import eapo
-from tests.results.drawing import opened
+from tests.results.batch_sampling import opened
 from tests.results.experiment import Curve, Point, Size
-from tests.results.taught import demonstrated, start_of
+from tests.results.starting_policies import demonstrated, start_of
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_both_arms_go_from_the_same_start_to_their_end(curves: dict[str, Curve])
         assert curve.points[-1].figures["step_rollouts"] == 8
     first, last = ([curve.points[n].figures for curve in curves.values()] for n in (0, -1))
     assert first[0] == first[1]
-    assert all(figures["step_optimiser_steps"] > 0 for figures in last)
+    assert all(metrics["step_optimizer_steps"] > 0 for metrics in last)
     assert last[0] != last[1]
 
 
@@ -36,17 +36,17 @@ def test_arms_differ_in_gamma_alone() -> None:
     first, *others = (eapo.course(arm, Size.FULL) for arm in eapo.ARMS)
     for other in others:
         assert first.tables != other.tables
-        chain = {**other.tables["chain"], "reward": first.tables["chain"]["reward"]}
-        assert replace(other, flow=first.flow, tables={**other.tables, "chain": chain}) == first
+        pipeline = {**other.tables["pipeline"], "rewards": first.tables["pipeline"]["rewards"]}
+        assert replace(other, flow=first.flow, tables={**other.tables, "pipeline": pipeline}) == first
 
 
 def test_a_start_is_made_once_and_left_alone(folder: Path, curves: dict[str, Curve]) -> None:
     assert curves
-    (made,) = (folder / "starts").iterdir()
-    before = {file.name: file.stat().st_mtime_ns for file in made.iterdir()}
-    again = start_of(folder, eapo.flow(), eapo.lesson(Size.MINIATURE), 0, {eapo.RULE: eapo.dithering})
-    assert again == made
-    assert {file.name: file.stat().st_mtime_ns for file in made.iterdir()} == before
+    (created,) = (folder / "starts").iterdir()
+    before = {file.name: file.stat().st_mtime_ns for file in created.iterdir()}
+    again = start_of(folder, eapo.graph_setup(), eapo.imitation(Size.MINIATURE), 0, {eapo.RULE: eapo.dithering})
+    assert again == created
+    assert {file.name: file.stat().st_mtime_ns for file in created.iterdir()} == before
 
 
 def test_nothing_but_starts_stays_behind(folder: Path, curves: dict[str, Curve]) -> None:
@@ -57,11 +57,11 @@ def test_nothing_but_starts_stays_behind(folder: Path, curves: dict[str, Curve])
 def test_the_teacher_dithers_and_is_often_right(folder: Path, curves: dict[str, Curve]) -> None:
     assert curves
     (start,) = (folder / "starts").iterdir()
-    lesson = replace(eapo.lesson(Size.FULL), demonstrations=60)
-    shown = demonstrated(opened(start, "start@1"), eapo.flow(), lesson, 0, {eapo.RULE: eapo.dithering})
-    right = [one for one in shown if one.reward]
+    lesson = replace(eapo.imitation(Size.FULL), demonstrations=60)
+    demonstrations = demonstrated(opened(start, "start@1"), eapo.graph_setup(), lesson, 0, {eapo.RULE: eapo.dithering})
+    right = [one for one in demonstrations if one.reward]
     needed = [one.task.hops + 1 for one in right]
-    assert 0.4 < len(right) / len(shown) < 0.95
+    assert 0.4 < len(right) / len(demonstrations) < 0.95
     assert sum(one.turns for one in right) > 1.3 * sum(needed)
 
 
@@ -73,5 +73,5 @@ def test_rounds_are_compared_where_success_is_the_same() -> None:
         ]
         return Curve(arm, 0, tuple(points))
 
-    said = eapo.read([curve("eapo", (0.5, 4.0), (0.7, 3.0), (0.9, 2.0)), curve("no-discount", (0.5, 4.0), (0.71, 3.5))])
-    assert "-0.50 spare rounds on average, fewer in 1 of 1 pairs" in "\n".join(said)
+    text = eapo.read([curve("eapo", (0.5, 4.0), (0.7, 3.0), (0.9, 2.0)), curve("no-discount", (0.5, 4.0), (0.71, 3.5))])
+    assert "-0.50 spare rounds on average, fewer in 1 of 1 pairs" in "\n".join(text)

@@ -1,13 +1,13 @@
-"""One run of an experiment: rollouts, a step of the chain, the next version; measured on held-out questions on the way.
+"""One run of an experiment: rollouts, a training step, the next version, with evaluations on held-out questions.
 
-The only home of that loop. The chain, the update and the learner are the trainer's own (`ChainTrainee`); each version
-is exported and opened as the engine does it. Knows no experiment.
+The pipeline, the update and the learner are the trainer's (`PipelineTrainer`). Each version
+is exported and opened as the engine does it.
 
-    course = Course(flow, questions, {"algorithm": "eapo", "learner": {...}}, steps=40, every=5)
+    course = Course(graph, questions, {"algorithm": "eapo", "learner": {...}}, steps=40, every=5)
     points = trained_on(course, start, seed, work)
 
 `course.tables` is what a file of a training job says, laid over the recipe that it names; `policy` is filled in here.
-A rollout is known to the chain as the platform would have stored it, so any recipe's chain can be asked for.
+A rollout is known to the pipeline as the platform would have stored it, so any recipe's pipeline can be asked for.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid5
 
 from offing.core.trajectory import Outcome
-from offing.storage.policy_versions import VersionRow
-from offing_trainer.config import config_of, laid_over
-from offing_trainer.job.reading import Read
-from tests.graphs.stand_in import EPOCH, NAMES
-from tests.results.drawing import Table, opened
+from offing.storage.policy_versions import PolicyVersionRow
+from offing_trainer.config import merge_tables, parse_config
+from offing_trainer.job.group_loader import LoadedGroups
+from tests.graphs.in_memory_context import EPOCH, NAMES
+from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Point
-from tests.results.play import Flow, How, Played, Seat, facts_of, groups_of, play
 from tests.results.questions import Questions
+from tests.results.rollouts import GraphSetup, How, PlannedRollout, Played, facts_of, groups_of, play
 
 if TYPE_CHECKING:
-    from offing_engine.weights import Policy
-    from offing_trainer.job.trainee import ChainTrainee
+    from offing_engine.weights import LoadedPolicy
+    from offing_trainer.job.pipeline_trainer import PipelineTrainer
 
 THREADS = 1
 """Of torch: runs stand side by side, a core each."""
@@ -42,10 +42,10 @@ THREADS = 1
 class Course:
     """Everything of a run but its seed and the weights that it begins with."""
 
-    flow: Flow
+    flow: GraphSetup
     questions: Questions
     tables: Mapping[str, Any]
-    """Of the training job: `algorithm`, and `chain`, `learner` where they differ from the recipe."""
+    """Of the training job: `algorithm`, and `pipeline`, `learner` where they differ from the recipe."""
     steps: int
     every: int
     """Steps between two evaluations; there is one before the first step and one after the last, too."""
@@ -60,15 +60,15 @@ class Course:
 
 
 class Trained:
-    """Weights that are being trained by a chain."""
+    """Weights that are being trained by a pipeline."""
 
     def __init__(self, start: Path, tables: Mapping[str, Any]) -> None:
-        from offing_trainer.job.lineage import Policies
-        from offing_trainer.job.trainee import begin
+        from offing_trainer.job.lineage import JobPolicies
+        from offing_trainer.job.pipeline_trainer import open_trainer
 
-        learner = {"threads": THREADS, "device": "cpu"}
-        config = config_of(laid_over({"policy": "policy@1", "learner": learner}, tables))
-        self._trainee: ChainTrainee = begin(config, Policies(_version(start), None, None))
+        learner = {"cpu_threads": THREADS, "device": "cpu"}
+        config = parse_config(merge_tables({"policy": "policy@1", "learner": learner}, tables))
+        self._trainee: PipelineTrainer = open_trainer(config, JobPolicies(_version(start), None, None))
         self._state: Mapping[str, Any] = {}
         self.steps = 0
 
@@ -79,20 +79,20 @@ class Trained:
 
     def step(self, played: Sequence[Played], progress: float) -> Mapping[str, float]:
         """Moves the weights by these rollouts, groups by task; figures. `progress`: share of the run that is done."""
-        read = Read(groups_of(played), facts_of(played), 0)
-        stepped = self._trainee.step(read, self._state, self.steps + 1, progress, lambda _: None)
+        read = LoadedGroups(groups_of(played), facts_of(played), 0)
+        stepped = self._trainee.train_step(read, self._state, self.steps + 1, progress, lambda _: None)
         self._state = stepped.state
         self.steps += 1
         return stepped.metrics
 
     def exported(self, folder: Path) -> Path:
         """A folder that the engine opens. Raises Conflict when it is there."""
-        self._trainee.export(folder)
+        self._trainee.export_policy(folder)
         return folder
 
 
 def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Point, ...]:
-    """Figures before the first step, every so many steps, and after the last. `work` is emptied before and after."""
+    """Metrics before the first step, every few steps, and after the last. `work` is emptied before and after."""
     shutil.rmtree(work, ignore_errors=True)
     try:
         return tuple(_points(course, start, seed, work))
@@ -101,35 +101,35 @@ def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Poin
 
 
 def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
-    tables = laid_over({"learner": {"seed": seed}}, course.tables)
+    tables = merge_tables({"learner": {"seed": seed}}, course.tables)
     trained, began, points = Trained(start, tables), time.monotonic(), list[Point]()
     tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
-    figures: Mapping[str, float] = {}
+    metrics: Mapping[str, float] = {}
     for step in range(course.steps + 1):
         policy = _published(trained, work)
         if step % course.every == 0 or step == course.steps:
-            measured = {**evaluated(course, policy), **_training(figures)}
+            measured = {**evaluated(course, policy), **_training(metrics)}
             points.append(Point(step, time.monotonic() - began, measured))
         if step < course.steps:
-            seats = [
-                Seat(task, _seed(seed, step, nth, member), member)
+            planned = [
+                PlannedRollout(task, _seed(seed, step, nth, member), member)
                 for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
                 for member in range(course.group)
             ]
-            played = asyncio.run(play(course.flow, Table(policy), seats, course.how))
-            figures = trained.step(played, step / course.steps)
+            played = asyncio.run(play(course.flow, Table(policy), planned, course.how))
+            metrics = trained.step(played, step / course.steps)
     return points
 
 
-def evaluated(course: Course, policy: "Policy") -> dict[str, float]:
+def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
     """On held-out questions, sampled and greedy; see `shares`."""
     tasks = course.questions.held_out(course.held_out)
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for mode, temperature in (("sampled", 1.0), ("greedy", 0.0)):
-        seats = [Seat(task, n) for n, task in enumerate(tasks)]
+        planned = [PlannedRollout(task, n) for n, task in enumerate(tasks)]
         how = replace(course.how, temperature=temperature)
-        found |= shares(asyncio.run(play(course.flow, Table(policy), seats, how)), mode)
-    return found
+        results |= shares(asyncio.run(play(course.flow, Table(policy), planned, how)), mode)
+    return results
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
@@ -142,7 +142,7 @@ def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
     """
     right = [one for one in played if one.reward > 0]
     prompts = [count for one in played for count in one.prompts]
-    found = {
+    results = {
         "success": len(right) / len(played),
         "all_rounds": fmean(one.turns for one in played),
         "violated": fmean(one.outcome == Outcome.VIOLATED for one in played),
@@ -151,35 +151,35 @@ def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
         "longest": fmean(max(one.prompts, default=0) for one in played),
     }
     if right:
-        found["rounds"] = fmean(one.turns for one in right)
-        found["spare"] = fmean(one.turns - one.task.hops for one in right)
+        results["rounds"] = fmean(one.turns for one in right)
+        results["spare"] = fmean(one.turns - one.task.hops for one in right)
     if prompts:
-        found["prompt_tokens"] = fmean(prompts)
-    return {f"{mode}_{name}": value for name, value in found.items()}
+        results["prompt_tokens"] = fmean(prompts)
+    return {f"{mode}_{name}": value for name, value in results.items()}
 
 
-def _published(trained: Trained, work: Path) -> "Policy":
-    """The weights as they are, as a version that the engine has opened; the one before is gone."""
+def _published(trained: Trained, work: Path) -> "LoadedPolicy":
+    """The current weights as a version that the engine has opened. The previous version is deleted."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     return opened(trained.exported(work / "version"), trained.name)
 
 
-def _training(figures: Mapping[str, float]) -> dict[str, float]:
+def _training(metrics: Mapping[str, float]) -> dict[str, float]:
     """Of the last step, where there was one: each as `step_NAME`."""
-    return {f"step_{name}": value for name, value in figures.items()}
+    return {f"step_{name}": value for name, value in metrics.items()}
 
 
 def _seed(seed: int, step: int, task: int, member: int) -> int:
     return ((seed * 10_000 + step) * 1_000 + task) * 1_000 + member
 
 
-def _version(folder: Path) -> VersionRow:
-    return VersionRow(
+def _version(folder: Path) -> PolicyVersionRow:
+    return PolicyVersionRow(
         id=uuid5(NAMES, str(folder)),
         name="policy",
         version=1,
-        parent=None,
+        parent_id=None,
         kind="full",
         base_model="",
         uri=str(folder),

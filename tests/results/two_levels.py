@@ -10,11 +10,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from offing_trainer.batch import Floats, Places
-from offing_trainer.hierarchy import AtCut, Walk, chosen_stream, high_stream, low_stream, switch_stream, walk_of
-from offing_trainer.turns import backward, closes, following
+from offing_trainer.batch import Floats, Indices
+from offing_trainer.hierarchical_gae import (
+    TruncationValue,
+    TurnSequence,
+    build_turn_sequence,
+    compute_action_stream,
+    compute_paper_switch_stream,
+    compute_subgoal_stream,
+    compute_switch_stream,
+)
+from offing_trainer.turn_math import accumulate_backward, mark_last, shift_from_next
 
-STATES, SUBGOALS, ACTIONS, HORIZON = 3, 3, 2, 8
+STATES, SUBGOALS, ACTIONS, MAX_TURNS = 3, 3, 2, 8
 NONE = 0
 """Stands for the subgoal before the first turn; nothing depends on it, because the first turn always switches."""
 
@@ -56,12 +64,12 @@ class Values:
 class Episodes:
     """(E, T) each."""
 
-    state: Places
-    before: Places
+    state: Indices
+    before: Indices
     """Subgoal of the turn before."""
-    switched: Places
-    subgoal: Places
-    action: Places
+    switched: Indices
+    subgoal: Indices
+    action: Indices
     reward: Floats
 
 
@@ -78,10 +86,10 @@ def a_world(seed: int) -> World:
 
 
 def values(world: World) -> Values:
-    low, before = (np.zeros((HORIZON + 1, STATES, SUBGOALS)) for _ in range(2))
-    high = np.zeros((HORIZON + 1, STATES))
+    low, before = (np.zeros((MAX_TURNS + 1, STATES, SUBGOALS)) for _ in range(2))
+    high = np.zeros((MAX_TURNS + 1, STATES))
     turns, chance = _sigmoid(world.switch), _softmax(world.subgoal)
-    for t in reversed(range(HORIZON)):
+    for t in reversed(range(MAX_TURNS)):
         later = np.einsum("sat,to->sao", world.moves, before[t + 1])
         low[t] = np.einsum("soa,sao->so", _softmax(world.action), world.pays[..., None] + later)
         high[t] = (chance * low[t]).sum(1)
@@ -92,29 +100,29 @@ def values(world: World) -> Values:
 def walked(world: World, episodes: int, rng: np.random.Generator) -> Episodes:
     state, before = rng.choice(STATES, episodes, p=world.start), np.full(episodes, NONE)
     turns, subgoals, actions = _sigmoid(world.switch), _softmax(world.subgoal), _softmax(world.action)
-    rows: list[tuple[Places, ...]] = []
-    for t in range(HORIZON):
+    rows: list[tuple[Indices, ...]] = []
+    for t in range(MAX_TURNS):
         switched = (rng.random(episodes) < turns[state, before]) | (t == 0)
         subgoal = np.where(switched, _drawn(subgoals[state], rng), before)
         action = _drawn(actions[state, subgoal], rng)
         rows.append((state, before, switched.astype(np.int64), subgoal, action))
         state, before = _drawn(world.moves[state, action], rng), subgoal
-    found = [np.stack(column, 1) for column in zip(*rows, strict=True)]
-    return Episodes(*found, reward=world.pays[found[0], found[4]])
+    results = [np.stack(column, 1) for column in zip(*rows, strict=True)]
+    return Episodes(*results, reward=world.pays[results[0], results[4]])
 
 
-def walk(episodes: Episodes, known: Values) -> Walk:
+def walk(episodes: Episodes, known: Values) -> TurnSequence:
     """Episodes as turns, with exact critics."""
     count = len(episodes.state)
-    turn = np.broadcast_to(np.arange(HORIZON), (count, HORIZON)).ravel()
+    turn = np.broadcast_to(np.arange(MAX_TURNS), (count, MAX_TURNS)).ravel()
     state, subgoal = episodes.state.ravel(), episodes.subgoal.ravel()
-    return walk_of(
-        np.repeat(np.arange(count), HORIZON),
+    return build_turn_sequence(
+        np.repeat(np.arange(count), MAX_TURNS),
         episodes.switched.ravel() > 0,
         episodes.reward.ravel(),
         known.low[turn, state, subgoal],
         known.high[turn, state],
-        np.zeros(count * HORIZON, np.bool_),
+        np.zeros(count * MAX_TURNS, np.bool_),
     )
 
 
@@ -126,42 +134,42 @@ def hierarchical(
     before = _before(episodes, known)
     if paper:
         chance = _sigmoid(world.switch)[episodes.state, episodes.before].ravel()
-        kept = known.low[_turn(episodes), episodes.state, episodes.before].ravel()
-        switch = chosen_stream(turns, kept, chance)
+        stored = known.low[_turn(episodes), episodes.state, episodes.before].ravel()
+        switch = compute_paper_switch_stream(turns, stored, chance)
     else:
-        switch = switch_stream(turns, 1.0, AtCut.OFF, before)
-    found = {
+        switch = compute_switch_stream(turns, 1.0, TruncationValue.OFF, before)
+    results = {
         "switch": switch,
-        "subgoal": high_stream(turns, 1.0, lam[1], AtCut.OFF),
-        "action": low_stream(turns, 1.0, lam[0], AtCut.OFF),
+        "subgoal": compute_subgoal_stream(turns, 1.0, lam[1], TruncationValue.OFF),
+        "action": compute_action_stream(turns, 1.0, lam[0], TruncationValue.OFF),
     }
-    return {block: stream.advantage.reshape(episodes.state.shape) for block, stream in found.items()}
+    return {block: stream.advantage.reshape(episodes.state.shape) for block, stream in results.items()}
 
 
 def flat(episodes: Episodes, known: Values, lam: float) -> Blocks:
     """(E, T) the same credit for all of a turn, by one critic before it."""
     before = _before(episodes, known)
-    owner = np.repeat(np.arange(len(episodes.state)), HORIZON)
-    last = closes(owner)
-    surprise = episodes.reward.ravel() + following(before, last, np.zeros(len(before))) - before
-    credit = backward(surprise, np.full(len(before), lam), owner).reshape(episodes.state.shape)
-    return dict.fromkeys(("switch", "subgoal", "action"), credit)
+    owner = np.repeat(np.arange(len(episodes.state)), MAX_TURNS)
+    last = mark_last(owner)
+    surprise = episodes.reward.ravel() + shift_from_next(before, last, np.zeros(len(before))) - before
+    advantages = accumulate_backward(surprise, np.full(len(before), lam), owner).reshape(episodes.state.shape)
+    return dict.fromkeys(("switch", "subgoal", "action"), advantages)
 
 
-def gradients(world: World, episodes: Episodes, credit: Blocks) -> Blocks:
+def gradients(world: World, episodes: Episodes, advantages: Blocks) -> Blocks:
     """(E, logits) each episode's estimate: sum over turns of credit * d log p."""
-    first = np.arange(HORIZON) == 0
-    places = episodes.state * SUBGOALS + episodes.before
+    first = np.arange(MAX_TURNS) == 0
+    positions = episodes.state * SUBGOALS + episodes.before
     turns = _sigmoid(world.switch)[episodes.state, episodes.before]
-    pull = np.where(first, 0.0, credit["switch"] * (episodes.switched - turns))
+    pull = np.where(first, 0.0, advantages["switch"] * (episodes.switched - turns))
     subgoal = _pulled(_softmax(world.subgoal)[episodes.state], episodes.subgoal)
     action = _pulled(_softmax(world.action)[episodes.state, episodes.subgoal], episodes.action)
-    chosen = credit["subgoal"] * episodes.switched
+    chosen = advantages["subgoal"] * episodes.switched
     return {
-        "switch": _gathered(pull[..., None], places, STATES * SUBGOALS),
+        "switch": _gathered(pull[..., None], positions, STATES * SUBGOALS),
         "subgoal": _gathered(chosen[..., None] * subgoal, episodes.state, STATES),
         "action": _gathered(
-            credit["action"][..., None] * action, episodes.state * SUBGOALS + episodes.subgoal, STATES * SUBGOALS
+            advantages["action"][..., None] * action, episodes.state * SUBGOALS + episodes.subgoal, STATES * SUBGOALS
         ),
     }
 
@@ -197,7 +205,7 @@ class Measured:
 CREDITS = ("flat", "hierarchical", "paper")
 
 
-def credited(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> Blocks:
+def compute_advantages(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> Blocks:
     """By a name of `CREDITS`: flat, hierarchical as released, and with the paper's form of the switch stream."""
     if name == "flat":
         return flat(episodes, known, lam[0])
@@ -207,13 +215,13 @@ def credited(name: str, world: World, episodes: Episodes, known: Values, lam: tu
 def measured(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> list[Measured]:
     """One way of giving credit, block by block."""
     exact, count = exact_gradient(world), len(episodes.state)
-    found: list[Measured] = []
-    for block, estimate in gradients(world, episodes, credited(name, world, episodes, known, lam)).items():
+    results: list[Measured] = []
+    for block, estimate in gradients(world, episodes, compute_advantages(name, world, episodes, known, lam)).items():
         error = estimate.std(0) / np.sqrt(count)
         apart = np.abs(estimate.mean(0) - exact[block][0])
         farthest = float(np.max(np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)))
-        found.append(Measured(name, block, float(estimate.var(0).sum()), farthest))
-    return found
+        results.append(Measured(name, block, float(estimate.var(0).sum()), farthest))
+    return results
 
 
 def seen_in(seed: int, episodes: int, wrong: float = 0.0) -> tuple[World, Episodes, Values]:
@@ -231,7 +239,7 @@ def compared(episodes: int, seed: int, lam: tuple[float, float], wrong: float = 
 
 
 def _mistaken(world: World, known: Values, wrong: float, rng: np.random.Generator) -> Values:
-    high = known.high + np.where(np.arange(HORIZON + 1)[:, None] < HORIZON, wrong * rng.normal(size=STATES), 0.0)
+    high = known.high + np.where(np.arange(MAX_TURNS + 1)[:, None] < MAX_TURNS, wrong * rng.normal(size=STATES), 0.0)
     turns = _sigmoid(world.switch)
     return replace(known, high=high, before=known.before + turns * (high - known.high)[..., None])
 
@@ -239,12 +247,12 @@ def _mistaken(world: World, known: Values, wrong: float, rng: np.random.Generato
 def _before(episodes: Episodes, known: Values) -> Floats:
     """(E T,) before the turn; at the first turn nothing but a switch can follow."""
     turn = _turn(episodes)
-    found = known.before[turn, episodes.state, episodes.before]
-    return np.where(turn == 0, known.high[turn, episodes.state], found).ravel()
+    result = known.before[turn, episodes.state, episodes.before]
+    return np.where(turn == 0, known.high[turn, episodes.state], result).ravel()
 
 
-def _turn(episodes: Episodes) -> Places:
-    return np.broadcast_to(np.arange(HORIZON), episodes.state.shape)
+def _turn(episodes: Episodes) -> Indices:
+    return np.broadcast_to(np.arange(MAX_TURNS), episodes.state.shape)
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -257,20 +265,20 @@ def _sigmoid(logits: Floats) -> Floats:
     return 1 / (1 + np.exp(-logits))
 
 
-def _drawn(chances: Floats, rng: np.random.Generator) -> Places:
+def _drawn(chances: Floats, rng: np.random.Generator) -> Indices:
     """(E,) one of each row's choices."""
     edges = chances.cumsum(-1)
     return np.minimum((rng.random((len(chances), 1)) > edges).sum(-1), chances.shape[-1] - 1)
 
 
-def _pulled(chances: Floats, chosen: Places) -> Floats:
+def _pulled(chances: Floats, chosen: Indices) -> Floats:
     """d log p(chosen) by each logit."""
     return np.eye(chances.shape[-1])[chosen] - chances
 
 
-def _gathered(amounts: Floats, places: Places, size: int) -> Floats:
+def _gathered(amounts: Floats, positions: Indices, size: int) -> Floats:
     """(E, size * width) amounts added up where they belong."""
-    found = np.zeros((len(places), size, amounts.shape[-1]))
-    for t in range(HORIZON):
-        np.add.at(found, (np.arange(len(places)), places[:, t]), amounts[:, t])
-    return found.reshape(len(places), -1)
+    result = np.zeros((len(positions), size, amounts.shape[-1]))
+    for t in range(MAX_TURNS):
+        np.add.at(result, (np.arange(len(positions)), positions[:, t]), amounts[:, t])
+    return result.reshape(len(positions), -1)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from offing.sandbox.choose import drivers
-from offing.sandbox.drivers.bubblewrap import Bubblewrap
-from offing.sandbox.drivers.wasi import Wasi
-from offing.sandbox.probe import Bait
-from offing.sandbox.sandbox import CannotRun, Code, Sandbox
-from offing.sandbox.self_test import baited
+from offing.sandbox.driver_choice import list_drivers
+from offing.sandbox.drivers.bubblewrap import BubblewrapDriver
+from offing.sandbox.drivers.wasi import WasiDriver
+from offing.sandbox.probe import ProbeTargets
+from offing.sandbox.sandbox import ExecutionRequest, Sandbox, SandboxUnavailableError
+from offing.sandbox.self_test import open_targets
 from tests.programs import unavailable
 
 _known: dict[str, str] = {}
@@ -25,30 +25,30 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["bubblewrap", "wasi"])
 async def sandbox(request: pytest.FixtureRequest, compiled: Path) -> Sandbox:
-    (found,) = drivers(request.param, compiled, packages=None, module=None)
-    return await _usable(found)
+    (result,) = list_drivers(request.param, compiled, packages=None, module=None)
+    return await _usable(result)
 
 
 @pytest.fixture
-async def bubblewrap() -> Bubblewrap:
-    found = Bubblewrap()
-    await _usable(found)
-    return found
+async def bubblewrap() -> BubblewrapDriver:
+    result = BubblewrapDriver()
+    await _usable(result)
+    return result
 
 
 @pytest.fixture
-async def wasi(compiled: Path) -> Wasi:
-    found = Wasi(compiled)
-    await _usable(found)
-    return found
+async def wasi(compiled: Path) -> WasiDriver:
+    result = WasiDriver(compiled)
+    await _usable(result)
+    return result
 
 
 async def _usable(sandbox: Sandbox) -> Sandbox:
     if sandbox.name not in _known:
         try:
-            await sandbox.run(Code("pass"))
+            await sandbox.run(ExecutionRequest("pass"))
             _known[sandbox.name] = ""
-        except CannotRun as refused:
+        except SandboxUnavailableError as refused:
             _known[sandbox.name] = refused.reason
     if why := _known[sandbox.name]:
         unavailable(f"{sandbox.name} cannot run here: {why}")
@@ -56,6 +56,6 @@ async def _usable(sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.fixture(scope="session")
-def bait() -> Iterator[Bait]:
-    with baited() as found:
-        yield found
+def targets() -> Iterator[ProbeTargets]:
+    with open_targets() as result:
+        yield result

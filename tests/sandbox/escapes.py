@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.sandbox.probe import SMALL, Probe
+from offing.sandbox.probe import PROBE_LIMITS, EscapeProbe
 from offing.sandbox.probes import PROBES
-from offing.sandbox.sandbox import Killed
+from offing.sandbox.sandbox import KillReason
 
-MORE: Sequence[Probe] = (
-    Probe(
+MORE: Sequence[EscapeProbe] = (
+    EscapeProbe(
         "devices of the machine",
         """
 known = {"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
@@ -21,7 +21,7 @@ for name in ("mem", "kmsg", "kvm", "vda", "sda", "fuse", "net/tun", "vhost-vsock
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "settings of the kernel",
         """
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches",
@@ -31,7 +31,7 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "control groups",
         """
 if attempt(os.listdir, "/sys/fs/cgroup") or attempt(os.listdir, "/sys"):
@@ -39,7 +39,7 @@ if attempt(os.listdir, "/sys/fs/cgroup") or attempt(os.listdir, "/sys"):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "memory of what runs it",
         """
 def read():
@@ -50,7 +50,7 @@ if attempt(read) or attempt(call, (310, 270), os.getppid() if hasattr(os, "getpp
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "keys of the kernel",
         """
 for number in ((248, 217), (249, 218), (250, 219)):
@@ -59,7 +59,7 @@ for number in ((248, 217), (249, 218), (250, 219)):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "other families of sockets",
         """
 import socket
@@ -73,7 +73,7 @@ for family in (16, 17, 38, 40, 10, 2, 44, 31):  # netlink, packet, crypto, virtu
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "datagrams and names",
         """
 import socket
@@ -85,16 +85,16 @@ if attempt(send) or attempt(lambda: socket.getaddrinfo("localhost", PORT)):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "killing everything",
         """
 import signal
 tried()
 attempt(os.kill, -1, signal.SIGKILL)
 """,
-        stopped=(Killed.CRASHED,),
+        accepted_kills=(KillReason.CRASHED,),
     ),
-    Probe(
+    EscapeProbe(
         "killing what runs it",
         """
 import signal
@@ -102,9 +102,9 @@ tried()
 if hasattr(os, "getppid"):
     attempt(os.kill, os.getppid(), signal.SIGKILL)
 """,
-        stopped=(Killed.CRASHED,),
+        accepted_kills=(KillReason.CRASHED,),
     ),
-    Probe(
+    EscapeProbe(
         "more open files than allowed",
         """
 held = []
@@ -117,9 +117,9 @@ if len(held) > 1000:
     reached()
 tried()
 """,
-        stopped=(Killed.FILES,),
+        accepted_kills=(KillReason.FILES,),
     ),
-    Probe(
+    EscapeProbe(
         "a small file that becomes a large one",
         """
 import zlib
@@ -138,9 +138,9 @@ except (OSError, MemoryError):
 tried()
 os._exit(0)
 """,
-        stopped=(Killed.FILES, Killed.MEMORY),
+        accepted_kills=(KillReason.FILES, KillReason.MEMORY),
     ),
-    Probe(
+    EscapeProbe(
         "more threads than allowed",
         """
 import threading
@@ -156,10 +156,12 @@ if count > 100:
 tried()
 os._exit(0)
 """,
-        stopped=(Killed.MEMORY, Killed.CRASHED),
+        accepted_kills=(KillReason.MEMORY, KillReason.CRASHED),
     ),
-    Probe("computing without end", "while True: pass", (Killed.TIME,), replace(SMALL, seconds=1)),
-    Probe(
+    EscapeProbe(
+        "computing without end", "while True: pass", (KillReason.TIME,), replace(PROBE_LIMITS, timeout_seconds=1)
+    ),
+    EscapeProbe(
         "programs of the machine",
         """
 import subprocess
@@ -169,7 +171,7 @@ for program in ("/bin/sh", "/usr/bin/env", "/usr/bin/python3", "/usr/bin/bwrap",
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "rights that are left",
         """
 text = attempt(lambda: open("/proc/self/status").read())
@@ -184,7 +186,7 @@ if text is not None:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "typing into a terminal",
         """
 def type_in():
@@ -197,7 +199,7 @@ if attempt(type_in) or attempt(lambda: open("/dev/tty", "w").write("x")):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "memory that no limit counts",
         """
 if hasattr(os, "memfd_create") and attempt(os.memfd_create, "x") is not None:
@@ -208,7 +210,7 @@ for number in ((29, 194), (68, 186), (64, 190), (447, 447)):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "connections that nobody accepts",
         """
 import socket
@@ -233,9 +235,9 @@ if attempt(connections) or attempt(datagrams):
     reached()
 tried()
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "sockets beside a child that nobody waits for",
         """
 import socket
@@ -268,9 +270,9 @@ if sum(sent()) > 64 << 20:
 tried()
 os._exit(0)
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "files beside a child that nobody waits for",
         """
 if fork() == 0:
@@ -282,9 +284,9 @@ else:
     reached()
 tried()
 """,
-        stopped=(Killed.FILES, Killed.TIME),
+        accepted_kills=(KillReason.FILES, KillReason.TIME),
     ),
-    Probe(
+    EscapeProbe(
         "sockets that are under way",
         """
 import array, socket
@@ -305,9 +307,9 @@ if (attempt(under_way) or 0) > 1000:
     reached()
 tried()
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "large pages that stay in pipes",
         """
 def pinned():
@@ -329,9 +331,9 @@ if attempt(pinned):
     reached()
 tried()
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "watches, contexts, rules and attributes",
         """
 def context():
@@ -346,7 +348,7 @@ if hasattr(os, "setxattr") and attempt(lambda: os.setxattr("file", "user.large",
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "timers and signals without end",
         """
 def timers():
@@ -360,7 +362,7 @@ if (attempt(timers) or 0) > 1000:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "more memory in the buffers of pipes",
         """
 def piped():
@@ -375,7 +377,7 @@ if (attempt(piped) or 0) > 8 << 20:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "calls by another convention",
         """
 tried()
@@ -384,9 +386,9 @@ if platform.machine() == "x86_64":
     if attempt(call, (0x40000000 + 39, 0)) is not None:
         reached()
 """,
-        stopped=(Killed.CRASHED,),
+        accepted_kills=(KillReason.CRASHED,),
     ),
-    Probe(
+    EscapeProbe(
         "names and kinds of file that lead astray",
         """
 for name in ("a\\nb", "c\\x1b[2J", "x" * 250, ".hidden", "-rf", "\\u202egnp.exe"):
@@ -403,7 +405,7 @@ attempt(lambda: open(here + "/file", "w").write("x"))
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "files with holes",
         """
 def far():
@@ -415,9 +417,9 @@ if attempt(lambda: os.truncate("holes", 1 << 40) is None) or attempt(far):
     reached()
 tried()
 """,
-        stopped=(Killed.FILES,),
+        accepted_kills=(KillReason.FILES,),
     ),
-    Probe(
+    EscapeProbe(
         "higher limits and priority",
         """
 def raised():
@@ -432,7 +434,7 @@ if attempt(lambda: time.clock_settime(time.CLOCK_REALTIME, 0) is None):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "packages of the worker",
         """
 for name in ("offing", "psycopg", "litellm", "wasmtime", "pip"):
@@ -441,7 +443,7 @@ for name in ("offing", "psycopg", "litellm", "wasmtime", "pip"):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "staying behind",
         """
 if hasattr(os, "fork") and os.fork() == 0:

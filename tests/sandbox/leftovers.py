@@ -10,7 +10,7 @@ import psutil
 from tests.processes import alive
 
 
-async def all_gone(seen: Iterable[psutil.Process]) -> None:
+async def wait_until_ended(seen: Iterable[psutil.Process]) -> None:
     """The kernel ends what is left of a namespace on its own time, which is short."""
     give_up = time.monotonic() + 30
     while left := [process for process in seen if alive(process)]:
@@ -20,8 +20,8 @@ async def all_gone(seen: Iterable[psutil.Process]) -> None:
 
 def living(pids: Iterable[int]) -> list[psutil.Process]:
     """Those that have not ended meanwhile."""
-    found: list[psutil.Process] = []
+    results: list[psutil.Process] = []
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(pid))
-    return [process for process in found if alive(process)]
+            results.append(psutil.Process(pid))
+    return [process for process in results if alive(process)]

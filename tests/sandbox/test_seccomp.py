@@ -5,13 +5,13 @@ import struct
 import pytest
 
 from offing.sandbox.seccomp import (
+    ARCHITECTURES,
     ASM_GENERIC,
+    DENIED_CALLS,
     FILE_COMMANDS,
-    MACHINES,
-    REFUSED,
     SOCKET_OPTIONS,
     X86_64,
-    program,
+    build_filter,
 )
 
 ALLOWED, KILLED = 0x7FFF0000, 0x80000000
@@ -23,8 +23,8 @@ def decided(
     machine: str, number: int, first: int = 0, second: int = 0, third: int = 0, *, audit: int | None = None
 ) -> int:
     """What the filter answers to a call."""
-    data = struct.pack("<IIQ6Q", number, audit or MACHINES[machine].audit, 0, first, second, third, 0, 0, 0)
-    lines = list(struct.iter_unpack("<HBBI", program(machine)))
+    data = struct.pack("<IIQ6Q", number, audit or ARCHITECTURES[machine].audit_arch, 0, first, second, third, 0, 0, 0)
+    lines = list(struct.iter_unpack("<HBBI", build_filter(machine)))
     at, loaded = 0, 0
     while True:
         code, met, unmet, value = lines[at]
@@ -43,17 +43,17 @@ def error(number: int) -> int:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_what_confined_code_needs_is_allowed_and_what_is_listed_is_refused(machine: str) -> None:
+def test_what_sandboxed_code_needs_is_allowed_and_what_is_listed_is_rejected(machine: str) -> None:
     assert {decided(machine, number) for number in OTHER[machine].values()} == {ALLOWED}
-    column = MACHINES[machine].column
-    assert {decided(machine, pair[column]) for pair in REFUSED.values() if pair[column] is not None} == {error(1)}  # pyright: ignore[reportArgumentType]
+    column = ARCHITECTURES[machine].syscall_column
+    assert {decided(machine, pair[column]) for pair in DENIED_CALLS.values() if pair[column] is not None} == {error(1)}  # pyright: ignore[reportArgumentType]
     assert decided(machine, OTHER[machine]["read"], audit=0x40000003) == KILLED
     if machine == "x86_64":
         assert decided(machine, 0x40000000 + 39) == KILLED
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_calls_are_judged_by_their_arguments(machine: str) -> None:
+def test_calls_are_decided_by_their_arguments(machine: str) -> None:
     calls = NUMBERS[machine]
     assert decided(machine, calls["clone"], 0x01200011) == ALLOWED
     assert decided(machine, calls["clone"], 0x003D0F00) == ALLOWED

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from offing.clock import new_id
-from offing.core.model import EngineChoice
-from offing.core.run import Budget, Fence
+from offing.core.model import EngineConfig
+from offing.core.run import Budget, FencingToken
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.storage import runs, steps, threads
 from offing.storage.pool import Database
@@ -16,13 +16,13 @@ TERM = 30.0
 def a_run(**changes: object) -> NewRun:
     defaults: dict[str, object] = {
         "id": new_id(),
-        "thread": new_id(),
+        "thread_id": new_id(),
         "graph": "counting",
         "graph_version": "1",
         "question": "Why?",
-        "engines": {"speaker": EngineChoice()},
-        "policy": {},
-        "policy_sha256": "",
+        "engines": {"speaker": EngineConfig()},
+        "tool_policy": {},
+        "tool_policy_sha256": "",
         "budget": Budget(),
         "scope": {},
     }
@@ -30,27 +30,27 @@ def a_run(**changes: object) -> NewRun:
 
 
 def a_step(title: str = "a step", *, key: CallKey | None = None) -> StepDraft:
-    return StepDraft(StepKind.NOTE, title, {"text": title}, key=key)
+    return StepDraft(StepKind.NOTE, title, {"text": title}, call_key=key)
 
 
-async def stored(database: Database, tenant: UUID, new: NewRun | None = None) -> RunRow:
+async def stored(database: Database, tenant_id: UUID, new: NewRun | None = None) -> RunRow:
     """A submitted run with its first step."""
     new = new or a_run()
-    async with database.transaction(tenant) as connection:
-        await threads.insert(connection, tenant, new.thread, "thread")
-        run = await runs.insert(connection, tenant, new)
-        await steps.append_unowned(connection, run.id, [StepDraft(StepKind.QUEUED, new.question)])
+    async with database.transaction(tenant_id) as connection:
+        await threads.insert_thread(connection, tenant_id, new.thread_id, "thread")
+        run = await runs.insert_run(connection, tenant_id, new)
+        await steps.append_external(connection, run.id, [StepDraft(StepKind.QUEUED, new.question)])
     return run
 
 
-async def claimed(database: Database, tenant: UUID, *, term: float = TERM) -> Claim:
+async def claimed(database: Database, tenant_id: UUID, *, term: float = TERM) -> Claim:
     """A run in a worker's hands."""
-    run = await stored(database, tenant)
-    claim = await runs.claim(database, run.id, "worker", term)
+    run = await stored(database, tenant_id)
+    claim = await runs.claim_run(database, run.id, "worker", term)
     assert claim is not None
     return claim
 
 
-def older(fence: Fence) -> Fence:
+def older(fence: FencingToken) -> FencingToken:
     """The fence of the claim before."""
-    return Fence(fence.tenant, fence.run, fence.number - 1, fence.thread)
+    return FencingToken(fence.tenant_id, fence.run_id, fence.number - 1, fence.thread_id)

@@ -12,7 +12,7 @@ from offing.storage.pool import Database
 
 @pytest.fixture
 async def pool(app_url: str) -> AsyncIterator[Database]:
-    async with Database(app_url, most=4) as database:
+    async with Database(app_url, max_connections=4) as database:
         yield database
 
 

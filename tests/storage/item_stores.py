@@ -9,9 +9,9 @@ from typing import Any
 from langgraph.store.base import IndexConfig, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from offing.kernel.item_index import item_index, query_vectors
+from offing.kernel.item_index import build_item_index, embed_queries
 from offing.kernel.item_store import ItemStore
-from offing.kernel.run_items import OwnItems
+from offing.kernel.run_items import PrivateItems
 from offing.services.store_items import PostgresStore
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -29,12 +29,12 @@ async def embed(texts: Sequence[str]) -> list[list[float]]:
 INDEX = IndexConfig(dims=5, embed=embed, fields=["text", "notes[*].text"])
 
 
-class OwnStore(ItemStore):
+class OffingStore(ItemStore):
     """Items of one run, without the run."""
 
     def __init__(self, index: IndexConfig | None) -> None:
-        super().__init__(item_index(index))
-        self.items = OwnItems(self._nothing)
+        super().__init__(build_item_index(index))
+        self.items = PrivateItems(self._nothing)
 
     async def _nothing(self) -> list[Any]:
         return []
@@ -42,11 +42,11 @@ class OwnStore(ItemStore):
     def batch(self, ops: Any) -> list[Any]:
         return asyncio.run(self.abatch(ops))
 
-    async def _read(self, ops: Sequence[Op]) -> Sequence[Any]:
-        return await self.items.read(ops, await query_vectors(self.index, ops))
+    async def _read_items(self, ops: Sequence[Op]) -> Sequence[Any]:
+        return await self.items.read_items(ops, await embed_queries(self.index, ops))
 
-    async def _put(self, ops: Sequence[PutOp]) -> None:
-        await self.items.add(await self._indexed(ops), datetime.now(UTC))
+    async def _put_items(self, ops: Sequence[PutOp]) -> None:
+        await self.items.add_puts(await self._build_puts(ops), datetime.now(UTC))
 
 
 def a_store(kind: str, pool: Database, index: IndexConfig | None = None) -> Any:
@@ -54,13 +54,13 @@ def a_store(kind: str, pool: Database, index: IndexConfig | None = None) -> Any:
         case "langgraph":
             return InMemoryStore(index=index)
         case "postgres":
-            return PostgresStore(pool, LOCAL_TENANT, index=item_index(index))
+            return PostgresStore(pool, LOCAL_TENANT, index=build_item_index(index))
         case _:
-            return OwnStore(index)
+            return OffingStore(index)
 
 
-def keys(found: Sequence[Any]) -> list[str]:
-    return [item.key for item in found]
+def keys(results: Sequence[Any]) -> list[str]:
+    return [item.key for item in results]
 
 
 def cosine(text: str, other: str) -> float:

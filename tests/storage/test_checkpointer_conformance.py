@@ -6,7 +6,7 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 from offing.storage.pool import Database
-from tests.storage.threads import Open, Threads, in_memory, in_postgres
+from tests.storage.thread_checkpointer import Open, Threads, in_memory, in_postgres
 
 CAPABILITIES = ["put", "put_writes", "get_tuple", "list", "delete_thread", "delete_for_runs", "copy_thread", "prune"]
 

@@ -12,7 +12,7 @@ from offing.storage import runs
 from offing.storage.heartbeat import release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, NextRun, Release, RunRow
+from offing.storage.runs import Claim, NextClaim, Release, RunRow
 from tests.storage.builders import TERM, a_run, stored
 
 FILLED = """
@@ -20,7 +20,8 @@ FILLED = """
       select gen_random_uuid() as id, gen_random_uuid() as thread, n from generate_series(1, %(count)s) as n),
     threads as (
       insert into app.thread (id, tenant_id, title, kind) select thread, %(tenant)s, '', 'rollout' from made)
-    insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+    insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                         tool_policy_sha256,
                          budget, status, kind)
     select id, %(tenant)s, thread, 'counting', '1', '', '{}', '{}', '', '{"turns": 1}', 'queued', 'rollout' from made
 """
@@ -30,43 +31,43 @@ READ = """
 """
 
 
-async def queued(pool: Database, kind: str = "ask", tenant: UUID = LOCAL_TENANT) -> UUID:
-    return (await stored(pool, tenant, replace(a_run(), kind=kind))).id
+async def queued(pool: Database, kind: str = "interactive", tenant_id: UUID = LOCAL_TENANT) -> UUID:
+    return (await stored(pool, tenant_id, replace(a_run(), kind=kind))).id
 
 
-async def claim_next(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[NextRun]:
+async def claim_next(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[NextClaim]:
     limit = room if rollout_room is None else rollout_room
-    return await runs.claim_next(pool, "worker", TERM, room=room, rollout_room=limit, also=also)
+    return await runs.claim_next_runs(pool, "worker", TERM, max_runs=room, max_rollouts=limit, swept_run_ids=also)
 
 
 async def next_ids(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[UUID]:
-    return [run.claim.fence.run for run in await claim_next(pool, room, rollout_room, *also)]
+    return [run.claim.fence.run_id for run in await claim_next(pool, room, rollout_room, *also)]
 
 
 async def hand_back(
     pool: Database, claim: Claim, status: RunStatus = RunStatus.QUEUED, wait: float | None = None
 ) -> None:
-    async with pool.transaction(claim.fence.tenant) as connection:
-        await runs.hand_back(connection, claim.fence, Release(status, wait_seconds=wait))
+    async with pool.transaction(claim.fence.tenant_id) as connection:
+        await runs.release_run(connection, claim.fence, Release(status, wait_seconds=wait))
 
 
-async def row(pool: Database, run: UUID) -> RunRow:
+async def row(pool: Database, run_id: UUID) -> RunRow:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return await runs.by_id(connection, run)
+        return await runs.get_run(connection, run_id)
 
 
 async def test_interactive_runs_and_their_children_are_claimed_before_rollouts(pool: Database) -> None:
     rollouts = [await queued(pool, "rollout") for _ in range(3)]
-    asked, child = await queued(pool), await queued(pool, "child")
+    job, child = await queued(pool), await queued(pool, "child")
     claimed = await claim_next(pool, 4)
-    assert [run.claim.fence.run for run in claimed] == [asked, child, *rollouts[:2]]
-    assert [run.rollout for run in claimed] == [False, False, True, True]
+    assert [run.claim.fence.run_id for run in claimed] == [job, child, *rollouts[:2]]
+    assert [run.is_rollout for run in claimed] == [False, False, True, True]
 
 
 async def test_rollouts_take_no_more_slots_than_are_free_for_them(pool: Database) -> None:
     rollouts = [await queued(pool, "rollout") for _ in range(4)]
-    asked = await queued(pool)
-    assert await next_ids(pool, 4, 2) == [asked, *rollouts[:2]]
+    job = await queued(pool)
+    assert await next_ids(pool, 4, 2) == [job, *rollouts[:2]]
     assert await next_ids(pool, 4, 0) == []
     assert await next_ids(pool, 0, 0) == []
 
@@ -78,7 +79,7 @@ async def test_rollouts_that_have_begun_are_claimed_before_new_ones(pool: Databa
     assert await next_ids(pool, 3) == [first, second, third]
 
 
-async def test_an_interactive_run_that_was_handed_back_is_claimed_after_those_that_were_queued_before(
+async def test_an_interactive_run_that_was_released_is_claimed_after_those_that_were_queued_before(
     pool: Database,
 ) -> None:
     long = await queued(pool)
@@ -89,7 +90,7 @@ async def test_an_interactive_run_that_was_handed_back_is_claimed_after_those_th
 
 
 async def test_the_tenant_with_fewer_active_runs_is_next_in_each_class(pool: Database, other_tenant: UUID) -> None:
-    for kind in ("ask", "rollout"):
+    for kind in ("interactive", "rollout"):
         many = [await queued(pool, kind) for _ in range(6)]
         few = [await queued(pool, kind, other_tenant) for _ in range(2)]
         assert await next_ids(pool, 2) == [many[0], few[0]]
@@ -103,9 +104,9 @@ async def test_a_single_question_is_next_beside_five_hundred_of_another_tenant(
 ) -> None:
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute(FILLED.encode(), {"count": 500, "tenant": LOCAL_TENANT})
-        owner.execute("update app.run set kind = 'ask'")
+        owner.execute("update app.run set kind = 'interactive'")
     await claim_next(pool, 100)
-    single = await queued(pool, "ask", other_tenant)
+    single = await queued(pool, "interactive", other_tenant)
     assert await next_ids(pool) == [single]
 
 
@@ -114,16 +115,16 @@ async def test_a_class_does_not_count_in_the_turns_of_the_other(pool: Database, 
         await queued(pool, "rollout")
     assert len(await claim_next(pool, 3)) == 3
     mine = await queued(pool)
-    theirs = await queued(pool, "ask", other_tenant)
+    theirs = await queued(pool, "interactive", other_tenant)
     assert await next_ids(pool, 2) == [mine, theirs]
 
 
 async def test_workers_that_claim_at_once_get_every_run_once_and_wait_for_nobody(pool: Database, app_url: str) -> None:
-    wanted = {await queued(pool, "rollout") for _ in range(60)}
-    async with Database(app_url, most=6) as other:
+    expected = {await queued(pool, "rollout") for _ in range(60)}
+    async with Database(app_url, max_connections=6) as other:
         taken = await asyncio.gather(*(next_ids(other, 10) for _ in range(6)))
-    found = [run for some in taken for run in some]
-    assert (len(found), set(found)) == (60, wanted)
+    results = [run for some in taken for run in some]
+    assert (len(results), set(results)) == (60, expected)
     assert [len(some) for some in taken] == [10] * 6
 
 
@@ -140,7 +141,7 @@ async def test_paused_cancelled_and_waiting_runs_are_not_claimed(pool: Database)
     for status in (RunStatus.PAUSED, RunStatus.CANCELLED):
         id = await queued(pool)
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await runs.set_status(connection, id, status)
+            await runs.set_run_status(connection, id, status)
     await queued(pool)
     (claimed,) = await claim_next(pool)
     await hand_back(pool, claimed.claim, RunStatus.WAITING)
@@ -151,93 +152,94 @@ async def test_a_run_whose_wait_is_over_is_swept_and_claimed(pool: Database) -> 
     id, later = await queued(pool), await queued(pool)
     for claimed, wait in zip(await claim_next(pool, 2), (0.0, 60.0), strict=True):
         await hand_back(pool, claimed.claim, RunStatus.WAITING, wait)
-    swept = await runs.sweep(pool, 10, TERM)
+    swept = await runs.sweep_overdue_runs(pool, 10, TERM)
     assert swept == [id]
     assert await next_ids(pool, 2, 2, *swept, later) == [id]
     assert (await row(pool, later)).status is RunStatus.WAITING
 
 
-async def test_a_run_whose_worker_was_lost_is_claimed_in_its_class_and_others_keep_theirs(
+async def test_a_run_whose_worker_crashed_is_claimed_in_its_class_and_others_keep_theirs(
     pool: Database, app_url: str
 ) -> None:
     lost, live = await queued(pool, "rollout"), await queued(pool, "rollout")
-    (first,) = await runs.claim_next(pool, "lost", TERM, room=1, rollout_room=1)
+    (first,) = await runs.claim_next_runs(pool, "lost", TERM, max_runs=1, max_rollouts=1)
     (second,) = await claim_next(pool)
-    assert [run.claim.fence.run for run in (first, second)] == [lost, live]
+    assert [run.claim.fence.run_id for run in (first, second)] == [lost, live]
     release_leases(app_url, "lost")
-    assert await runs.sweep(pool, 0, TERM) == [lost]
+    assert await runs.sweep_overdue_runs(pool, 0, TERM) == [lost]
     assert await next_ids(pool, 2, 0, lost, live) == []
     (again,) = await claim_next(pool, 2, 2, lost, live)
-    assert (again.claim.fence.run, again.claim.fence.number, again.claim.lost) == (lost, 2, True)
+    assert (again.claim.fence.run_id, again.claim.fence.number, again.claim.lease_expired) == (lost, 2, True)
 
 
-async def lost_runs(pool: Database, app_url: str, count: int, tenant: UUID = LOCAL_TENANT) -> list[UUID]:
+async def claim_and_abandon(pool: Database, app_url: str, count: int, tenant_id: UUID = LOCAL_TENANT) -> list[UUID]:
     """Runs whose worker has ended, as they are swept."""
-    ids = [await queued(pool, "ask", tenant) for _ in range(count)]
-    taken = await runs.claim_next(pool, "lost", TERM, room=count, rollout_room=0)
-    assert [run.claim.fence.run for run in taken] == ids
+    ids = [await queued(pool, "interactive", tenant_id) for _ in range(count)]
+    taken = await runs.claim_next_runs(pool, "lost", TERM, max_runs=count, max_rollouts=0)
+    assert [run.claim.fence.run_id for run in taken] == ids
     release_leases(app_url, "lost")
     return ids
 
 
-async def test_all_lost_runs_and_the_queued_ones_beside_them_are_claimed_in_the_passes_of_one_check(
+async def test_all_runs_of_crashed_workers_and_the_queued_ones_are_claimed_in_the_passes_of_one_check(
     pool: Database, app_url: str
 ) -> None:
-    lost = await lost_runs(pool, app_url, 21)
+    lost = await claim_and_abandon(pool, app_url, 21)
     others = [await queued(pool) for _ in range(11)]
     passes = [await next_ids(pool, 8, 8, *lost) for _ in range(5)]  # the same runs are named in each
     assert [len(some) for some in passes] == [8, 8, 8, 8, 0]
     assert [run for some in passes for run in some] == lost + others
 
 
-async def test_a_few_lost_runs_end_no_pass_early(pool: Database, app_url: str) -> None:
-    lost = await lost_runs(pool, app_url, 3)
+async def test_a_few_runs_of_crashed_workers_end_no_pass_early(pool: Database, app_url: str) -> None:
+    lost = await claim_and_abandon(pool, app_url, 3)
     others = [await queued(pool) for _ in range(9)]
     assert await next_ids(pool, 8, 8, *lost, *lost) == lost + others[:5]
     assert await next_ids(pool, 4, 4, *lost) == others[5:]
 
 
-async def test_lost_runs_that_were_taken_over_count_among_the_active_ones_of_their_tenant(
+async def test_runs_that_were_claimed_again_count_among_the_active_ones_of_their_tenant(
     pool: Database, app_url: str, other_tenant: UUID
 ) -> None:
-    lost = await lost_runs(pool, app_url, 2)
+    lost = await claim_and_abandon(pool, app_url, 2)
     mine = [await queued(pool) for _ in range(2)]
-    theirs = [await queued(pool, "ask", other_tenant) for _ in range(2)]
+    theirs = [await queued(pool, "interactive", other_tenant) for _ in range(2)]
     assert await next_ids(pool, 3, 3, *lost) == [lost[0], theirs[0], lost[1]]
     assert await next_ids(pool, 2, 2, *lost) == [theirs[1], mine[0]]
 
 
 RESERVED = """
-    with days as (insert into app.spend (tenant_id, day, reserved) select %(tenant)s, current_date, 1
-                  on conflict (tenant_id, day) do update set reserved = app.spend.reserved + 1)
-    insert into app.reservation (run_id, fence, day, tenant_id, usd) values (%(run)s, 1, current_date, %(tenant)s, 1)
+    with days as (insert into app.daily_spend (tenant_id, day, reserved_usd) select %(tenant)s, current_date, 1
+                  on conflict (tenant_id, day) do update set reserved_usd = app.daily_spend.reserved_usd + 1)
+    insert into app.reservation (run_id, fence, day, tenant_id, reserved_usd) values (%(run)s, 1, current_date,
+                                 %(tenant)s, 1)
 """
 
 
-async def test_lost_runs_are_claimed_while_somebody_holds_their_tenant_s_money(
+async def test_runs_of_crashed_workers_are_claimed_while_their_tenant_s_row_is_locked(
     pool: Database, app_url: str, owner_url: str
 ) -> None:
-    lost, other = await lost_runs(pool, app_url, 3), await queued(pool)
+    lost, other = await claim_and_abandon(pool, app_url, 3), await queued(pool)
     with psycopg.connect(owner_url) as owner:
         for run in lost:
             owner.execute(RESERVED.encode(), {"tenant": LOCAL_TENANT, "run": run})
         owner.commit()
-        owner.execute("select from app.spend for update")
+        owner.execute("select from app.daily_spend for update")
         async with asyncio.timeout(20):  # a claim that waited would end by Postgres' own lock_timeout
             assert await next_ids(pool, 8, 8, *lost) == [*lost, other]
 
 
-async def test_workers_that_take_over_runs_of_the_same_tenants_at_once_wait_for_nobody(
+async def test_workers_that_claim_runs_of_the_same_tenants_at_once_do_not_wait(
     pool: Database, app_url: str, owner_url: str, other_tenant: UUID
 ) -> None:
     """The first has claimed and not committed; as long as that took, the second would wait for the tenants' money."""
-    lost = {tenant: await lost_runs(pool, app_url, 2, tenant) for tenant in (LOCAL_TENANT, other_tenant)}
+    lost = {tenant: await claim_and_abandon(pool, app_url, 2, tenant) for tenant in (LOCAL_TENANT, other_tenant)}
     with psycopg.connect(owner_url, autocommit=True) as owner:
         for tenant, of_tenant in lost.items():
             for run in of_tenant:
                 owner.execute(RESERVED.encode(), {"tenant": tenant, "run": run})
     first, second = [[of_tenant[n] for of_tenant in lost.values()] for n in range(2)]
-    claim = "select run from app.claim_next('first', %s, 8, 8, %s)"
+    claim = "select run_id from app.claim_next_runs('first', %s, 8, 8, %s)"
     with psycopg.connect(app_url) as worker:
         assert worker.execute(claim, (f"{TERM} seconds", first)).fetchall() == [(run,) for run in first]
         async with asyncio.timeout(20):
@@ -245,19 +247,19 @@ async def test_workers_that_take_over_runs_of_the_same_tenants_at_once_wait_for_
 
 
 async def test_nothing_that_is_queued_is_swept_however_long_it_waits(pool: Database, owner_url: str) -> None:
-    """A sweep that lists the queue would find the runs of a lost worker behind all of it."""
+    """A sweep that lists the queue would find the runs of a crashed worker behind all of it."""
     await queued(pool)
     with psycopg.connect(owner_url, autocommit=True) as owner:
-        owner.execute("update app.run set published_at = published_at - interval '1 day'")
-    assert await runs.sweep(pool, 0, TERM) == []
+        owner.execute("update app.run set dispatched_at = dispatched_at - interval '1 day'")
+    assert await runs.sweep_overdue_runs(pool, 0, TERM) == []
 
 
 async def test_a_claim_reads_a_few_rows_of_a_long_queue(pool: Database, other_tenant: UUID, owner_url: str) -> None:
     """With statistics of the planner and without."""
     with psycopg.connect(owner_url, autocommit=True) as owner:
 
-        def fill(tenant: UUID) -> None:
-            owner.execute(FILLED.encode(), {"count": 10_000, "tenant": tenant})
+        def fill(tenant_id: UUID) -> None:
+            owner.execute(FILLED.encode(), {"count": 10_000, "tenant": tenant_id})
 
         fill(LOCAL_TENANT)
         fill(other_tenant)
@@ -272,8 +274,8 @@ async def read_by_claims(pool: Database, owner: psycopg.Connection) -> float:
     tenants = Counter[UUID]()
     for _ in range(10):
         swept = [uuid4() for _ in range(3)]  # claimed by others since
-        tenants.update([run.claim.fence.tenant for run in await claim_next(pool, 1, 1, *swept)])
-    await pool.platform("select pg_stat_force_next_flush()", ())
+        tenants.update([run.claim.fence.tenant_id for run in await claim_next(pool, 1, 1, *swept)])
+    await pool.call_function("select pg_stat_force_next_flush()", ())
     after = read(owner)
     assert sorted(tenants.values()) == [5, 5]
     assert after[0] == before[0]
@@ -282,6 +284,6 @@ async def read_by_claims(pool: Database, owner: psycopg.Connection) -> float:
 
 def read(owner: psycopg.Connection) -> tuple[int, int]:
     owner.execute("select pg_stat_clear_snapshot()")
-    found = owner.execute(READ.encode()).fetchone()
-    assert found is not None
-    return found[0], found[1]
+    result = owner.execute(READ.encode()).fetchone()
+    assert result is not None
+    return result[0], result[1]

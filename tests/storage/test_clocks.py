@@ -7,13 +7,13 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing_workers.saver import FencedSaver
+from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import claimed
 
 AHEAD, BEHIND = str(UUID(int=2**127)), str(UUID(int=1))
 
 
-async def put(saver: FencedSaver, id: str, superstep: int, parent: str | None = None) -> None:
+async def put(saver: FencedCheckpointer, id: str, superstep: int, parent: str | None = None) -> None:
     checkpoint = empty_checkpoint()
     checkpoint["id"] = id
     config: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": parent}}
@@ -22,11 +22,11 @@ async def put(saver: FencedSaver, id: str, superstep: int, parent: str | None = 
 
 async def test_a_worker_whose_clock_is_behind_saves_the_newest_checkpoint(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    saver = FencedSaver(pool, claim.fence)
+    saver = FencedCheckpointer(pool, claim.fence)
     await put(saver, AHEAD, 1)
     await put(saver, BEHIND, 2, AHEAD)
-    found = await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}})
-    assert found is not None
-    assert found.checkpoint["id"] == BEHIND
-    assert found.parent_config is not None
-    assert found.parent_config["configurable"]["checkpoint_id"] == AHEAD  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    checkpoint = await FencedCheckpointer(pool, claim.fence).aget_tuple({"configurable": {}})
+    assert checkpoint is not None
+    assert checkpoint.checkpoint["id"] == BEHIND
+    assert checkpoint.parent_config is not None
+    assert checkpoint.parent_config["configurable"]["checkpoint_id"] == AHEAD  # pyright: ignore[reportTypedDictNotRequiredAccess]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from offing.storage.connection_queue import LOW_EVERY, ConnectionQueue
+from offing.storage.connection_queue import LOW_PRIORITY_INTERVAL, ConnectionQueue
 
 
 async def waiting(queue: ConnectionQueue, low: bool, served: list[str], name: str) -> None:
@@ -32,11 +32,11 @@ async def test_work_that_can_wait_is_slowed_and_not_stopped() -> None:
     async with asyncio.TaskGroup() as group:
         for _ in range(3):
             group.create_task(waiting(queue, True, served, "low"))
-        for n in range(3 * LOW_EVERY):
+        for n in range(3 * LOW_PRIORITY_INTERVAL):
             group.create_task(waiting(queue, False, served, f"normal {n}"))
         await asyncio.sleep(0)
         queue.release(False)
-    assert served[: 2 * LOW_EVERY].count("low") == 2
+    assert served[: 2 * LOW_PRIORITY_INTERVAL].count("low") == 2
 
 
 async def test_work_that_can_wait_never_takes_the_last_quarter() -> None:

@@ -8,11 +8,11 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from offing.core.run import Fence
+from offing.core.run import FencingToken
 from offing.storage import threads
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing_workers.saver import FencedSaver
+from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import a_run, claimed, stored
 from tests.storage.test_checkpoints import a_checkpoint, put
 
@@ -24,8 +24,8 @@ def tables(owner_url: str) -> list[str]:
         return [name for (name,) in connection.execute(TABLES)]
 
 
-async def count(pool: Database, tenant: UUID, table: str) -> int:
-    async with pool.transaction(tenant) as connection:
+async def count(pool: Database, tenant_id: UUID, table: str) -> int:
+    async with pool.transaction(tenant_id) as connection:
         query = sql.SQL("select count(*) from app.{}").format(sql.Identifier(table))
         row = await (await connection.execute(query)).fetchone()
     assert row is not None
@@ -36,7 +36,7 @@ async def test_a_tenant_sees_no_run_step_or_checkpoint_of_another(pool: Database
     claim = await claimed(pool, LOCAL_TENANT)
     checkpoint = a_checkpoint(1, text="x" * 500)
     checkpoint["channel_versions"] = {"text": "1"}
-    await put(FencedSaver(pool, claim.fence, content=()), checkpoint)
+    await put(FencedCheckpointer(pool, claim.fence, content_types=()), checkpoint)
     for table in ("run", "step", "checkpoint", "checkpoint_value", "thread"):
         assert await count(pool, LOCAL_TENANT, table) == 1, table
         assert await count(pool, other_tenant, table) == 0, table
@@ -67,32 +67,32 @@ def test_the_role_can_neither_bypass_nor_switch_off_the_rows_policy(app_url: str
         with pytest.raises(InsufficientPrivilege):
             connection.execute("alter table app.run disable row level security")
         with pytest.raises(InsufficientPrivilege):
-            connection.execute("select app.protect('app.run')")
+            connection.execute("select app.protect_table('app.run')")
 
 
 async def test_a_run_cannot_be_written_into_another_tenant(pool: Database, other_tenant: UUID) -> None:
     with pytest.raises(InsufficientPrivilege):
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await threads.insert(connection, other_tenant, a_run().thread, "theirs")
+            await threads.insert_thread(connection, other_tenant, a_run().thread_id, "theirs")
 
 
 async def test_a_fence_with_a_foreign_tenant_writes_nothing(pool: Database, other_tenant: UUID) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    foreign = Fence(other_tenant, claim.fence.run, claim.fence.number, claim.fence.thread)
-    with pytest.raises(Exception, match=str(claim.fence.run)):
-        await put(FencedSaver(pool, foreign), a_checkpoint(1))
+    foreign = FencingToken(other_tenant, claim.fence.run_id, claim.fence.number, claim.fence.thread_id)
+    with pytest.raises(Exception, match=str(claim.fence.run_id)):
+        await put(FencedCheckpointer(pool, foreign), a_checkpoint(1))
 
 
 async def test_no_pooled_connection_carries_a_tenant_over(app_url: str, other_tenant: UUID) -> None:
-    async with Database(app_url, most=1) as one_connection:
+    async with Database(app_url, max_connections=1) as one_connection:
         await stored(one_connection, LOCAL_TENANT)
-        after = await one_connection.platform("select current_setting('app.tenant', true)", ())
+        after = await one_connection.call_function("select current_setting('app.tenant', true)", ())
         assert after == [("",)]
         assert await count(one_connection, other_tenant, "run") == 0
 
 
 async def test_tenants_at_once_on_few_connections_stay_apart(app_url: str, other_tenant: UUID) -> None:
-    async with Database(app_url, most=2) as few:
+    async with Database(app_url, max_connections=2) as few:
         await stored(few, LOCAL_TENANT)
         seen = await asyncio.gather(
             *(count(few, tenant, "run") for _ in range(40) for tenant in (LOCAL_TENANT, other_tenant))

@@ -23,12 +23,12 @@ async def indexed(request: pytest.FixtureRequest, pool: Database) -> Any:
 
 async def test_an_item_is_found_by_its_namespace_and_key(store: Any) -> None:
     await store.aput(("memories", "ada"), "cat", {"name": "Tom", "age": 3, "tags": ["a", None], "more": {"x": 1.5}})
-    found = await store.aget(("memories", "ada"), "cat")
-    assert found.value == {"name": "Tom", "age": 3, "tags": ["a", None], "more": {"x": 1.5}}
-    assert (found.namespace, found.key) == (("memories", "ada"), "cat")
-    assert isinstance(found.created_at, datetime)
-    assert found.created_at.tzinfo is not None
-    assert found.created_at <= found.updated_at
+    item = await store.aget(("memories", "ada"), "cat")
+    assert item.value == {"name": "Tom", "age": 3, "tags": ["a", None], "more": {"x": 1.5}}
+    assert (item.namespace, item.key) == (("memories", "ada"), "cat")
+    assert isinstance(item.created_at, datetime)
+    assert item.created_at.tzinfo is not None
+    assert item.created_at <= item.updated_at
     assert await store.aget(("memories",), "cat") is None
     assert await store.aget(("memories", "ada"), "dog") is None
 
@@ -156,11 +156,11 @@ async def test_a_filter_compares_fields(store: Any) -> None:
     }
     for key, value in fruits.items():
         await store.aput(("fruit",), key, value)
-    found = [(wanted, keys(await store.asearch(("fruit",), filter=wanted))) for wanted, _ in FILTERS]
-    assert found == FILTERS
+    results = [(expected, keys(await store.asearch(("fruit",), filter=expected))) for expected, _ in FILTERS]
+    assert results == FILTERS
 
 
-async def test_an_operator_that_there_is_not_is_refused(store: Any) -> None:
+async def test_an_operator_that_there_is_not_is_rejected(store: Any) -> None:
     await store.aput(("n",), "k", {"a": 1})
     with pytest.raises(ValueError, match="Unsupported operator"):
         await store.asearch(("n",), filter={"a": {"$in": [1]}})
@@ -201,7 +201,7 @@ async def test_a_condition_without_labels_matches_all(store: Any) -> None:
     assert await store.abatch([ListNamespacesOp(match_conditions=conditions)]) == [[("a",)]]
 
 
-async def test_a_namespace_that_cannot_be_is_refused(store: Any) -> None:
+async def test_a_namespace_that_cannot_be_is_rejected(store: Any) -> None:
     for labels in ((), ("a.b",), ("",), ("langgraph", "x"), ("a", 1), ("a\0",)):
         with pytest.raises(InvalidNamespaceError):
             await store.aput(labels, "k", {})
@@ -238,9 +238,9 @@ async def test_a_search_ranks_by_meaning(indexed: Any) -> None:
     texts = {"1": "a boat at sea", "2": "tea", "3": "tea and coffee", "4": "the sea"}
     for key, text in texts.items():
         await indexed.aput(("n",), key, {"text": text})
-    found = await indexed.asearch(("n",), query="tea")
-    assert keys(found)[:2] == ["2", "3"]
-    assert [round(item.score, 4) for item in found] == [round(cosine("tea", texts[item.key]), 4) for item in found]
+    items = await indexed.asearch(("n",), query="tea")
+    assert keys(items)[:2] == ["2", "3"]
+    assert [round(item.score, 4) for item in items] == [round(cosine("tea", texts[item.key]), 4) for item in items]
     assert keys(await indexed.asearch(("n",), query="tea", limit=1, offset=1)) == ["3"]
     assert keys(await indexed.asearch(("n",), query="sea", filter={"text": "tea"})) == ["2"]
 
@@ -256,16 +256,16 @@ async def test_what_is_not_indexed_comes_last_and_has_no_score(indexed: Any) -> 
     await indexed.aput(("n",), "other", {"words": "boat", "text": "tea"}, index=["words"])
     await indexed.aput(("n",), "missing", {"words": "tea"})
     await indexed.aput(("n",), "here", {"text": "tea"})
-    found = await indexed.asearch(("n",), query="tea")
-    assert keys(found) == ["here", "other", "none", "missing"]
-    assert [item.score is None for item in found] == [False, False, True, True]
+    items = await indexed.asearch(("n",), query="tea")
+    assert keys(items) == ["here", "other", "none", "missing"]
+    assert [item.score is None for item in items] == [False, False, True, True]
 
 
 async def test_without_words_an_indexed_store_searches_in_order(indexed: Any) -> None:
     await indexed.aput(("n",), "b", {"text": "tea"})
     await indexed.aput(("n",), "a", {"text": "boat"})
-    found = await indexed.asearch(("n",))
-    assert [(item.key, item.score) for item in found] == [("b", None), ("a", None)]
+    items = await indexed.asearch(("n",))
+    assert [(item.key, item.score) for item in items] == [("b", None), ("a", None)]
 
 
 async def test_without_an_index_words_are_not_looked_at(store: Any) -> None:

@@ -8,35 +8,35 @@ import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from offing.core.errors import Fenced
-from offing.core.run import Fence, RunStatus
+from offing.core.errors import LeaseLostError
+from offing.core.run import FencingToken, RunStatus
 from offing.core.step import CallKey
-from offing.core.tool import Effect
+from offing.core.tool import SideEffect
 from offing.core.usage import UsageDelta
 from offing.storage import checkpoint_upgrade, child_runs, intents, runs, steps, training_jobs
 from offing.storage.heartbeat import HeartbeatConnection, release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
-from offing_workers.saver import FencedSaver
+from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import a_step, claimed
 from tests.storage.test_training_jobs import a_job
 
 TERM = 10.0
 """Seconds."""
 
-Write = Callable[[Connection, Fence], Awaitable[Any]]
+Write = Callable[[Connection, FencingToken], Awaitable[Any]]
 
 RELEASE = Release(RunStatus.QUEUED)
 
 WRITES: dict[str, Write] = {
-    "append": lambda connection, fence: steps.append(connection, fence, TERM, [a_step()], UsageDelta()),
-    "hand back": lambda connection, fence: runs.hand_back(connection, fence, RELEASE),
-    "intent": lambda connection, fence: intents.declare(
-        connection, fence, CallKey(1, "p", 0), "launch", {}, Effect.AT_MOST_ONCE
+    "append": lambda connection, fence: steps.append_steps(connection, fence, TERM, [a_step()], UsageDelta()),
+    "release": lambda connection, fence: runs.release_run(connection, fence, RELEASE),
+    "intent": lambda connection, fence: intents.insert_intent(
+        connection, fence, CallKey(1, "p", 0), "launch", {}, SideEffect.AT_MOST_ONCE
     ),
-    "child runs": lambda connection, fence: child_runs.hold(connection, fence),
-    "version": lambda connection, fence: checkpoint_upgrade.repin(connection, fence, "2"),
+    "child runs": lambda connection, fence: child_runs.lock_parent(connection, fence),
+    "version": lambda connection, fence: checkpoint_upgrade.set_graph_version(connection, fence, "2"),
 }
 """What the owner of a claim writes."""
 
@@ -49,11 +49,13 @@ class Clock:
 
     def elapse(self, seconds: float, *, watched: bool) -> None:
         """So much time has passed. `watched`: somebody was there all the time; else nothing and nobody moved."""
-        for what in ("run set lease_until = lease_until", "train_job set lease_until = lease_until"):
+        for what in ("run set lease_until = lease_until", "training_job set lease_until = lease_until"):
             self._ask(f"update app.{what} - %s * interval '1 second'", seconds)
-        self._ask("update app.lease_watch set since = since - %s * interval '1 second'", seconds)
+        self._ask("update app.lease_watch set watched_since = watched_since - %s * interval '1 second'", seconds)
         if not watched:
-            self._ask("update app.lease_watch set at = at - %s * interval '1 second'", seconds)
+            self._ask(
+                "update app.lease_watch set last_watched_at = last_watched_at - %s * interval '1 second'", seconds
+            )
 
     def remaining(self) -> float:
         """Seconds that the lease of the one run lasts."""
@@ -79,17 +81,17 @@ def clock(owner_url: str) -> Clock:
     return clock
 
 
-def beat(app_url: str, fence: Fence) -> int:
+def beat(app_url: str, fence: FencingToken) -> int:
     """How many of the runs are still the process's."""
     connection = HeartbeatConnection(app_url)
     try:
-        return len(connection.beat([fence], TERM))
+        return len(connection.renew_leases([fence], TERM))
     finally:
         connection.close()
 
 
 async def swept(pool: Database) -> int:
-    return len(await runs.sweep(pool, 0, TERM))
+    return len(await runs.sweep_overdue_runs(pool, 0, TERM))
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -103,11 +105,13 @@ async def test_a_lapsed_lease_keeps_its_owner_from_nothing_while_nobody_else_has
 
 
 @pytest.mark.parametrize("write", WRITES)
-async def test_whoever_lost_a_run_to_another_claim_writes_nothing(pool: Database, clock: Clock, write: str) -> None:
+async def test_a_worker_that_lost_a_run_to_another_claim_writes_nothing(
+    pool: Database, clock: Clock, write: str
+) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     clock.elapse(3 * TERM, watched=True)
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is not None
-    with pytest.raises(Fenced):
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
+    with pytest.raises(LeaseLostError):
         async with pool.transaction(LOCAL_TENANT) as connection:
             await WRITES[write](connection, claim.fence)
 
@@ -115,9 +119,9 @@ async def test_whoever_lost_a_run_to_another_claim_writes_nothing(pool: Database
 async def test_a_checkpoint_is_saved_under_a_lapsed_lease_that_nobody_has_claimed(pool: Database, clock: Clock) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     clock.elapse(3 * TERM, watched=True)
-    saver = FencedSaver(pool, claim.fence)
+    saver = FencedCheckpointer(pool, claim.fence)
     await saver.aput({"configurable": {"checkpoint_ns": ""}}, empty_checkpoint(), {"step": 1}, {})
-    assert await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}}) is not None
+    assert await FencedCheckpointer(pool, claim.fence).aget_tuple({"configurable": {}}) is not None
 
 
 async def test_an_append_renews_a_lapsed_lease(pool: Database, clock: Clock) -> None:
@@ -126,7 +130,7 @@ async def test_an_append_renews_a_lapsed_lease(pool: Database, clock: Clock) -> 
     async with pool.transaction(LOCAL_TENANT) as connection:
         await WRITES["append"](connection, claim.fence)
     assert clock.remaining() > TERM / 2
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
 
 
 async def test_a_heartbeat_renews_a_lapsed_lease_and_none_of_a_run_that_another_has_claimed(
@@ -137,7 +141,7 @@ async def test_a_heartbeat_renews_a_lapsed_lease_and_none_of_a_run_that_another_
     assert beat(app_url, claim.fence) == 1
     assert clock.remaining() > TERM / 2
     clock.elapse(3 * TERM, watched=True)
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is not None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
     assert beat(app_url, claim.fence) == 0
 
 
@@ -149,7 +153,7 @@ async def test_a_lapsed_lease_is_claimed_at_once_where_somebody_was_there_all_th
     await swept(pool)
     clock.elapse(3 * TERM, watched=True)
     assert await swept(pool) == 1
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is not None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
 
 
 async def test_after_a_gap_a_lapsed_lease_is_its_owners_for_one_more_term(
@@ -158,9 +162,9 @@ async def test_after_a_gap_a_lapsed_lease_is_its_owners_for_one_more_term(
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     await swept(pool)
     clock.elapse(3 * TERM, watched=False)
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is None  # before anybody has noted the gap
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None  # before anybody has noted the gap
     assert await swept(pool) == 0
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
     assert beat(app_url, claim.fence) == 1
     assert clock.remaining() > TERM / 2
 
@@ -174,7 +178,7 @@ async def test_an_owner_that_does_not_come_back_after_a_gap_loses_its_run_when_t
     assert await swept(pool) == 0
     clock.elapse(TERM, watched=True)
     assert await swept(pool) == 1
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is not None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
 
 
 async def test_a_heartbeat_of_anybody_notes_the_gap(pool: Database, app_url: str, clock: Clock) -> None:
@@ -184,19 +188,19 @@ async def test_a_heartbeat_of_anybody_notes_the_gap(pool: Database, app_url: str
     clock.elapse(3 * TERM, watched=False)
     assert beat(app_url, first.fence) == 1
     assert await swept(pool) == 0
-    assert await runs.claim(pool, late.fence.run, "other", TERM) is None
+    assert await runs.claim_run(pool, late.fence.run_id, "other", TERM) is None
 
 
 async def test_leases_of_a_process_that_ended_are_released_and_no_others(pool: Database, app_url: str) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     await swept(pool)
     assert release_leases(app_url, "another") == 0
-    assert await runs.claim(pool, claim.fence.run, "other", TERM) is None
+    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
     assert release_leases(app_url, "worker") == 1
     assert await swept(pool) == 1
-    after = await runs.claim(pool, claim.fence.run, "other", TERM)
+    after = await runs.claim_run(pool, claim.fence.run_id, "other", TERM)
     assert after is not None
-    assert (after.lost, after.fence.number) == (True, claim.fence.number + 1)
+    assert (after.lease_expired, after.fence.number) == (True, claim.fence.number + 1)
     assert beat(app_url, claim.fence) == 0
 
 
@@ -204,11 +208,11 @@ async def test_a_training_job_is_its_owners_for_one_more_term_after_a_gap(
     pool: Database, app_url: str, clock: Clock
 ) -> None:
     job = await a_job(pool)
-    held = await training_jobs.claim(pool, job.id, "me", TERM)
+    held = await training_jobs.claim_job(pool, job.id, "me", TERM)
     assert held is not None
     clock.elapse(3 * TERM, watched=False)
-    assert await training_jobs.claim(pool, job.id, "other", TERM) is None
+    assert await training_jobs.claim_job(pool, job.id, "other", TERM) is None
     async with pool.transaction(LOCAL_TENANT) as connection:
-        assert await training_jobs.hold(connection, held, TERM) is None
+        assert await training_jobs.renew_lease(connection, held, TERM) is None
     assert release_leases(app_url, "me") == 1
-    assert await training_jobs.claim(pool, job.id, "other", TERM) is not None
+    assert await training_jobs.claim_job(pool, job.id, "other", TERM) is not None

@@ -80,11 +80,13 @@ def _value(kind: str) -> object:
     return 1 if make is None else make()
 
 
-def _row(connection: psycopg.Connection, table: str, tenant: UUID) -> dict[str, object]:
+def _row(connection: psycopg.Connection, table: str, tenant_id: UUID) -> dict[str, object]:
     """A row of the tenant's that has everything that the table insists on, and random ids."""
     columns = connection.execute(COLUMNS, (table,)).fetchall()
-    row = {name: _value(kind) for name, kind, needed, given, made in columns if needed and not given and not made}
-    return row | {"tenant_id": tenant}
+    row = {
+        name: _value(kind) for name, kind, needed, inputs, created in columns if needed and not inputs and not created
+    }
+    return row | {"tenant_id": tenant_id}
 
 
 def _insert(connection: psycopg.Connection, table: str, row: dict[str, object]) -> None:
@@ -97,7 +99,7 @@ def _insert(connection: psycopg.Connection, table: str, row: dict[str, object]) 
 
 
 def _without_checks(connection: psycopg.Connection, *tables: str) -> None:
-    """Leaves foreign keys and row-level security as all that may refuse a row."""
+    """Leaves foreign keys and row-level security as all that may reject a row."""
     for table in tables:
         for (name,) in connection.execute(CHECKS, (table,)).fetchall():
             connection.execute(
@@ -108,17 +110,17 @@ def _without_checks(connection: psycopg.Connection, *tables: str) -> None:
 
 
 def test_every_foreign_key_between_tables_of_tenants_carries_the_tenant(owner: psycopg.Connection) -> None:
-    found = keys(owner)
-    assert len(found) > 40
-    assert [key for key in found if "tenant_id" not in key.columns or "tenant_id" not in key.referred] == []
+    result = keys(owner)
+    assert len(result) > 40
+    assert [key for key in result if "tenant_id" not in key.columns or "tenant_id" not in key.referred] == []
 
 
 def test_no_foreign_key_accepts_the_row_of_another_tenant(owner: psycopg.Connection) -> None:
     theirs = new_id()
     owner.execute("insert into app.tenant (id, name) values (%s, 'other')", (theirs,))
-    found = keys(owner)
-    _without_checks(owner, *{key.table for key in found}, *{key.parent for key in found})
-    for key in found:
+    result = keys(owner)
+    _without_checks(owner, *{key.table for key in result}, *{key.parent for key in result})
+    for key in result:
         with owner.transaction(force_rollback=True):
             owner.execute("set local session_replication_role = replica")  # the parent's own parents need not exist
             parent = _row(owner, key.parent, theirs)
@@ -132,15 +134,15 @@ def test_no_foreign_key_accepts_the_row_of_another_tenant(owner: psycopg.Connect
             _only(owner, key)
             owner.execute("set local role offing_app")
             owner.execute("select set_config('app.tenant', %s, true)", (str(LOCAL_TENANT),))
-            with pytest.raises(psycopg.errors.ForeignKeyViolation) as refused, owner.transaction():
+            with pytest.raises(psycopg.errors.ForeignKeyViolation) as error, owner.transaction():
                 _insert(owner, key.table, _row(owner, key.table, LOCAL_TENANT) | values)
-            assert refused.value.diag.constraint_name == key.name
+            assert error.value.diag.constraint_name == key.name
             owner.execute("select set_config('app.tenant', %s, true)", (str(theirs),))
             _insert(owner, key.table, _row(owner, key.table, theirs) | values)  # its own tenant may
 
 
 def _only(connection: psycopg.Connection, key: Key) -> None:
-    """Leaves the table this foreign key and no other, so that a refusal is its own."""
+    """Leaves the table this foreign key and no other, so that a rejection is its own."""
     for other in keys(connection):
         if other.table == key.table and other.name != key.name:
             connection.execute(
@@ -151,9 +153,9 @@ def _only(connection: psycopg.Connection, key: Key) -> None:
 
 
 def test_every_function_that_runs_as_the_owner_looks_through_temporary_names_last(owner: psycopg.Connection) -> None:
-    found = owner.execute(RUN_AS_OWNER).fetchall()
-    assert len(found) > 12
-    assert [name for name, config in found if "search_path=pg_catalog, app, pg_temp" not in config] == []
+    rows = owner.execute(RUN_AS_OWNER).fetchall()
+    assert len(rows) > 12
+    assert [name for name, config in rows if "search_path=pg_catalog, app, pg_temp" not in config] == []
 
 
 def test_a_temporary_table_is_not_taken_for_one_of_ours(owner: psycopg.Connection, app: psycopg.Connection) -> None:
@@ -164,9 +166,9 @@ def test_a_temporary_table_is_not_taken_for_one_of_ours(owner: psycopg.Connectio
     assert app.execute("select app.probe()").fetchone() == (1,)  # the attack works on a path that does not name pg_temp
     owner.execute("alter function app.probe() set search_path = pg_catalog, app, pg_temp")
     assert app.execute("select app.probe()").fetchone() == (0,)
-    assert app.execute("select * from app.session_of('forged')").fetchall() == []
-    assert app.execute("select app.redeem_login('forged')").fetchone() == (None,)
-    assert app.execute("select app.tenant_of_key('forged', 'forged')").fetchone() == (None,)
+    assert app.execute("select * from app.find_session('forged')").fetchall() == []
+    assert app.execute("select app.redeem_login_link('forged')").fetchone() == (None,)
+    assert app.execute("select app.authenticate_api_key('forged', 'forged')").fetchone() == (None,)
     assert app.execute("select * from app.claim_run(%s, 'me', '1 minute')", (LOCAL_TENANT,)).fetchall() == []
 
 

@@ -13,17 +13,17 @@ from offing.storage.pool import Database
 
 async def stand_still(database: Database) -> None:
     async with database.transaction(LOCAL_TENANT) as connection:
-        await connection.execute("update tenant set daily_spend_usd = 1")
+        await connection.execute("update tenant set max_daily_spend_usd = 1")
         await asyncio.sleep(0.5)
         await connection.execute("select 1")
 
 
 async def test_who_stands_still_inside_a_transaction_loses_its_locks_and_is_told(app_url: str, owner_url: str) -> None:
-    async with Database(app_url, most=2, stall_seconds=0.2) as database:
+    async with Database(app_url, max_connections=2, stall_seconds=0.2) as database:
         with pytest.raises(Unavailable):
             await stand_still(database)
         with psycopg.connect(owner_url, autocommit=True, options="-c lock_timeout=20000") as owner:
-            owner.execute("update app.tenant set daily_spend_usd = null")
+            owner.execute("update app.tenant set max_daily_spend_usd = null")
 
 
 async def be_cut_off(database: Database, owner_url: str) -> None:
@@ -34,14 +34,14 @@ async def be_cut_off(database: Database, owner_url: str) -> None:
 
 
 async def test_a_cut_connection_is_unavailable_once_and_then_replaced(app_url: str, owner_url: str) -> None:
-    async with Database(app_url, most=1) as database:
+    async with Database(app_url, max_connections=1) as database:
         with pytest.raises(Unavailable):
             await be_cut_off(database, owner_url)
         async with database.transaction(LOCAL_TENANT) as connection:
             assert await (await connection.execute("select 1")).fetchone() == (1,)
 
 
-async def hold_shortly(database: Database) -> None:
+async def occupy_connection(database: Database) -> None:
     async with database.transaction(LOCAL_TENANT) as connection:
         await connection.execute("select pg_sleep(0.002)")
 
@@ -56,21 +56,21 @@ async def cancel_twice(task: asyncio.Task[None], dice: random.Random) -> None:
 
 async def test_no_connection_is_lost_when_those_who_wait_are_cancelled_again_and_again(app_url: str) -> None:
     dice = random.Random(3)
-    async with Database(app_url, most=2, queue_seconds=5) as database:
+    async with Database(app_url, max_connections=2, queue_seconds=5) as database:
         for _ in range(10):
-            tasks = [asyncio.create_task(hold_shortly(database)) for _ in range(40)]
+            tasks = [asyncio.create_task(occupy_connection(database)) for _ in range(40)]
             await asyncio.gather(*(cancel_twice(task, dice) for task in tasks))
             await asyncio.gather(*tasks, return_exceptions=True)
         async with asyncio.timeout(5):
-            await asyncio.gather(*(hold_shortly(database) for _ in range(20)))
+            await asyncio.gather(*(occupy_connection(database) for _ in range(20)))
 
 
 async def test_who_waits_too_long_for_others_of_the_process_is_told(app_url: str) -> None:
-    async with Database(app_url, most=1, queue_seconds=0.05) as database:
+    async with Database(app_url, max_connections=1, queue_seconds=0.05) as database:
         async with database.transaction(LOCAL_TENANT):
             with pytest.raises(Unavailable, match="too much waits"):
-                await hold_shortly(database)
-        await hold_shortly(database)
+                await occupy_connection(database)
+        await occupy_connection(database)
 
 
 SLOW_COMMIT = """
@@ -83,14 +83,14 @@ SLOW_COMMIT = """
 
 async def test_a_commit_whose_caller_is_cancelled_twice_is_waited_for(app_url: str, owner_url: str) -> None:
     """What is cut off at its commit may be carried out all the same, and nobody would know of it."""
-    async with Database(app_url, most=1) as database:
+    async with Database(app_url, max_connections=1) as database:
         with psycopg.connect(owner_url, autocommit=True) as owner:
             owner.execute(SLOW_COMMIT)
             owner.execute("select pg_advisory_lock(42)")
 
             async def spend() -> None:
                 async with database.transaction(LOCAL_TENANT) as connection:
-                    await connection.execute("update tenant set daily_spend_usd = 7")
+                    await connection.execute("update tenant set max_daily_spend_usd = 7")
 
             spending = asyncio.create_task(spend())
             waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
@@ -103,6 +103,6 @@ async def test_a_commit_whose_caller_is_cancelled_twice_is_waited_for(app_url: s
             owner.execute("select pg_advisory_unlock(42)")
             with pytest.raises(asyncio.CancelledError):
                 await spending
-            assert owner.execute("select daily_spend_usd from app.tenant").fetchone() == (7,)
+            assert owner.execute("select max_daily_spend_usd from app.tenant").fetchone() == (7,)
         async with database.transaction(LOCAL_TENANT) as connection:
             assert await (await connection.execute("select 1")).fetchone() == (1,)

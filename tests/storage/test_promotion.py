@@ -8,35 +8,40 @@ import pytest
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
+from offing.models.policy_folder import PolicyHashes
 from offing.services import policies, promotion
-from offing.services.training_gate import Rules
+from offing.services.policies import PolicyRegistration
+from offing.services.promotion_gate import GateRules
 from offing.storage import policy_versions, training_events
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.policy_versions import VersionRow
+from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 from tests.storage.rollouts import Collected
 
 
-async def a_version(pool: Database, nth: int) -> VersionRow:
-    row, _ = await policies.register(
-        pool, LOCAL_TENANT, name="planner", kind="full", uri=f"/p/{nth}", sha256=f"s{nth}", tokenizer_sha256="t",
-        template_sha256="p",
-    )  # fmt: skip
+async def a_version(pool: Database, nth: int) -> PolicyVersionRow:
+    row, _ = await policies.register_version(
+        pool,
+        LOCAL_TENANT,
+        PolicyRegistration(name="planner", kind="full", uri=f"/p/{nth}", hashes=PolicyHashes(f"s{nth}", "t", "p")),
+    )
     return row
 
 
 async def resolved(pool: Database, model: str, key: UUID | None = None) -> str:
-    engines = {"planner": EngineChoice(engine="policy", model=model)}
+    engines = {"planner": EngineConfig(engine="policy", model=model)}
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return (await policies.resolved(connection, engines, key or new_id()))["planner"].model
+        return (await policies.resolve_versions(connection, engines, key or new_id()))["planner"].model
 
 
 async def state_of(pool: Database, policy: str) -> str:
-    return (await policies.named(pool, LOCAL_TENANT, policy)).state
+    return (await policies.get_version_by_name(pool, LOCAL_TENANT, policy)).state
 
 
-def evaluated(owner_url: str, version: VersionRow, group_of: dict[UUID, float], outcome: str = "answered") -> None:
+def evaluated(
+    owner_url: str, version: PolicyVersionRow, group_of: dict[UUID, float], outcome: str = "answered"
+) -> None:
     """As an evaluation of these tasks would have been stored. `group_of`: reward by task."""
     evaluation = new_id()
     with psycopg.connect(owner_url, autocommit=True) as owner:
@@ -54,20 +59,20 @@ def evaluated(owner_url: str, version: VersionRow, group_of: dict[UUID, float], 
 
 
 def tasks(owner_url: str, count: int) -> list[UUID]:
-    made = [new_id() for _ in range(count)]
+    created = [new_id() for _ in range(count)]
     with psycopg.connect(owner_url, autocommit=True) as owner:
-        for task in made:
+        for task in created:
             owner.execute(
                 "insert into app.task (id, tenant_id, dataset, question, content_sha256) "
                 "values (%s, %s, 'held-out', 'Who?', %s)",
                 (task, LOCAL_TENANT, task.hex),
             )
-    return made
+    return created
 
 
-async def kinds(pool: Database, version: VersionRow) -> list[str]:
+async def kinds(pool: Database, version: PolicyVersionRow) -> list[str]:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return [event.kind for event in await training_events.listed(connection, policy=version.id)]
+        return [event.kind for event in await training_events.list_events(connection, policy_version_id=version.id)]
 
 
 async def test_a_policy_named_without_a_number_is_the_active_one_when_the_run_is_made(pool: Database) -> None:
@@ -88,37 +93,37 @@ async def test_one_command_goes_back_to_the_version_before_and_says_so_on_record
     first, second = await a_version(pool, 1), await a_version(pool, 2)
     for version in (1, 2):
         await promotion.promote(pool, LOCAL_TENANT, f"planner@{version}")
-    assert "planner@1 is active again" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+    assert "planner@1 is active again" in await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
     assert await resolved(pool, "planner") == "planner@1"
     assert await kinds(pool, second) == ["promoted", "rolled_back"]
     assert await kinds(pool, first) == ["promoted"]
     with pytest.raises(Conflict, match="took over from no version"):
-        await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+        await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
 
 
 async def test_promoting_the_active_version_again_leaves_the_way_back_as_it_was(pool: Database) -> None:
     for nth in (1, 2):
         await promotion.promote(pool, LOCAL_TENANT, (await a_version(pool, nth)).label)
-    made, _ = await promotion.promote(pool, LOCAL_TENANT, "planner@2")
-    assert (made.state, await kinds(pool, made)) == ("active", ["promoted"])
-    assert "planner@1 is active again" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+    created, _ = await promotion.promote(pool, LOCAL_TENANT, "planner@2")
+    assert (created.state, await kinds(pool, created)) == ("active", ["promoted"])
+    assert "planner@1 is active again" in await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
 
 
 async def test_a_canary_gets_its_share_of_runs_that_name_no_version_always_the_same_ones(pool: Database) -> None:
     for nth in (1, 2):
         await a_version(pool, nth)
     await promotion.promote(pool, LOCAL_TENANT, "planner@1")
-    await promotion.try_canary(pool, LOCAL_TENANT, "planner@2", 0.25)
+    await promotion.start_canary(pool, LOCAL_TENANT, "planner@2", 0.25)
     keys = [new_id() for _ in range(200)]
     first = [await resolved(pool, "planner", key) for key in keys]
     assert first == [await resolved(pool, "planner", key) for key in keys]
     assert 0.1 < first.count("planner@2") / len(keys) < 0.4
     assert {await resolved(pool, "planner@active", key) for key in keys[:20]} == {"planner@1"}
-    assert "no canary any more" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+    assert "no canary any more" in await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
     assert {await resolved(pool, "planner", key) for key in keys} == {"planner@1"}
 
 
-async def test_a_damaged_candidate_is_refused_with_the_reason_and_a_better_one_takes_over(
+async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_becomes_active(
     pool: Database, owner_url: str
 ) -> None:
     champion, damaged, better = [await a_version(pool, nth) for nth in (1, 2, 3)]
@@ -128,12 +133,12 @@ async def test_a_damaged_candidate_is_refused_with_the_reason_and_a_better_one_t
     evaluated(owner_url, damaged, dict.fromkeys(frozen, 0.0), outcome="violated")
     evaluated(owner_url, better, dict.fromkeys(frozen, 1.0))
     with pytest.raises(Conflict, match=r"the difference to the champion is -0\.500.*broke a rule"):
-        await promotion.promote(pool, LOCAL_TENANT, "planner@2", Rules())
+        await promotion.promote(pool, LOCAL_TENANT, "planner@2", GateRules())
     assert await state_of(pool, "planner@1") == "active"
-    made, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", Rules(confident=True))
+    created, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", GateRules(confident=True))
     assert verdict is not None
-    assert (made.state, verdict.paired.pairs, verdict.paired.difference) == ("active", 12, 0.5)
-    assert verdict.paired.low > 0
+    assert (created.state, verdict.comparison.pairs, verdict.comparison.difference) == ("active", 12, 0.5)
+    assert verdict.comparison.low > 0
     assert await kinds(pool, damaged) == ["gate"]
     assert await kinds(pool, better) == ["gate", "promoted"]
 
@@ -141,32 +146,33 @@ async def test_a_damaged_candidate_is_refused_with_the_reason_and_a_better_one_t
 async def test_a_candidate_that_was_not_evaluated_cannot_pass_a_gate(pool: Database) -> None:
     for nth in (1, 2):
         await a_version(pool, nth)
-    await promotion.promote(pool, LOCAL_TENANT, "planner@1", Rules())
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1", GateRules())
     with pytest.raises(InvalidInput, match="policy evaluate"):
-        await promotion.promote(pool, LOCAL_TENANT, "planner@2", Rules())
+        await promotion.promote(pool, LOCAL_TENANT, "planner@2", GateRules())
 
 
-async def test_a_canary_that_does_worse_is_taken_back_by_itself(
+async def test_a_canary_that_does_worse_is_withdrawn_automatically(
     pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promotion, "LEAST_CANARY", 4)
+    monkeypatch.setattr(promotion, "MIN_CANARY_ROLLOUTS", 4)
     versions = [await a_version(pool, nth) for nth in (1, 2)]
     await promotion.promote(pool, LOCAL_TENANT, "planner@1")
-    await promotion.try_canary(pool, LOCAL_TENANT, "planner@2", 0.5)
-    assert await promotion.watch_canary(pool, LOCAL_TENANT, "planner") is None
+    await promotion.start_canary(pool, LOCAL_TENANT, "planner@2", 0.5)
+    assert await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") is None
     collected = Collected(pool, LOCAL_TENANT, owner_url)
     for version, reward in zip(versions, (1.0, 0.0), strict=True):
         group = collected.group(size=4)
         with psycopg.connect(owner_url, autocommit=True) as owner:
             for member in range(4):
-                run = await collected.rollout(group=group, member=member, reward=reward)
-                owner.execute("update app.rollout set settled_at = %s where run_id = %s", (datetime.now(UTC), run))
+                run = await collected.rollout(group_id=group, member=member, reward=reward)
+                owner.execute("update app.rollout set finalized_at = %s where run_id = %s", (datetime.now(UTC), run))
             owner.execute(
-                "update app.rollout_group set policies = jsonb_build_object('planner', %s::text) where id = %s",
+                "update app.rollout_group set policy_version_ids = jsonb_build_object('planner', %s::text) "
+                "where id = %s",
                 (str(version.id), group),
             )
-    assert await policy_versions.canaries(pool) == [(LOCAL_TENANT, "planner")]
-    assert "planner@2 was taken back" in (await promotion.watch_canary(pool, LOCAL_TENANT, "planner") or "")
+    assert await policy_versions.list_canaries(pool) == [(LOCAL_TENANT, "planner")]
+    assert "planner@2 was taken back" in (await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") or "")
     assert await state_of(pool, "planner@2") == "candidate"
-    assert (await kinds(pool, versions[1]))[-1] == "canary_taken_back"
-    assert await policy_versions.canaries(pool) == []
+    assert (await kinds(pool, versions[1]))[-1] == "canary_withdrawn"
+    assert await policy_versions.list_canaries(pool) == []

@@ -13,7 +13,8 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 
 ADD_RUN = """
-    insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+    insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                         tool_policy_sha256,
                          budget, status, next_seq, kind, durability, ended_at)
     values (%s, %s, %s, 'c', '1', 'Why?', '{}', '{}', '', '{}', %s, 2, %s, %s, now() - %s * interval '1 day')
 """
@@ -42,35 +43,35 @@ def owner(owner_url: str) -> psycopg.Connection:
 
 def ended(
     owner: psycopg.Connection,
-    tenant: UUID,
+    tenant_id: UUID,
     *,
     days: float | None = 30,
     durability: str = "sync",
-    kind: str = "ask",
+    kind: str = "interactive",
     checkpoints: int = 5,
 ) -> UUID:
-    """A run that ended so many days ago, with checkpoints of its graph, of a called subgraph, and of one with memory.
+    """A run that ended `days` days ago, with checkpoints of its graph, of a called subgraph, and of one with memory.
 
-    `days` None: it still goes on.
+    `days` None: it still continues.
     """
     run = new_id()
-    owner.execute("insert into app.thread (id, tenant_id, title) values (%s, %s, 't')", (run, tenant))
+    owner.execute("insert into app.thread (id, tenant_id, title) values (%s, %s, 't')", (run, tenant_id))
     status = "queued" if days is None else "done"
-    owner.execute(ADD_RUN, (run, tenant, run, status, kind, durability, days))
-    owner.execute(ADD_STEP, (run, tenant))
+    owner.execute(ADD_RUN, (run, tenant_id, run, status, kind, durability, days))
+    owner.execute(ADD_STEP, (run, tenant_id))
     for ns in ("", "node:task", "memory"):
         for n in range(checkpoints):
-            owner.execute(ADD_CHECKPOINT, (run, ns, f"c{n}", tenant, run, n))
-            owner.execute(ADD_WRITE, (run, ns, f"c{n}", tenant, run))
+            owner.execute(ADD_CHECKPOINT, (run, ns, f"c{n}", tenant_id, run, n))
+            owner.execute(ADD_WRITE, (run, ns, f"c{n}", tenant_id, run))
     return run
 
 
-def left(owner: psycopg.Connection, run: UUID, table: str = "checkpoint") -> list[tuple[str, str]]:
+def left(owner: psycopg.Connection, run_id: UUID, table: str = "checkpoint") -> list[tuple[str, str]]:
     query = f"select ns, checkpoint_id from app.{table} where run_id = %s order by 1, 2"
-    return [(ns, name) for ns, name in owner.execute(query.encode(), (run,))]
+    return [(ns, name) for ns, name in owner.execute(query.encode(), (run_id,))]
 
 
-async def test_of_a_run_that_ended_long_ago_only_what_the_next_run_goes_on_from_is_kept(
+async def test_of_a_run_that_ended_long_ago_only_what_the_next_run_continues_from_is_kept(
     pool: Database, owner: psycopg.Connection, other_tenant: UUID
 ) -> None:
     with owner:
@@ -119,11 +120,15 @@ async def test_neither_durability_keeps_checkpoints_of_the_other_from_being_remo
 ) -> None:
     with owner:
         rollouts = [ended(owner, LOCAL_TENANT, days=40, durability="exit", checkpoints=1) for _ in range(6)]
-        asked = [ended(owner, LOCAL_TENANT, checkpoints=2) for _ in range(3)]
+        requests = [ended(owner, LOCAL_TENANT, checkpoints=2) for _ in range(3)]
 
         async def remaining() -> tuple[int, int, int]:
             pruned = await retention.prune_checkpoints(pool, 7, 4)
-            return pruned, sum(len(left(owner, run)) == 6 for run in asked), sum(bool(left(owner, r)) for r in rollouts)
+            return (
+                pruned,
+                sum(len(left(owner, run)) == 6 for run in requests),
+                sum(bool(left(owner, r)) for r in rollouts),
+            )
 
         assert await remaining() == (4, 1, 4)  # half of each
         assert await remaining() == (4, 0, 1)  # where one has less, more of the other
@@ -137,7 +142,7 @@ async def test_a_rollout_that_ends_without_a_checkpoint_is_never_due(pool: Datab
         ]
         for run in (bare, with_some):
             async with pool.transaction(LOCAL_TENANT) as connection:
-                await runs.set_status(connection, run, RunStatus.CANCELLED)
+                await runs.set_run_status(connection, run, RunStatus.CANCELLED)
         assert owner.execute("select id from app.run where pruned_at is not null").fetchall() == [(bare,)]
         assert await retention.prune_checkpoints(pool, 7, 50) == 1
         assert left(owner, with_some) == []
@@ -160,16 +165,16 @@ async def test_a_run_is_pruned_once_and_one_that_another_worker_prunes_is_left_t
         assert owner.execute(pruned, (free,)).fetchone() == at
 
 
-def add_files(owner: psycopg.Connection, run: UUID, count: int, days: float) -> None:
+def add_files(owner: psycopg.Connection, run_id: UUID, count: int, days: float) -> None:
     owner.execute(
         "insert into app.run_file (run_id, sha256, name, tenant_id, media_type, body, created_at) "
         "select id, '\\x01', n::text, tenant_id, 'image/png', 'x', now() - %s * interval '1 day' - n * interval '1 s' "
         "from app.run, generate_series(1, %s) as n where id = %s",
-        (days, count, run),
+        (days, count, run_id),
     )
 
 
-async def test_old_files_of_runs_that_go_on_keep_no_files_of_ended_ones(
+async def test_old_files_of_runs_that_continue_keep_no_files_of_ended_ones(
     pool: Database, owner: psycopg.Connection
 ) -> None:
     with owner:
@@ -177,11 +182,11 @@ async def test_old_files_of_runs_that_go_on_keep_no_files_of_ended_ones(
         old = [ended(owner, LOCAL_TENANT) for _ in range(3)]
         for run, count, days in ((going, 9, 90), (recent, 9, 80), (old[0], 9, 40), (old[1], 1, 35), (old[2], 1, 30)):
             add_files(owner, run, count, days)
-        assert await retention.drop_run_files(pool, 7, 2) == 2  # runs, not files
-        kept = owner.execute("select run_id from app.run_file group by 1").fetchall()
-        assert {run for (run,) in kept} == {going, recent, old[2]}
-        assert await retention.drop_run_files(pool, 7, 2) == 1
-        assert await retention.drop_run_files(pool, 7, 2) == 0
+        assert await retention.delete_run_files(pool, 7, 2) == 2  # runs, not files
+        stored = owner.execute("select run_id from app.run_file group by 1").fetchall()
+        assert {run for (run,) in stored} == {going, recent, old[2]}
+        assert await retention.delete_run_files(pool, 7, 2) == 1
+        assert await retention.delete_run_files(pool, 7, 2) == 0
         assert owner.execute("select count(*) from app.run_file").fetchone() == (18,)
 
 
@@ -198,10 +203,10 @@ async def test_a_sweep_reads_little_more_than_it_returns(pool: Database, owner: 
         for analyzed in (False, True):
             if analyzed:
                 owner.execute("vacuum analyze app.run, app.run_file")
-            for sweep, wanted in (("sweep_ended", 100), ("sweep_run_files", 40)):
+            for sweep, expected in (("sweep_ended_runs", 100), ("sweep_run_files", 40)):
                 before = read(owner)
                 due = f"select count(*) from app.{sweep}(interval '7 days', 100)"
-                assert owner.execute(due.encode()).fetchone() == (wanted,)
+                assert owner.execute(due.encode()).fetchone() == (expected,)
                 for (_, scans, rows), (table, scans_after, rows_after) in zip(before, read(owner), strict=True):
                     assert (scans_after, rows_after - rows < 250) == (scans, True), (sweep, table, rows_after - rows)
 
@@ -211,8 +216,8 @@ def fill(owner: psycopg.Connection, count: int) -> None:
     owner.execute(
         "with made as (select gen_random_uuid() as id, n from generate_series(1, %s) as n), threads as ("
         "  insert into app.thread (id, tenant_id, title) select id, %s, '' from made) "
-        "insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, "
-        "                     policy_sha256, budget, status, durability, ended_at) "
+        "insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy, "
+        "                     tool_policy_sha256, budget, status, durability, ended_at) "
         "select id, %s, id, 'c', '1', '', '{}', '{}', '', '{}', 'done', case when n %% 2 = 0 then 'sync' else 'exit' "
         "       end, now() - case when n <= 40 then 30 else 1 end * interval '1 day' - n * interval '1 s' from made",
         (count, LOCAL_TENANT, LOCAL_TENANT),
@@ -239,7 +244,7 @@ async def test_files_of_runs_are_kept_as_long_as_the_settings_say(pool: Database
                 "values (%s, '\\x01', 'plot.png', %s, 'image/png', 'x', now() - %s * interval '1 day')",
                 (run, LOCAL_TENANT, days),
             )
-        assert await retention.drop_run_files(pool, 7, 50) == 1
+        assert await retention.delete_run_files(pool, 7, 50) == 1
         assert owner.execute("select run_id from app.run_file").fetchall() == [(recent,)]
 
 
@@ -247,7 +252,7 @@ async def test_spent_login_links_and_sessions_go(pool: Database, owner: psycopg.
     with owner:
         for name, used, hours in (("used", "now()", 1), ("expired", "null", -1), ("fresh", "null", 1)):
             owner.execute(
-                f"insert into app.login (token_sha256, tenant_id, expires_at, used_at) "
+                f"insert into app.login_link (token_sha256, tenant_id, expires_at, used_at) "
                 f"values (%s, %s, now() + %s * interval '1 hour', {used})".encode(),
                 (name.encode(), other_tenant, hours),
             )
@@ -257,6 +262,6 @@ async def test_spent_login_links_and_sessions_go(pool: Database, owner: psycopg.
                 "values (%s, %s, 'x', now() + %s * interval '1 hour')",
                 (name.encode(), other_tenant, hours),
             )
-        assert await retention.drop_logins(pool, 50) == 3
-        assert owner.execute("select token_sha256 from app.login").fetchall() == [(b"fresh",)]
+        assert await retention.delete_expired_logins(pool, 50) == 3
+        assert owner.execute("select token_sha256 from app.login_link").fetchall() == [(b"fresh",)]
         assert owner.execute("select token_sha256 from app.session").fetchall() == [(b"fresh",)]

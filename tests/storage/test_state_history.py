@@ -7,19 +7,19 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.kernel.checkpointer import Checkpointer
-from offing.kernel.memory_checkpoints import MemoryCheckpoints
+from offing.kernel.memory_checkpoint_store import MemoryCheckpointStore
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
-from offing_workers.saver import FencedSaver
+from offing.storage.state_serializer import build_serializer
+from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import claimed
-from tests.storage.histories import AT, PLAYS, delta, files, history, sends
+from tests.storage.graph_histories import AT, PLAYS, delta, files, history, sends
 
-Make = Callable[[], Checkpointer]
+CreateCheckpointer = Callable[[], Checkpointer]
 Open = Callable[[], Awaitable[Checkpointer]]
 
 
-def one_checkpointer(make: Make) -> Open:
+def one_checkpointer(make: CreateCheckpointer) -> Open:
     """The same one for everything."""
     checkpointer = make()
 
@@ -29,7 +29,7 @@ def one_checkpointer(make: Make) -> Open:
     return open
 
 
-def one_each(make: Make) -> Open:
+def one_each(make: CreateCheckpointer) -> Open:
     """A new one for each thing that is done, after the one before has released the run."""
     before: list[Checkpointer] = []
 
@@ -62,25 +62,25 @@ async def as_langgraph_does(name: str) -> Any:
 @pytest.mark.parametrize("opened", [one_checkpointer, one_each])
 @pytest.mark.parametrize("name", PLAYS)
 async def test_history_forks_and_changes_are_those_of_langgraph(
-    pool: Database, name: str, opened: Callable[[Make], Open]
+    pool: Database, name: str, opened: Callable[[CreateCheckpointer], Open]
 ) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     build, play = PLAYS[name]
-    open = opened(lambda: FencedSaver(pool, fence, content=()))
+    open = opened(lambda: FencedCheckpointer(pool, fence, content_types=()))
     assert await play(compiled(build, open)) == await as_langgraph_does(name)
 
 
 @pytest.mark.parametrize("name", PLAYS)
 async def test_history_in_the_memory_of_the_test_kit_is_the_same(name: str) -> None:
     build, play = PLAYS[name]
-    store = MemoryCheckpoints(serializer())
+    store = MemoryCheckpointStore(build_serializer())
     open = one_each(lambda: Checkpointer(store, keeps_all=True))
     assert await play(compiled(build, open)) == await as_langgraph_does(name)
 
 
 async def test_a_graph_that_counts_turns_is_forked_and_changed_at_any_of_them(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    open = one_each(lambda: FencedSaver(pool, fence, turn_key="count"))
+    open = one_each(lambda: FencedCheckpointer(pool, fence, turn_key="count"))
     graph = compiled(files, open)
     await (await graph()).ainvoke({"files": {"a": "b"}, "count": 0}, AT)
     past = await history(await graph())
@@ -97,7 +97,7 @@ async def test_a_graph_that_counts_turns_is_forked_and_changed_at_any_of_them(po
 
 async def test_a_graph_without_turns_is_forked_at_any_superstep(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    graph = compiled(sends, one_each(lambda: FencedSaver(pool, fence)))
+    graph = compiled(sends, one_each(lambda: FencedCheckpointer(pool, fence)))
     ended = await (await graph()).ainvoke({"count": 3, "log": []}, AT)
     past = await history(await graph())
     assert [snapshot.metadata["step"] for snapshot in past] == [3, 2, 1, 0]
@@ -112,12 +112,12 @@ async def test_what_is_written_at_the_release_alone_is_the_whole_state(
     """Under the durability `exit`, also of a channel that is rebuilt from what was written before."""
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     states: list[Any] = []
-    for open in (one_each(lambda: FencedSaver(pool, fence, at_exit=True, content=content)), None):
+    for open in (one_each(lambda: FencedCheckpointer(pool, fence, writes_at_exit=True, content_types=content)), None):
         memory = InMemorySaver()
-        for given in ({"log": ["in"], "count": 0}, {"log": ["again"]}, {"log": ["and again"]}):
+        for inputs in ({"log": ["in"], "count": 0}, {"log": ["again"]}, {"log": ["and again"]}):
             saver = await open() if open else memory
             graph: Any = delta().compile(checkpointer=saver)
-            await graph.ainvoke(given, AT, durability="exit")
+            await graph.ainvoke(inputs, AT, durability="exit")
         saver = await open() if open else memory
         graph = delta().compile(checkpointer=saver)
         states.append((await graph.aget_state(AT)).values)

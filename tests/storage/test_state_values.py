@@ -8,10 +8,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # pyright: ignore[reportPrivateUsage]
 
-from offing.storage.plain_state import serializer
+from offing.storage.state_serializer import build_serializer
 from offing.storage.state_values import EncodedValues, ValueEncoder, ValueRow, ValueRows
 
-SERDE = serializer()
+SERDE = build_serializer()
 
 PAGE = "x" * 2_000
 
@@ -25,17 +25,17 @@ class Thread:
     def put(self, value: Any, *, anew: bool = False) -> EncodedValues:
         self._nth += 1
         checkpoint = a_checkpoint(value, self._nth)
-        encoded = self._encoder.encode("", checkpoint, by_new=True)
+        encoded = self._encoder.encode("", checkpoint, incremental=True)
         self._rows += encoded.rows
         if anew:
             self._encoder = ValueEncoder(SERDE)
-            self._encoder.note("", checkpoint["channel_versions"], encoded.references, ValueRows(self._rows))
+            self._encoder.cache_versions("", checkpoint["channel_versions"], encoded.references, ValueRows(self._rows))
         return encoded
 
     def value(self, encoded: EncodedValues) -> Any:
         if "state" in encoded.inline:
             return encoded.inline["state"]
-        return ValueRows(self._rows).value(SERDE, "state", encoded.references["state"])
+        return ValueRows(self._rows).get_value(SERDE, "state", encoded.references["state"])
 
     @property
     def stored(self) -> int:
@@ -53,26 +53,26 @@ def message(nth: int) -> BaseMessage:
 
 
 def test_each_message_of_a_list_that_grows_is_stored_once() -> None:
-    thread, said = Thread(), list[BaseMessage]()
+    thread, messages = Thread(), list[BaseMessage]()
     for nth in range(100):
-        said.append(message(nth))
-        assert thread.value(thread.put(list(said), anew=nth % 7 == 0)) == said
+        messages.append(message(nth))
+        assert thread.value(thread.put(list(messages), anew=nth % 7 == 0)) == messages
     assert thread.stored < 100 * 2_500
 
 
 def test_a_list_that_was_changed_in_its_middle_is_stored_whole() -> None:
-    thread, said = Thread(), [message(nth) for nth in range(10)]
-    first = thread.put(said)
-    changed = [*said[:4], HumanMessage("other", id="4"), *said[5:], message(10)]
+    thread, messages = Thread(), [message(nth) for nth in range(10)]
+    first = thread.put(messages)
+    changed = [*messages[:4], HumanMessage("other", id="4"), *messages[5:], message(10)]
     second = thread.put(changed)
-    assert (thread.value(first), thread.value(second)) == (said, changed)
+    assert (thread.value(first), thread.value(second)) == (messages, changed)
     assert [row.base_version for row in second.rows] == [None]
 
 
 def test_a_list_that_was_cut_and_one_of_another_branch_come_back_as_they_were() -> None:
-    thread, said = Thread(), [message(nth) for nth in range(6)]
-    first, cut, branch = thread.put(said), thread.put(said[:3]), thread.put([*said[:3], message(9)])
-    assert [thread.value(one) for one in (first, cut, branch)] == [said, said[:3], [*said[:3], message(9)]]
+    thread, messages = Thread(), [message(nth) for nth in range(6)]
+    first, cut, branch = thread.put(messages), thread.put(messages[:3]), thread.put([*messages[:3], message(9)])
+    assert [thread.value(one) for one in (first, cut, branch)] == [messages, messages[:3], [*messages[:3], message(9)]]
     assert branch.rows[0].items == 1
 
 
@@ -84,9 +84,9 @@ def test_of_a_mapping_only_the_keys_that_changed_are_stored() -> None:
     files["new.txt"] = "also short"
     del files["7.txt"]
     second = thread.put(dict(files))
-    found = thread.value(second)
-    assert found == files
-    assert list(found) == list(files)
+    result = thread.value(second)
+    assert result == files
+    assert list(result) == list(files)
     assert thread.stored - before < 200
 
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_written_again_and_again_is_not_read_through_all_of_its_v
         files = {"notes.txt": f"{PAGE} {nth}", "other.txt": PAGE}
         encoded = thread.put(files, anew=nth % 9 == 0)
         assert thread.value(encoded) == files
-    chain = ValueRows(thread._rows).chain("state", encoded.references["state"])  # pyright: ignore[reportPrivateUsage]
+    chain = ValueRows(thread._rows).get_chain("state", encoded.references["state"])  # pyright: ignore[reportPrivateUsage]
     assert sum(len(row.body) for row in chain) < 5 * 4_096
 
 
@@ -109,11 +109,11 @@ def test_a_value_that_is_the_same_in_another_version_is_stored_once() -> None:
 
 
 def test_a_snapshot_adds_to_the_one_before_and_comes_back_as_a_snapshot() -> None:
-    thread, said = Thread(), [message(nth) for nth in range(6)]
-    first, second = thread.put(DeltaSnapshot(said[:3])), thread.put(DeltaSnapshot(said), anew=True)
-    assert thread.value(first) == DeltaSnapshot(said[:3])
-    assert thread.value(second) == DeltaSnapshot(said)
-    assert thread.put(said).rows != (), "a list is not taken for a snapshot of the same items"
+    thread, messages = Thread(), [message(nth) for nth in range(6)]
+    first, second = thread.put(DeltaSnapshot(messages[:3])), thread.put(DeltaSnapshot(messages), anew=True)
+    assert thread.value(first) == DeltaSnapshot(messages[:3])
+    assert thread.value(second) == DeltaSnapshot(messages)
+    assert thread.put(messages).rows != (), "a list is not taken for a snapshot of the same items"
     assert second.rows[0].items == 3
 
 

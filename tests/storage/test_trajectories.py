@@ -6,13 +6,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from offing.core.episode import Episode
-from offing.core.rows import TrainRow, merged
-from offing.core.trajectory import Fracture
-from offing.storage import stretches, trajectories
+from offing.core.training_rows import TrainingRow, build_rows
+from offing.core.trajectory import BoundaryReason
+from offing.core.trajectory_records import TrajectoryMetadata
+from offing.storage import trajectories, trajectory_reads
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pagination import PageKey
 from offing.storage.pool import Database
-from offing.storage.trajectories import Place, Query
+from offing.storage.trajectories import TrajectoryQuery
 from tests.storage.rollouts import LONG_AGO, A, Collected, trace_of
 
 
@@ -22,18 +23,18 @@ def collected(pool: Database, owner_url: str) -> Collected:
 
 
 async def page(
-    pool: Database, wanted: Query | None = None, after: Place | None = None, limit: int = 50
-) -> list[Episode]:
+    pool: Database, expected: TrajectoryQuery | None = None, after: PageKey | None = None, limit: int = 50
+) -> list[TrajectoryMetadata]:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return await trajectories.page(connection, wanted or Query(), after, limit)
+        return await trajectories.list_trajectories(connection, expected or TrajectoryQuery(), after, limit)
 
 
-async def rows_of(pool: Database, run: UUID, *, quarantined: bool = False) -> list[TrainRow]:
+async def rows_of(pool: Database, run_id: UUID, *, quarantined: bool = False) -> list[TrainingRow]:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        episode = await trajectories.episode(connection, run)
-        ((batch,), _) = await trajectories.batches(connection, [run])
-        packed = await stretches.segments(connection, batch)
-    return [row for _, segment in packed for row in merged(episode, segment, quarantined=quarantined)]
+        episode = await trajectories.get_trajectory_metadata(connection, run_id)
+        ((batch,), _) = await trajectories.split_segments(connection, [run_id])
+        packed = await trajectory_reads.read_packed_segments(connection, batch)
+    return [row for _, segment in packed for row in build_rows(episode, segment, include_quarantined=quarantined)]
 
 
 async def test_pages_follow_one_another_in_the_order_in_which_rollouts_became_final(
@@ -42,28 +43,28 @@ async def test_pages_follow_one_another_in_the_order_in_which_rollouts_became_fi
     late, early = await collected.rollout(minutes=9), await collected.rollout(minutes=1)
     together = sorted([await collected.rollout(minutes=5), await collected.rollout(minutes=5)])
     first = await page(pool, limit=2)
-    assert first[-1].settled_at is not None
-    second = await page(pool, after=(first[-1].settled_at, first[-1].run), limit=2)
-    assert [e.run for e in [*first, *second]] == [early, *together, late]
+    assert first[-1].finalized_at is not None
+    second = await page(pool, after=(first[-1].finalized_at, first[-1].run_id), limit=2)
+    assert [e.run_id for e in [*first, *second]] == [early, *together, late]
 
 
 async def test_each_filter_lets_through_what_it_names(pool: Database, collected: Collected) -> None:
     group = collected.group(tags=["hard", "new"])
-    wanted = await collected.rollout(group=group, reward=0.5, outcome="truncated", minutes=5, graph="memact")
+    expected = await collected.rollout(group_id=group, reward=0.5, outcome="truncated", minutes=5, graph="memact")
     await collected.rollout(reward=1.0, minutes=1)
     await collected.rollout(reward=0.0, minutes=9)
     for query in (
-        Query(graph="memact"),
-        Query(outcomes=("truncated",)),
-        Query(min_reward=0.2, max_reward=0.7),
-        Query(since=LONG_AGO + timedelta(minutes=2), until=LONG_AGO + timedelta(minutes=9)),
-        Query(tags=("hard",)),
-        Query(group=group),
+        TrajectoryQuery(graph="memact"),
+        TrajectoryQuery(outcomes=("truncated",)),
+        TrajectoryQuery(min_reward=0.2, max_reward=0.7),
+        TrajectoryQuery(since=LONG_AGO + timedelta(minutes=2), until=LONG_AGO + timedelta(minutes=9)),
+        TrajectoryQuery(tags=("hard",)),
+        TrajectoryQuery(group_id=group),
     ):
-        assert [e.run for e in await page(pool, query)] == [wanted], query
-    assert len(await page(pool, Query(policy="planner@1"))) == 3
-    assert await page(pool, Query(policy="planner@2")) == []
-    assert await page(pool, Query(dataset="elsewhere")) == []
+        assert [e.run_id for e in await page(pool, query)] == [expected], query
+    assert len(await page(pool, TrajectoryQuery(policy="planner@1"))) == 3
+    assert await page(pool, TrajectoryQuery(policy="planner@2")) == []
+    assert await page(pool, TrajectoryQuery(dataset="elsewhere")) == []
 
 
 async def test_what_failed_for_want_of_infrastructure_is_there_only_when_named(
@@ -71,7 +72,7 @@ async def test_what_failed_for_want_of_infrastructure_is_there_only_when_named(
 ) -> None:
     await collected.rollout(outcome="infra_error", reward=None)
     assert await page(pool) == []
-    assert len(await page(pool, Query(outcomes=("infra_error",)))) == 1
+    assert len(await page(pool, TrajectoryQuery(outcomes=("infra_error",)))) == 1
 
 
 async def test_what_is_not_final_is_not_there(pool: Database, collected: Collected) -> None:
@@ -82,9 +83,9 @@ async def test_what_is_not_final_is_not_there(pool: Database, collected: Collect
 async def test_another_tenant_sees_nothing(pool: Database, collected: Collected, other_tenant: UUID) -> None:
     run = await collected.rollout()
     async with pool.transaction(other_tenant) as connection:
-        assert await trajectories.page(connection, Query(), None, 10) == []
-        assert await trajectories.batches(connection, [run]) == ([], 0)
-        assert await stretches.segments(connection, [(run, 0)]) == []
+        assert await trajectories.list_trajectories(connection, TrajectoryQuery(), None, 10) == []
+        assert await trajectories.split_segments(connection, [run]) == ([], 0)
+        assert await trajectory_reads.read_packed_segments(connection, [(run, 0)]) == []
 
 
 async def test_scores_are_the_latest_of_each_scorer_and_a_failure_is_no_zero(
@@ -103,12 +104,14 @@ async def test_scores_are_the_latest_of_each_scorer_and_a_failure_is_no_zero(
 
 
 async def test_reference_answers_come_only_when_asked_for(pool: Database, collected: Collected) -> None:
-    await collected.rollout(group=collected.group(answers=["e2", "E2"]))
-    assert (await page(pool))[0].references is None
+    await collected.rollout(group_id=collected.group(answers=["e2", "E2"]))
+    assert (await page(pool))[0].reference is None
     async with pool.transaction(LOCAL_TENANT) as connection:
-        (episode,) = await trajectories.page(connection, Query(), None, 10, references=True)
-    assert episode.references is not None
-    assert episode.references.answers == ("e2", "E2")
+        (episode,) = await trajectories.list_trajectories(
+            connection, TrajectoryQuery(), None, 10, include_references=True
+        )
+    assert episode.reference is not None
+    assert episode.reference.answers == ("e2", "E2")
 
 
 async def test_a_segment_becomes_the_very_tokens_that_were_sampled(pool: Database, collected: Collected) -> None:
@@ -117,20 +120,20 @@ async def test_a_segment_becomes_the_very_tokens_that_were_sampled(pool: Databas
     one, two = trace_of("first", (7, 8)), trace_of("second", ())
     assert row.token_ids.tolist() == [7, 8, *one.completion_ids, 9, *two.completion_ids]
     assert row.loss_mask.tolist() == [False] * 2 + [True] * 6 + [False] + [True] * 7
-    assert row.behaviour_logprobs[row.loss_mask].tolist() == [*one.logprobs, *two.logprobs]
-    assert not row.behaviour_logprobs[~row.loss_mask].any()
+    assert row.behavior_logprobs[row.loss_mask].tolist() == [*one.logprobs, *two.logprobs]
+    assert not row.behavior_logprobs[~row.loss_mask].any()
     assert row.entropy[row.loss_mask].tolist() == [*(one.entropy or ()), *(two.entropy or ())]
     assert row.turn_index.tolist() == [0] * 8 + [1] * 8
-    assert row.turns.number == (1, 2)
+    assert row.turns.turn == (1, 2)
     assert row.turns.policy == ("planner@1", "planner@1")
     assert row.span_kind.tolist() == [-1, -1, 3, 3, 3, -1, -1, -1, -1, 3, 3, 3, -1, -1, -1, -1]
 
 
 async def test_a_broken_context_makes_a_row_of_its_own(pool: Database, collected: Collected) -> None:
-    run = await collected.rollout(A("one"), A("two", fracture=Fracture.MEMORY_EDIT), A("three"))
+    run = await collected.rollout(A("one"), A("two", fracture=BoundaryReason.MEMORY_EDIT), A("three"))
     rows = await rows_of(pool, run)
-    assert [(r.head.fracture, r.turns.number) for r in rows] == [("root", (1,)), ("memory_edit", (2, 3))]
-    assert rows[1].head.parent == 0
+    assert [(r.segment_info.boundary_reason, r.turns.turn) for r in rows] == [("root", (1,)), ("memory_edit", (2, 3))]
+    assert rows[1].segment_info.parent_idx == 0
 
 
 async def test_a_quarantined_turn_is_context_unless_it_is_asked_for(pool: Database, collected: Collected) -> None:
@@ -147,15 +150,15 @@ async def test_a_quarantined_turn_is_context_unless_it_is_asked_for(pool: Databa
 async def test_no_failed_attempt_is_among_the_tokens_or_texts(pool: Database, collected: Collected) -> None:
     run = await collected.rollout(A("fine"))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        (talk,) = await stretches.talks(connection, run)
-    assert talk.failed_attempts[0]["text"] == "a failed attempt"
-    assert "failed" not in talk.completion + "".join(m.text for m in talk.messages)
+        (role_call,) = await trajectory_reads.list_role_calls(connection, run)
+    assert role_call.failed_attempts[0]["text"] == "a failed attempt"
+    assert "failed" not in role_call.completion + "".join(m.text for m in role_call.messages)
 
 
 async def test_segments_are_read_in_portions(pool: Database, collected: Collected) -> None:
-    run = await collected.rollout(*(A("word", fracture=Fracture.WORKSPACE_RESET) for _ in range(5)))
+    run = await collected.rollout(*(A("word", fracture=BoundaryReason.WORKSPACE_RESET) for _ in range(5)))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        portions, _ = await trajectories.batches(connection, [run], most=200)
+        portions, _ = await trajectories.split_segments(connection, [run], max_bytes=200)
     assert len(portions) > 1
     assert [idx for portion in portions for _, idx in portion] == [0, 1, 2, 3, 4]
 
@@ -163,9 +166,9 @@ async def test_segments_are_read_in_portions(pool: Database, collected: Collecte
 async def test_turns_without_ids_have_text_and_no_tokens(pool: Database, collected: Collected) -> None:
     run = await collected.rollout(A("plain text", ids=False))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        assert await trajectories.batches(connection, [run]) == ([], 1)
-        (talk,) = await stretches.talks(connection, run)
-    assert (talk.trainable, talk.tokens, talk.completion) == ("sft", None, "plain text")
+        assert await trajectories.split_segments(connection, [run]) == ([], 1)
+        (role_call,) = await trajectory_reads.list_role_calls(connection, run)
+    assert (role_call.trainable, role_call.tokens, role_call.completion) == ("sft", None, "plain text")
 
 
 async def test_a_later_turn_repeats_what_was_said_with_the_turn_that_said_it(
@@ -173,7 +176,7 @@ async def test_a_later_turn_repeats_what_was_said_with_the_turn_that_said_it(
 ) -> None:
     run = await collected.rollout(A("one"), A("two"))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        one, two = await stretches.talks(connection, run)
+        one, two = await trajectory_reads.list_role_calls(connection, run)
     assert [(m.role, m.text, m.turn) for m in two.messages][1] == ("assistant", "one", one.seq)
 
 
@@ -181,17 +184,17 @@ async def test_two_answers_to_the_same_prompt_are_a_preference_when_one_led_to_m
     pool: Database, collected: Collected
 ) -> None:
     group = collected.group()
-    good = await collected.rollout(A("good"), group=group, member=0, reward=1.0)
-    bad = await collected.rollout(A("bad"), group=group, member=1, reward=0.0)
+    good = await collected.rollout(A("good"), group_id=group, member=0, reward=1.0)
+    bad = await collected.rollout(A("bad"), group_id=group, member=1, reward=0.0)
     alone = await collected.rollout(A("alone"), reward=1.0)
     async with pool.transaction(LOCAL_TENANT) as connection:
-        (found,) = await stretches.preferences(connection, group)
-        assert (found.chosen_run, found.rejected_run) == (good, bad)
-        assert (found.chosen, found.rejected, found.chosen_reward) == ("good", "bad", 1.0)
-        assert [m.text for m in found.messages] == ["observation 0"]
-        other = (await trajectories.episode(connection, alone)).group
+        (result,) = await trajectory_reads.list_preferences(connection, group)
+        assert (result.chosen_run_id, result.rejected_run_id) == (good, bad)
+        assert (result.chosen, result.rejected, result.chosen_reward) == ("good", "bad", 1.0)
+        assert [m.text for m in result.messages] == ["observation 0"]
+        other = (await trajectories.get_trajectory_metadata(connection, alone)).group_id
         assert other is not None
-        assert await stretches.preferences(connection, other) == []
+        assert await trajectory_reads.list_preferences(connection, other) == []
 
 
 @pytest.mark.parametrize("accepted", [True, False])
@@ -199,11 +202,11 @@ async def test_what_no_role_could_use_is_never_preferred_and_never_imitated(
     pool: Database, collected: Collected, accepted: bool
 ) -> None:
     group = collected.group()
-    await collected.rollout(A("good"), group=group, member=0, reward=1.0)
-    bad = await collected.rollout(A("bad"), group=group, member=1, reward=0.0)
-    mark = "update turn set accepted = %s, problem = %s where run_id = %s"
+    await collected.rollout(A("good"), group_id=group, member=0, reward=1.0)
+    bad = await collected.rollout(A("bad"), group_id=group, member=1, reward=0.0)
+    mark = "update role_call set is_accepted = %s, problem = %s where run_id = %s"
     async with pool.transaction(LOCAL_TENANT) as connection:
         await connection.execute(mark, (accepted, "" if accepted else "not a word", bad))
-        assert len(await stretches.preferences(connection, group)) == accepted
-        (talk,) = await stretches.talks(connection, bad)
-    assert (talk.teaches(), talk.problem) == (accepted, "" if accepted else "not a word")
+        assert len(await trajectory_reads.list_preferences(connection, group)) == accepted
+        (role_call,) = await trajectory_reads.list_role_calls(connection, bad)
+    assert (role_call.is_trainable_text(), role_call.problem) == (accepted, "" if accepted else "not a word")

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import structlog
 
-from offing.local import Servers, local_servers
-from offing.models.accepted import SERVERS
-from offing.resources import migrations_dir
+from offing.local import ServerUrls, open_servers
+from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
+from offing.packaged_files import get_migrations_dir
 from offing.settings import Settings
 from offing.storage.migrate import migrate
 from tests.traces import files
 from tests.traces.cases import Case, cases
-from tests.traces.comparing import Unsteady, changed_after, every_moment, recorded_anew, undisturbed
+from tests.traces.comparison import Unsteady, changed_after, every_moment, recorded_anew, undisturbed
 from tests.traces.kernel import Kernel, opened, prepared
 
 SILENT = 50
@@ -35,34 +35,37 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--undisturbed", action="store_true", help="without crashes")
     parser.add_argument("--only", nargs="+", default=[""], metavar="PREFIX")
-    given = parser.parse_args(argv)
+    inputs = parser.parse_args(argv)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(SILENT))
-    chosen = [case for case in cases() if case.name.startswith(tuple(given.only))]
+    chosen = [case for case in cases() if case.name.startswith(tuple(inputs.only))]
     with _servers() as servers:
-        return asyncio.run(_all(servers, chosen, check=given.check, crashes=not given.undisturbed))
+        return asyncio.run(_all(servers, chosen, check=inputs.check, crashes=not inputs.undisturbed))
 
 
 @contextmanager
-def _servers() -> Generator[Servers]:
+def _servers() -> Generator[ServerUrls]:
     with tempfile.TemporaryDirectory(prefix="offing-traces-", ignore_cleanup_errors=True) as home:
-        os.environ[SERVERS] = str(Path(home, "engine-servers"))
+        os.environ[ACCEPTED_SERVERS_VARIABLE] = str(Path(home, "engine-servers"))
         settings = Settings(home=Path(home), database_url=None, redis_url=None)
-        with local_servers(settings, durable=False) as servers:
+        with open_servers(settings, durable=False) as servers:
             migrate(
-                servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+                servers.owner_url,
+                folder=get_migrations_dir(),
+                app_role=servers.app_role,
+                app_password=servers.app_password,
             )
             yield servers
 
 
-async def _all(servers: Servers, chosen: Sequence[Case], *, check: bool, crashes: bool) -> int:
+async def _all(servers: ServerUrls, chosen: Sequence[Case], *, check: bool, crashes: bool) -> int:
     await prepared(servers.app_url)
     wrong = 0
     for case in chosen:
         began = time.monotonic()
         async with opened(servers.owner_url, servers.app_url) as kernel:
-            told = await (_checked if check else _recorded)(kernel, case, crashes=crashes)
-        print(f"{case.name} ({time.monotonic() - began:.1f} s){': ' if told else ''}{told}", flush=True)
-        wrong += bool(told)
+            message = await (_checked if check else _recorded)(kernel, case, crashes=crashes)
+        print(f"{case.name} ({time.monotonic() - began:.1f} s){': ' if message else ''}{message}", flush=True)
+        wrong += bool(message)
     print(f"{len(chosen)} cases, {wrong} of them differ")
     return 1 if wrong else 0
 
@@ -83,8 +86,8 @@ async def _checked(kernel: Kernel, case: Case, *, crashes: bool) -> str:
     if now.transactions != known.transactions:
         print(f"{case.name} begins {now.transactions} transactions and not {known.transactions}: any outcome will do")
         known = known.at_other_moments()
-    found = await changed_after(kernel, case, known, every_moment(now.transactions))
-    return f"{found[0]} ({len(found)} moments differ)" if found else ""
+    result = await changed_after(kernel, case, known, every_moment(now.transactions))
+    return f"{result[0]} ({len(result)} moments differ)" if result else ""
 
 
 if __name__ == "__main__":

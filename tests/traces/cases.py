@@ -7,25 +7,25 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
-from offing.core.model import EngineChoice
-from offing.core.policy import Policy, Rule
-from offing.core.question import Answer, Verdict
+from offing.core.input_request import InputResponse, ReviewDecision
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.services.graphs import installed
+from offing.core.tool_policy import ToolPolicy, ToolRule
+from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest
-from offing.world.tasks import WorldTask, tasks
-from tests.chaos import flows
+from offing_world.tasks import WorldTask, generate_tasks
+from tests.chaos import graphs as chaos_graphs
 from tests.chaos.trial import QUESTION
 from tests.traces import graphs
-from tests.traces.kernel import Wish
-from tests.workers import plain_scripts, recording
-from tests.workers.families import asking
-from tests.workers.plain_scripts import FUNCTIONAL, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
-from tests.workers.test_plain_training import spoken
+from tests.traces.kernel import ControlRequest
+from tests.workers import langgraph_scripts, segment_graph
+from tests.workers.langgraph_scripts import FUNCTIONAL, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
+from tests.workers.parent_graph import question_for
+from tests.workers.test_langgraph_training import completion_writer
 
-GRAPHS = ",".join((flows.GRAPHS, plain_scripts.GRAPHS, recording.GRAPHS, graphs.GRAPHS))
+GRAPHS = ",".join((chaos_graphs.GRAPHS, langgraph_scripts.GRAPHS, segment_graph.GRAPHS, graphs.GRAPHS))
 
-TASK: WorldTask = next(iter(tasks("heldout-8@small", count=1, hops=(4, 4))))
+TASK: WorldTask = next(iter(generate_tasks("heldout-8@small", count=1, hops=(4, 4))))
 
 TURNS = 3
 
@@ -36,11 +36,11 @@ class Case:
 
     name: str
     request: RunRequest
-    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict[str, tuple[Answer, ...]])
+    answers: Mapping[str, tuple[InputResponse, ...]] = field(default_factory=dict[str, tuple[InputResponse, ...]])
     """What is said to each input request, by its words, one after the other."""
-    wish: Wish | None = None
+    control: ControlRequest | None = None
     """What a person wants on the way. None: nothing."""
-    wish_after: int | None = None
+    control_after: int | None = None
     """They say so between two slices, once this many turns have begun. None: when the graph signals."""
     slice_turns: int = 64
     says: Callable[[dict[str, Any]], str] | None = None
@@ -67,48 +67,50 @@ BESIDE = {
 
 
 def cases() -> list[Case]:
-    made = [*_flows(), *_small(), *_working(), *_waiting(), *_families(), *_recorded(), *_plain()]
-    assert len({case.name for case in made}) == len(made)
-    return [replace(case, beside=case.request.graph in BESIDE) for case in made]
+    created = [*_graph_cases(), *_small(), *_working(), *_waiting(), *_families(), *_recorded(), *_langgraph_cases()]
+    assert len({case.name for case in created}) == len(created)
+    return [replace(case, beside=case.request.graph in BESIDE) for case in created]
 
 
-# Flows ----------------------------------------------------------------------------------------------------------------
+# Graphs ---------------------------------------------------------------------------------------------------------------
 
-FLOWS = ("agentflow", "iterresearch", "memact-narrow", "supo-brief", "hiper")
+GRAPH_NAMES = ("agentflow", "iterresearch", "memact-narrow", "supo-brief", "hiper")
 
 
-def _flows() -> list[Case]:
-    found: list[Case] = []
-    for graph in FLOWS:
-        library = Case(f"{graph}, extractive", RunRequest(QUESTION, graph, budget=Budget(turns=6)))
+def _graph_cases() -> list[Case]:
+    results: list[Case] = []
+    for graph in GRAPH_NAMES:
+        library = Case(f"{graph}, extractive", RunRequest(QUESTION, graph, budget=Budget(max_turns=6)))
         world = Case(f"{graph}, rules", _in_world(graph))
-        policy = _by_taught_policy(world)
-        found += [library, world, policy, *map(_at_exit, (library, world, policy))]
-        found.append(_renamed(_turned(library, 2), "turn limit"))
-        found.append(_wished(library, "finish", 2))
-        found.append(_wished(library, "cancel", 2))
+        policy = _by_trained_policy(world)
+        results += [library, world, policy, *map(_at_exit, (library, world, policy))]
+        results.append(_renamed(_turned(library, 2), "turn limit"))
+        results.append(_wished(library, "finish", 2))
+        results.append(_wished(library, "cancel", 2))
     for graph in ("router", "research_team"):
-        found.append(Case(f"{graph}, extractive", RunRequest(QUESTION, graph, budget=Budget(turns=24))))
-    return [*found, _at_exit(found[-2])]
+        results.append(Case(f"{graph}, extractive", RunRequest(QUESTION, graph, budget=Budget(max_turns=24))))
+    return [*results, _at_exit(results[-2])]
 
 
 def _in_world(graph: str) -> RunRequest:
-    roles = installed(GRAPHS)[graph].roles
+    roles = open_registry(GRAPHS)[graph].roles
     rules = {r.name: "oracle" if "oracle" in r.rules else "world" for r in roles if r.rules}
-    forms = {r.name: "compact" if any(f.name == "compact" for f in r.forms) else "" for r in roles}
-    engines = {name: EngineChoice(engine="rules", model=rule, form=forms[name]) for name, rule in rules.items()}
-    return RunRequest(TASK.question, graph, budget=Budget(turns=10), engines=engines, scope=TASK.scope)
+    forms = {r.name: "compact" if any(f.name == "compact" for f in r.prompt_formats) else "" for r in roles}
+    engines = {
+        name: EngineConfig(engine="rules", model=rule, prompt_format=forms[name]) for name, rule in rules.items()
+    }
+    return RunRequest(TASK.question, graph, budget=Budget(max_turns=10), engines=engines, scope=TASK.scope)
 
 
 AGENTS = {"agentflow": "planner", "iterresearch": "researcher"}
-"""The role of a flow that a policy plays; of others, `agent`."""
+"""The role of a graph that a policy plays; of others, `agent`."""
 
 
-def _by_taught_policy(world: Case) -> Case:
+def _by_trained_policy(world: Case) -> Case:
     request = world.request
-    agent = EngineChoice(engine="policy", model="small@1", form="compact", max_tokens=400)
-    asked = replace(request, engines={**request.engines, AGENTS.get(request.graph, "agent"): agent}, seed=11)
-    return Case(f"{request.graph}, policy", asked, teacher=request)
+    agent = EngineConfig(engine="policy", model="small@1", prompt_format="compact", max_tokens=400)
+    prompt = replace(request, engines={**request.engines, AGENTS.get(request.graph, "agent"): agent}, seed=11)
+    return Case(f"{request.graph}, policy", prompt, teacher=request)
 
 
 def _renamed(case: Case, more: str) -> Case:
@@ -116,7 +118,7 @@ def _renamed(case: Case, more: str) -> Case:
 
 
 def _turned(case: Case, turns: int) -> Case:
-    return replace(case, request=replace(case.request, budget=replace(case.request.budget, turns=turns)))
+    return replace(case, request=replace(case.request, budget=replace(case.request.budget, max_turns=turns)))
 
 
 def _at_exit(case: Case) -> Case:
@@ -124,33 +126,35 @@ def _at_exit(case: Case) -> Case:
     return _renamed(replace(case, request=replace(case.request, durability="exit")), "exit")
 
 
-def _wished(case: Case, wish: Wish, after: int) -> Case:
-    return _renamed(replace(case, wish=wish, wish_after=after, slice_turns=1), f"{wish} after {after}")
+def _wished(case: Case, request: ControlRequest, after: int) -> Case:
+    return _renamed(replace(case, control=request, control_after=after, slice_turns=1), f"{request} after {after}")
 
 
 # Small graphs ---------------------------------------------------------------------------------------------------------
 
 
-def _scripted(**options: Any) -> dict[str, EngineChoice]:
-    usage = {"prompt_tokens": 3, "completion_tokens": 2, "usd": "0.01"}
+def _scripted(**options: Any) -> dict[str, EngineConfig]:
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "cost_usd": "0.01"}
     script = {"answers": [{"word": "w{turn}-{nonce}"}], "usage": usage, **options}
-    return {"speaker": EngineChoice(engine="scripted", options=script)}
+    return {"speaker": EngineConfig(engine="scripted", options=script)}
 
 
 def _small() -> list[Case]:
     counting = Case(
-        "counting", RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=_scripted(), seed=5)
+        "counting", RunRequest("Count", "counting", budget=Budget(max_turns=TURNS), engines=_scripted(), seed=5)
     )
     forked = Case("forked", replace_graph(counting, "forked").request)
     noop, broken = (Case(name, RunRequest("Nothing", name)) for name in ("noop", "broken"))
-    found = [counting, forked, noop, broken]
-    found += [
-        *map(_at_exit, found),
+    results = [counting, forked, noop, broken]
+    results += [
+        *map(_at_exit, results),
         _renamed(replace(counting, slice_turns=1), "slices of a turn"),
         _renamed(replace(_at_exit(counting), slice_turns=1), "slices of a turn"),
-        _budgeted(counting, "token limit", tokens=11),
-        _budgeted(counting, "money limit", usd=Decimal("0.025")),
-        _with_engines(counting, "fails at turn 2", _scripted(fail={"2": {"kind": "refused_key", "message": "no key"}})),
+        _budgeted(counting, "token limit", max_tokens=11),
+        _budgeted(counting, "money limit", max_cost_usd=Decimal("0.025")),
+        _with_engines(
+            counting, "fails at turn 2", _scripted(fail={"2": {"kind": "authentication_failed", "message": "no key"}})
+        ),
         _with_engines(counting, "recovers", _scripted(fail={"2": {"recovers": True, "message": "busy"}})),
         _with_engines(counting, "speaks", _scripted(speaks=True)),
         _with_engines(counting, "unusable", _scripted(answers=[{"other": 1}])),
@@ -158,7 +162,7 @@ def _small() -> list[Case]:
         _wished(_turned(counting, 4), "cancel", 2),
         _wished(_turned(counting, 4), "pause", 2),
     ]
-    return found
+    return results
 
 
 def replace_graph(case: Case, graph: str) -> Case:
@@ -170,25 +174,29 @@ def _budgeted(case: Case, named: str, **limits: Any) -> Case:
     return _renamed(replace(case, request=replace(case.request, budget=budget)), named)
 
 
-def _with_engines(case: Case, named: str, engines: Mapping[str, EngineChoice]) -> Case:
+def _with_engines(case: Case, named: str, engines: Mapping[str, EngineConfig]) -> Case:
     return _renamed(replace(case, request=replace(case.request, engines=engines)), named)
 
 
 # Effects, failures and wishes in the middle ---------------------------------------------------------------------------
 
-FREE = Policy(
-    rules=tuple(Rule(tool=name, others=True, reason="Its effect is a line in a list.") for name in graphs.TOOLS)
+FREE = ToolPolicy(
+    rules=tuple(
+        ToolRule(tool=name, allow_other_args=True, reason="Its effect is a line in a list.") for name in graphs.TOOLS
+    )
 )
 
 
-def _work(told: str, policy: Policy | None = FREE, **more: Any) -> Case:
-    request = RunRequest(told, "working", budget=Budget(turns=4), engines=_scripted(), seed=7, tool_policy=policy)
-    return Case(f"working, {told}", request, **more)
+def _work(message: str, policy: ToolPolicy | None = FREE, **more: Any) -> Case:
+    request = RunRequest(
+        message, "working", budget=Budget(max_turns=4), engines=_scripted(), seed=7, tool_policy=policy
+    )
+    return Case(f"working, {message}", request, **more)
 
 
 def _working() -> list[Case]:
     effects = _work("look put launch fail")
-    approved = (Answer(approved=True), Answer(approved=False, comment="not again"))
+    approved = (InputResponse(approved=True), InputResponse(approved=False, comment="not again"))
     return [
         effects,
         _at_exit(effects),
@@ -196,7 +204,7 @@ def _working() -> list[Case]:
         _work("put writes raises"),
         _at_exit(_work("put writes raises")),
         _work("put raises"),
-        *(_renamed(_work("put signals", wish=wish), wish) for wish in ("cancel", "finish", "pause")),
+        *(_renamed(_work("put signals", control=request), request) for request in ("cancel", "finish", "pause")),
         _renamed(
             _turned(_work("launch", None, answers={"May the run use launch?": approved}), 2), "approved by a person"
         ),
@@ -207,34 +215,34 @@ def _working() -> list[Case]:
 
 
 def _waiting() -> list[Case]:
-    edited = Answer(verdict=Verdict.EDITED, steps=("read", "write"))
-    said = {
+    edited = InputResponse(decision=ReviewDecision.EDITED, steps=("read", "write"))
+    messages = {
         "Find it": (edited,),
-        "Which year?": (Answer(text="1991"),),
-        "Delete the draft?": (Answer(approved=True, comment="do"),),
-        "Which one?": (Answer(text="[1, 2]"),),
-        "First?": (Answer(text="a"),),
-        "Second?": (Answer(text="b"),),
-        "Left?": (Answer(text="l"),),
-        "Right?": (Answer(text="r"),),
+        "Which year?": (InputResponse(text="1991"),),
+        "Delete the draft?": (InputResponse(approved=True, comment="do"),),
+        "Which one?": (InputResponse(text="[1, 2]"),),
+        "First?": (InputResponse(text="a"),),
+        "Second?": (InputResponse(text="b"),),
+        "Left?": (InputResponse(text="l"),),
+        "Right?": (InputResponse(text="r"),),
     }
     names = ("asking", "plain_ask", "plain_branches", "branching")
-    found = [Case(name, RunRequest("Ask me", name), said) for name in names]
+    results = [Case(name, RunRequest("Ask me", name), messages) for name in names]
     return [
-        *found,
+        *results,
         *(
-            replace(case, name=f"{case.name}, {wish}", wish=wish, wish_after=0)
-            for case in found[:2]
-            for wish in ("cancel", "finish")
+            replace(case, name=f"{case.name}, {request}", control=request, control_after=0)
+            for case in results[:2]
+            for request in ("cancel", "finish")
         ),
     ]
 
 
 def _families() -> list[Case]:
-    two = asking({"question": "one", "turns": 1}, {"question": "two", "turns": 2})
-    family = Case("family", RunRequest(two, "family", budget=Budget(turns=20), engines=_scripted()))
-    nested = asking({"question": asking({"question": "leaf", "turns": 1}), "graph": "family"})
-    broken = asking({"question": "x", "graph": "broken"})
+    two = question_for({"question": "one", "turns": 1}, {"question": "two", "turns": 2})
+    family = Case("family", RunRequest(two, "family", budget=Budget(max_turns=20), engines=_scripted()))
+    nested = question_for({"question": question_for({"question": "leaf", "turns": 1}), "graph": "family"})
+    broken = question_for({"question": "x", "graph": "broken"})
     conversing = RunRequest("And now?", "conversing")
     return [
         family,
@@ -256,15 +264,15 @@ def _word(body: dict[str, Any]) -> str:
 def _mumbled(body: dict[str, Any]) -> str:
     """Nothing usable to a third of what is asked, by its seed."""
     word = f"{_word(body)} {body['seed'] % 1000}"
-    return f"{recording.MUMBLED} {word}" if body["seed"] % 3 == 0 else word
+    return f"{segment_graph.MUMBLED} {word}" if body["seed"] % 3 == 0 else word
 
 
 def _recorded() -> list[Case]:
-    choice = EngineChoice(engine="policy", model="small@1", form="compact", max_tokens=400)
+    choice = EngineConfig(engine="policy", model="small@1", prompt_format="compact", max_tokens=400)
     engines = {"diarist": choice, "reader": choice}
-    request = RunRequest("Say words", "recording", budget=Budget(turns=6), engines=engines, seed=5)
+    request = RunRequest("Say words", "recording", budget=Budget(max_turns=6), engines=engines, seed=5)
     plain = Case("recording", request, says=_word)
-    limited = _budgeted(plain, "token limit", tokens=900)
+    limited = _budgeted(plain, "token limit", max_tokens=900)
     rejected = _renamed(replace(plain, says=_mumbled), "rejected")
     return [plain, _at_exit(plain), rejected, _at_exit(rejected), limited]
 
@@ -274,18 +282,18 @@ def _recorded() -> list[Case]:
 
 def _by_policy(play: Play) -> Case:
     """Each role asks for a version of its own name, by which the server knows whose lines to say."""
-    lines = {role: spoken(play, role) for role in play.lines}
-    engines = {role: EngineChoice(engine="policy", model=f"{role}@1", max_tokens=400) for role in play.lines}
-    request = RunRequest(play.question, play.graph, engines=engines, budget=Budget(turns=play.turns), seed=3)
+    lines = {role: completion_writer(play, role) for role in play.lines}
+    engines = {role: EngineConfig(engine="policy", model=f"{role}@1", max_tokens=400) for role in play.lines}
+    request = RunRequest(play.question, play.graph, engines=engines, budget=Budget(max_turns=play.turns), seed=3)
     return Case(f"{play.graph}, policy", request, says=lambda body: lines[body["model"].partition("@")[0]](body))
 
 
-def _plain() -> list[Case]:
+def _langgraph_cases() -> list[Case]:
     keeping = Play("plain_keeping", "Work", {"agent": {"answers": [says("Done.")]}}, "Done.", 1)
-    reading = {"reader": {"answers": [calls("search_library", query="Fresnel lens light"), says(SAID)]}}
+    reading = {"reader": {"answers": [calls("search_library", query="Fresnel lens light"), says(QUOTED_ANSWER)]}}
     reader = Play("plain_reader", QUESTION, reading, "", 2)
     plays = (*PLAYS, FUNCTIONAL, REVIEW, keeping, reader)
-    answers = {"Shall this be sent?": (Answer(text="be warmer"), Answer(text="yes"))}
+    answers = {"Shall this be sent?": (InputResponse(text="be warmer"), InputResponse(text="yes"))}
     scripted = [Case(play.graph, play.request(), answers) for play in plays]
     policies = [replace(_by_policy(play), answers=answers) for play in plays]
     supervised = Case(SUPERVISOR.graph, SUPERVISOR.request())
@@ -300,4 +308,4 @@ def _plain() -> list[Case]:
     ]
 
 
-SAID = 'The sources say "A Fresnel lens is a lens cut into rings". It still stands.'
+QUOTED_ANSWER = 'The sources say "A Fresnel lens is a lens cut into rings". It still stands.'

@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tests.traces.neutral import Entry, Trace
-from tests.traces.playing import Crash, When
+from tests.traces.case_runner import Crash, When
+from tests.traces.trace import Entry, Trace
 
 FOLDER = Path(__file__).parent / "recorded"
 
@@ -62,7 +62,9 @@ def write(recorded: Recorded) -> None:
         "case": recorded.case,
         "trace": recorded.trace,
         "transactions": recorded.transactions,
-        "crashes": [{"moments": _told(one.moments), "differences": one.differences} for one in recorded.outcomes],
+        "crashes": [
+            {"moments": _describe_crashes(one.moments), "differences": one.differences} for one in recorded.outcomes
+        ],
         "read_back": {when: _counts(recorded, when) for when in WHENS},
     }
     path_of(recorded.case).write_text(json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
@@ -90,33 +92,35 @@ def _counted(when: When, counts: str) -> Iterable[tuple[Crash, list[int]]]:
         yield Crash(when, at), [int(count) for count in each.split("+")] if each != "-" else []
 
 
-def _told(moments: Iterable[Crash]) -> str:
+def _describe_crashes(moments: Iterable[Crash]) -> str:
     """As `before 1-4, before 7, after 2`."""
-    told = list[str]()
+    messages = list[str]()
     for when in WHENS:
         numbers = sorted(crash.at for crash in moments if crash.when == when)
         for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-            found = [number for _, number in run]
-            told.append(f"{when} {found[0]}" + (f"-{found[-1]}" if len(found) > 1 else ""))
-    return ", ".join(told)
+            results = [number for _, number in run]
+            messages.append(f"{when} {results[0]}" + (f"-{results[-1]}" if len(results) > 1 else ""))
+    return ", ".join(messages)
 
 
-def _crashes(told: str) -> list[Crash]:
-    found = list[Crash]()
-    for part in told.split(", "):
+def _crashes(message: str) -> list[Crash]:
+    results = list[Crash]()
+    for part in message.split(", "):
         when, _, numbers = part.partition(" ")
         first, _, last = numbers.partition("-")
-        found += [Crash("after" if when == "after" else "before", n) for n in range(int(first), int(last or first) + 1)]
-    return found
+        results += [
+            Crash("after" if when == "after" else "before", n) for n in range(int(first), int(last or first) + 1)
+        ]
+    return results
 
 
 def in_words(differences: Sequence[Entry]) -> str:
     """The first difference."""
     first = differences[0]
-    told = [f"missing: {_line(entry)}" for entry in first.get("missing", [])[:1]]
-    told += [f"not recorded: {_line(entry)}" for entry in first.get("more", [])[:1]]
-    told += [_changed(entry) for entry in first.get("changed", [])[:1]]
-    return f"{first['where']}: {'; '.join(told)}"
+    messages = [f"missing: {_line(entry)}" for entry in first.get("missing", [])[:1]]
+    messages += [f"not recorded: {_line(entry)}" for entry in first.get("more", [])[:1]]
+    messages += [_changed(entry) for entry in first.get("changed", [])[:1]]
+    return f"{first['where']}: {'; '.join(messages)}"
 
 
 def _changed(entry: Entry) -> str:

@@ -14,11 +14,11 @@ from langgraph.runtime import Runtime
 from offing.sdk import (
     DraftSection,
     DraftSentence,
-    Effect,
     EngineFailure,
     Graph,
     ReportDraft,
     RunContext,
+    SideEffect,
     StepDraft,
     StepKind,
     StopReason,
@@ -53,13 +53,13 @@ async def look(args: Thing, key: str) -> ToolOutput:
     return _done("look", args, key)
 
 
-@tool(effect=Effect.IDEMPOTENT)
+@tool(side_effect=SideEffect.IDEMPOTENT)
 async def put(args: Thing, key: str) -> ToolOutput:
     """Puts something in its place, where it may be already."""
     return _done("put", args, key)
 
 
-@tool(effect=Effect.AT_MOST_ONCE)
+@tool(side_effect=SideEffect.AT_MOST_ONCE)
 async def launch(args: Thing, key: str) -> ToolOutput:
     """Launches something, for good."""
     return _done("launch", args, key)
@@ -80,42 +80,42 @@ class Work(TypedDict):
 async def _work(state: Work, runtime: Runtime[Any]) -> dict[str, Any]:
     """One turn, with every kind of call."""
     ctx: RunContext = runtime.context
-    turn, told = state["turn"] + 1, ctx.run.question.split()
+    turn, messages = state["turn"] + 1, ctx.run.question.split()
     await ctx.begin_turn(turn)
-    if reason := ctx.stop():
+    if reason := ctx.stop_reason():
         return {"turn": turn, "stop": reason}
-    reply = await ctx.call(SPEAKER, Ask(turn=turn), turn=turn)
+    reply = await ctx.call_role(SPEAKER, Ask(turn=turn), turn=turn)
     if isinstance(reply, EngineFailure):
-        return {"turn": turn, "stop": reply.stop or StopReason.PROVIDER_DOWN}
-    for message in await ctx.messages(0) if turn == 1 else ():
-        await ctx.record(StepDraft(StepKind.NOTE, message.title, turn=turn))
-    for name in (word for word in told if word in TOOLS):
-        result = await ctx.use(ToolCall(name, {"what": f"{reply.output.word} {turn}"}), turn=turn)
-        await ctx.record(StepDraft(StepKind.MEMORY, f"{name}: {result.status}", {"of": result.seq}, turn=turn))
+        return {"turn": turn, "stop": reply.stop_reason or StopReason.PROVIDER_DOWN}
+    for message in await ctx.get_user_messages(0) if turn == 1 else ():
+        await ctx.append_steps(StepDraft(StepKind.NOTE, message.title, turn=turn))
+    for name in (word for word in messages if word in TOOLS):
+        result = await ctx.call_tool(ToolCall(name, {"what": f"{reply.output.word} {turn}"}), turn=turn)
+        await ctx.append_steps(StepDraft(StepKind.MEMORY, f"{name}: {result.status}", {"of": result.seq}, turn=turn))
     if turn == 2:
-        await _turn_two(ctx, told)
+        await _turn_two(ctx, messages)
     return {"turn": turn, "stop": ""}
 
 
-async def _turn_two(ctx: RunContext, told: list[str]) -> None:
-    if "narrows" in told:
-        said = await ctx.narrow([{"tool": "put", "effect": "forbid", "reason": "enough"}], turn=2)
-        await ctx.record(StepDraft(StepKind.NOTE, said or "narrower", turn=2))
-    if "signals" in told:
+async def _turn_two(ctx: RunContext, messages: list[str]) -> None:
+    if "narrows" in messages:
+        text = await ctx.restrict_tools([{"tool": "put", "effect": "forbid", "reason": "enough"}], turn=2)
+        await ctx.append_steps(StepDraft(StepKind.NOTE, text or "narrower", turn=2))
+    if "signals" in messages:
         await SIGNALS[-1]()
-    if "writes" in told:
-        await ctx.recall(StepKind.MEMORY, 1)
-    if "raises" in told:
+    if "writes" in messages:
+        await ctx.last_steps(StepKind.MEMORY, 1)
+    if "raises" in messages:
         raise RuntimeError("this graph raises in the middle")
 
 
 async def _write(state: Work, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
-    memory = await ctx.recall(StepKind.MEMORY, 100)
+    memory = await ctx.last_steps(StepKind.MEMORY, 100)
     sentences = tuple(DraftSentence(text=step.title) for step in memory)
     draft = ReportDraft(title="Work", sections=(DraftSection(heading="Done", sentences=sentences),))
     reason = StopReason(state["stop"])
-    await ctx.deliver(draft, StopReason.ANSWERED if reason is StopReason.TURN_LIMIT else reason)
+    await ctx.submit_report(draft, StopReason.ANSWERED if reason is StopReason.TURN_LIMIT else reason)
     return {}
 
 
@@ -141,8 +141,8 @@ working = Graph(
     description="Speaks and uses what its question names, turn by turn.",
     version="working-1",
     build=_build,
-    start=lambda _: {"turn": 0, "stop": ""},
+    initial_state=lambda _: {"turn": 0, "stop": ""},
     roles=(SPEAKER,),
-    turn_key="turn",
+    turn_counter="turn",
     tools=tuple(TOOLS.values()),
 )

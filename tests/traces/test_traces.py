@@ -8,18 +8,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from offing.local import Servers
+from offing.local import ServerUrls
 from tests.conftest import at_database
 from tests.traces import files
 from tests.traces.cases import Case, cases
-from tests.traces.comparing import changed_after, every_moment, undisturbed
+from tests.traces.comparison import changed_after, every_moment, undisturbed
 from tests.traces.kernel import Kernel, opened, prepared
 
 STRIDE = 24
 """Of the moments of a crash, in each case from another one on."""
 
 WHOLE = frozenset({"plain_keeping"})
-"""Tried at every moment: a graph within it goes on from its own checkpoint, behind calls that are not made again."""
+"""Tried at every moment: a graph within it continues from its own checkpoint, behind calls that are not made again."""
 
 RECORDED = sorted(files.FOLDER.glob("*.json"))
 
@@ -32,14 +32,14 @@ def known() -> dict[str, Case]:
 
 
 @pytest.fixture(scope="module")
-def urls(servers: Servers, template_database: str) -> Iterator[tuple[str, str]]:
+def urls(servers: ServerUrls, template_database: str) -> Iterator[tuple[str, str]]:
     """Owner's and app's, of a database with a library that all cases share."""
     name = f"traces{next(_serial)}"
     with psycopg.connect(servers.owner_url, autocommit=True) as owner:
         owner.execute(f"create database {name} template {template_database}".encode())
-        found = at_database(servers.owner_url, name), at_database(servers.app_url, name)
-        asyncio.run(prepared(found[1]))
-        yield found
+        results = at_database(servers.owner_url, name), at_database(servers.app_url, name)
+        asyncio.run(prepared(results[1]))
+        yield results
         owner.execute(f"drop database {name} with (force)".encode())
 
 

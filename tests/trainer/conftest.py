@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from offing.core.rows import TrainRow
+from offing.core.training_rows import TrainingRow
 from offing.storage.pool import Database
 from tests.trainer.jobs import Bench
 
@@ -16,21 +16,21 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: t
 
 @pytest.fixture
 async def bench(app_url: str, owner_url: str, tmp_path: Path) -> AsyncIterator[Bench]:
-    async with Database(app_url, most=4) as database:
+    async with Database(app_url, max_connections=4) as database:
         yield Bench(database, owner_url, tmp_path, asyncio.get_running_loop())
 
 
 @pytest.fixture(scope="session")
 def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small policy with random weights."""
-    from tests.trainer.sampled import small_policy
+    from tests.trainer.sampled_rollouts import small_policy
 
     return small_policy(tmp_path_factory.mktemp("policies") / "p@1")
 
 
 @pytest.fixture(scope="session")
-def sampled_rows(policy_folder: Path) -> list[TrainRow]:
+def sampled_rows(policy_folder: Path) -> list[TrainingRow]:
     """Five rows that it sampled, of one to three turns, of different lengths and temperatures."""
-    from tests.trainer.sampled import rollouts
+    from tests.trainer.sampled_rollouts import rollouts
 
     return rollouts(policy_folder)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offing_trainer.batch import Floats, Group
+from offing_trainer.batch import Floats, RolloutGroup
 from tests.trainer.builders import (
-    a_chain,
     a_group,
+    a_pipeline,
     a_recipe,
     a_sample,
     a_step,
@@ -20,9 +20,11 @@ from tests.trainer.builders import (
 RULES = ["token-mean", "row-mean", "rollout-mean", "rollout-turn-token"]
 
 
-def weights(name: str, *groups: Group, by: str = "rollouts", minibatches: int = 1, **options: Any) -> list[Floats]:
-    chain = a_chain(weight={"name": name, **options})
-    return list(a_step(chain, groups, minibatches=minibatches, deal=by).weights)
+def weights(
+    name: str, *groups: RolloutGroup, by: str = "rollouts", minibatches: int = 1, **options: Any
+) -> list[Floats]:
+    pipeline = a_pipeline(token_weights={"name": name, **options})
+    return list(a_step(pipeline, groups, minibatches=minibatches, minibatch_unit=by).token_weights)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def weights(name: str, *groups: Group, by: str = "rollouts", minibatches: int = 
         ("token-mean", {}, 3.6),
         ("row-sum", {}, 9.0),
         ("row-mean", {}, 3.25),
-        ("row-sum", {"length": 3, "averaged": False}, 6.0),
+        ("row-sum", {"fixed_length": 3, "mean_over_rows": False}, 6.0),
     ],
 )
 def test_the_fixture_of_averages(name: str, options: dict[str, Any], expected: float) -> None:
@@ -46,7 +48,7 @@ def test_rollout_then_turn_then_token() -> None:
     assert weight.tolist() == pytest.approx([1 / 4] + [1 / 12] * 3 + [1 / 4] * 2)
 
 
-def test_groups_count_alike_whatever_their_size() -> None:
+def test_groups_of_any_size_count_alike() -> None:
     groups = (rewarded([1.0, 0.0]), rewarded([1.0] * 3 + [0.0], key="g2", first=7))
     (weight,) = weights("rollout-turn-token", *groups)
     assert weight[:6].sum() == pytest.approx(0.5)
@@ -55,7 +57,7 @@ def test_groups_count_alike_whatever_their_size() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("minibatches", [1, 3])
-def test_shares_of_every_optimiser_step_sum_to_one(name: str, minibatches: int) -> None:
+def test_shares_of_every_optimizer_step_sum_to_one(name: str, minibatches: int) -> None:
     for by in ("rollouts", "rows"):
         for weight in weights(name, *random_groups(4), by=by, minibatches=minibatches):
             assert weight.sum() == pytest.approx(1.0)
@@ -65,15 +67,15 @@ def test_shares_of_every_optimiser_step_sum_to_one(name: str, minibatches: int) 
 @pytest.mark.parametrize("name", RULES)
 def test_masked_rollouts_leave_the_denominator(name: str) -> None:
     long = a_sample(0.0, ((2,), (2,)), run=3, outcome="truncated")
-    chain = a_recipe("supo", weight={"name": name})
-    step = a_step(chain, [a_group(a_sample(1.0, run=1), a_sample(0.0, run=2), long)])
-    assert step.weights[0].sum() == pytest.approx(1.0)
+    pipeline = a_recipe("supo", token_weights={"name": name})
+    step = a_step(pipeline, [a_group(a_sample(1.0, run=1), a_sample(0.0, run=2), long)])
+    assert step.token_weights[0].sum() == pytest.approx(1.0)
 
 
 def test_a_group_whose_rollouts_are_all_masked_divides_by_nothing() -> None:
     cut = [a_sample(reward, run=run, outcome="truncated") for run, reward in ((1, 1.0), (2, 0.0))]
     step = a_step(a_recipe("supo"), [a_group(*cut)])
-    assert (step.batch.rows, step.steps, step.weights) == (0, (), ())
+    assert (step.batch.num_rows, step.optimizer_steps, step.token_weights) == (0, (), ())
 
 
 def test_each_rollout_counts_as_often_as_it_has_segments() -> None:

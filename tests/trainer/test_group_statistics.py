@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offing_trainer.batch import Group, Sample
-from offing_trainer.chain import Chain
-from offing_trainer.statistics import deviations, means, sums
-from offing_trainer.update import prepared
+from offing_trainer.batch import RolloutGroup, TrainingRollout
+from offing_trainer.grouped_statistics import mean_by_index, std_by_index, sum_by_index
+from offing_trainer.pipeline import Pipeline
+from offing_trainer.training_step import compute_advantages
 from tests.trainer.builders import (
-    a_chain,
     a_group,
+    a_pipeline,
     a_recipe,
     a_sample,
     a_step,
@@ -32,11 +32,11 @@ ROUNDS, WON = (5, 20, 10, 32), (1.0, 1.0, 0.0, 0.0)
 """Lengths and rewards of four rollouts of a task."""
 
 
-def group_z(**options: Any) -> Chain:
-    return a_chain(advantage={"name": "group-z", **options})
+def group_z(**options: Any) -> Pipeline:
+    return a_pipeline(advantage={"name": "group-z", **options})
 
 
-def z_of(*groups: Group, **options: Any) -> list[float]:
+def z_of(*groups: RolloutGroup, **options: Any) -> list[float]:
     """The advantage of each row."""
     step = a_step(group_z(**options), groups)
     return by_row(step.batch, step.advantage)
@@ -44,11 +44,11 @@ def z_of(*groups: Group, **options: Any) -> list[float]:
 
 def eapo(rounds: tuple[int, ...], rewards: tuple[float, ...], **advantage: Any) -> list[np.ndarray[Any, Any]]:
     """The advantages of each rollout's rounds."""
-    options = {"name": "group-z", "over": "turns", "ddof": 0, **advantage}
-    chain = a_recipe("eapo", advantage=options)
-    step = a_step(chain, [rewarded(rewards, rounds_of(*rounds))])
-    found = np.array(by_turn(step.batch, step.advantage))
-    return np.split(found, np.cumsum(rounds)[:-1])
+    options = {"name": "group-z", "unit": "turns", "ddof": 0, **advantage}
+    pipeline = a_recipe("eapo", advantage=options)
+    step = a_step(pipeline, [rewarded(rewards, rounds_of(*rounds))])
+    result = np.array(by_turn(step.batch, step.advantage))
+    return np.split(result, np.cumsum(rounds)[:-1])
 
 
 # Flow-GRPO --------------------------------------------------------------------------------------------------------
@@ -79,11 +79,11 @@ def test_uniform_rewards_and_a_rollout_alone_teach_nothing() -> None:
 
 
 def test_an_entry_alone_may_keep_its_score_as_released() -> None:
-    assert z_of(rewarded([0.7]), alone="score") == pytest.approx([0.7])
+    assert z_of(rewarded([0.7]), single_entry="score") == pytest.approx([0.7])
 
 
 def test_a_floor_keeps_small_differences_small() -> None:
-    assert z_of(rewarded([1.0, 0.99]), floor=1.0) == pytest.approx([0.005, -0.005], abs=1e-6)
+    assert z_of(rewarded([1.0, 0.99]), min_std=1.0) == pytest.approx([0.005, -0.005], abs=1e-6)
 
 
 def test_the_deviation_may_be_that_of_the_step_or_none() -> None:
@@ -94,22 +94,22 @@ def test_the_deviation_may_be_that_of_the_step_or_none() -> None:
 
 
 def test_the_baseline_that_leaves_ones_own_score_out() -> None:
-    step = a_step(a_chain(advantage={"name": "leave-one-out"}), [rewarded([1.0, 0.0, 0.0, 1.0])])
+    step = a_step(a_pipeline(advantage={"name": "leave-one-out"}), [rewarded([1.0, 0.0, 0.0, 1.0])])
     assert by_row(step.batch, step.advantage) == pytest.approx([0.666667, -0.666667, -0.666667, 0.666667], abs=1e-6)
 
 
 def test_the_baseline_of_a_step_ignores_groups() -> None:
     groups = (rewarded([1.0]), rewarded([0.0, 0.5], key="g2", first=5))
-    step = a_step(a_chain(advantage={"name": "batch-baseline"}), groups)
+    step = a_step(a_pipeline(advantage={"name": "batch-baseline"}), groups)
     assert by_row(step.batch, step.advantage) == pytest.approx([0.5, -0.5, 0.0])
-    scaled = a_step(a_chain(advantage={"name": "batch-baseline", "standardise": True}), groups)
+    scaled = a_step(a_pipeline(advantage={"name": "batch-baseline", "standardize": True}), groups)
     assert by_row(scaled.batch, scaled.advantage) == pytest.approx([1.0, -1.0, 0.0], abs=1e-5)
 
 
 # EAPO -------------------------------------------------------------------------------------------------------------
 
 
-def test_each_round_is_paid_by_how_soon_the_answer_came() -> None:
+def test_each_turn_is_rewarded_by_how_soon_the_answer_came() -> None:
     step = a_step(a_recipe("eapo"), [rewarded(WON, rounds_of(*ROUNDS))])
     expected = [
         0.995 ** (rounds - t) * won for rounds, won in zip(ROUNDS, WON, strict=True) for t in range(1, rounds + 1)
@@ -130,26 +130,26 @@ def test_each_round_is_paid_by_how_soon_the_answer_came() -> None:
 def test_rounds_are_compared_with_all_rounds_of_their_task(
     rounds: tuple[int, ...], rewards: tuple[float, ...], ddof: int, mean: tuple[float, ...], total: tuple[float, ...]
 ) -> None:
-    found = eapo(rounds, rewards, ddof=ddof)
-    assert [part.mean() for part in found] == pytest.approx(mean, abs=1e-5)
-    assert [part.sum() for part in found] == pytest.approx(total, abs=6e-4)
+    result = eapo(rounds, rewards, ddof=ddof)
+    assert [part.mean() for part in result] == pytest.approx(mean, abs=1e-5)
+    assert [part.sum() for part in result] == pytest.approx(total, abs=6e-4)
 
 
 def test_faithful_statistics_blow_small_differences_up_and_a_floor_does_not() -> None:
     _, long = eapo((5, 20), (1.0, 1.0))
     assert (long[0], long[-1]) == pytest.approx((-1.81, 1.35), abs=5e-3)
-    _, held = eapo((5, 20), (1.0, 1.0), floor=1.0)
+    _, held = eapo((5, 20), (1.0, 1.0), min_std=1.0)
     assert np.abs(held).max() < 0.06
 
 
 def test_deduplicated_statistics_count_each_rollout_once() -> None:
-    found = eapo(ROUNDS, WON, dedupe=True)
+    result = eapo(ROUNDS, WON, dedupe=True)
     paid = [np.mean(0.995 ** np.arange(rounds)) * won for rounds, won in zip(ROUNDS, WON, strict=True)]
     centre = np.mean(paid)
     squares = [
         np.mean((won * 0.995 ** np.arange(rounds) - centre) ** 2) for rounds, won in zip(ROUNDS, WON, strict=True)
     ]
-    assert found[2][0] == pytest.approx(-centre / (np.sqrt(np.mean(squares)) + 1e-6), abs=1e-9)
+    assert result[2][0] == pytest.approx(-centre / (np.sqrt(np.mean(squares)) + 1e-6), abs=1e-9)
 
 
 def test_all_failures_are_zero_and_not_undefined() -> None:
@@ -166,36 +166,40 @@ def test_of_two_successes_the_shorter_is_ahead_round_by_round(one: int, more: in
 
 def test_without_discount_and_with_one_round_it_is_grpo() -> None:
     rewards = (1.0, 0.0, 0.3, 1.0)
-    chain = a_recipe("eapo", reward={"name": "geometric", "gamma": 1.0}, advantage={"name": "group-z", "over": "turns"})
-    step = a_step(chain, [rewarded(rewards)])
+    pipeline = a_recipe(
+        "eapo", rewards={"name": "geometric", "gamma": 1.0}, advantage={"name": "group-z", "unit": "turns"}
+    )
+    step = a_step(pipeline, [rewarded(rewards)])
     assert by_row(step.batch, step.advantage) == pytest.approx(grpo(np.array(rewards)), abs=1e-6)
 
 
 def test_what_no_role_could_use_is_no_round() -> None:
     sample = a_sample(1.0, rounds_of(3)[0], fractures=["root", "rejected", "workspace_reset"])
     step = a_step(a_recipe("eapo"), [a_group(sample, a_sample(0.0, run=2))])
-    assert step.batch.rows == 3
-    shown = a_step(a_recipe("eapo", view={"name": "policy-turns", "rejected": True}), [a_group(sample)])
-    assert shown.batch.rows == 3
+    assert step.batch.num_rows == 3
+    rendered = a_step(a_recipe("eapo", view={"name": "policy-turns", "include_rejected": True}), [a_group(sample)])
+    assert rendered.batch.num_rows == 3
 
 
 def test_a_turn_that_is_context_alone_is_no_entry() -> None:
     group = rewarded([1.0, 0.0], turns_of(2, 2))
-    row = group.samples[0].rows[0]
+    row = group.rollouts[0].rows[0]
     quiet = replace(row, loss_mask=row.loss_mask & (row.turn_index == 0))
-    step = a_step(group_z(over="turns"), [replace(group, samples=(Sample(row.episode, (quiet,)), group.samples[1]))])
+    step = a_step(
+        group_z(unit="turns"), [replace(group, rollouts=(TrainingRollout(row.metadata, (quiet,)), group.rollouts[1]))]
+    )
     assert by_turn(step.batch, step.advantage) == pytest.approx([1.154699, -0.577349, -0.577349], abs=1e-5)
 
 
 def test_turns_outside_the_loop_belong_to_the_round_before_them() -> None:
-    sample = a_sample(1.0, ((1, 1, 1, 1),), turns={"number": (0, 1, 2, 0)})
+    sample = a_sample(1.0, ((1, 1, 1, 1),), turns={"turn": (0, 1, 2, 0)})
     step = a_step(a_recipe("eapo"), [a_group(sample, a_sample(0.0, run=2))])
     assert step.rewards.turn[:4].tolist() == pytest.approx([0.995**2, 0.995, 1, 1])
 
 
-def test_what_turns_were_paid_is_all_that_their_rollout_scores() -> None:
-    chain = a_chain(reward={"name": "geometric", "gamma": 0.5})
-    step = a_step(chain, [rewarded([1.0, 0.5, 0.0], rounds_of(2, 1, 1))])
+def test_the_rewards_of_turns_are_all_that_their_rollout_scores() -> None:
+    pipeline = a_pipeline(rewards={"name": "geometric", "gamma": 0.5})
+    step = a_step(pipeline, [rewarded([1.0, 0.5, 0.0], rounds_of(2, 1, 1))])
     won, half, lost = grpo(np.array([1.5, 0.5, 0.0]))
     assert by_row(step.batch, step.advantage) == pytest.approx([won, won, half, lost], abs=1e-9)
 
@@ -208,14 +212,14 @@ def grpo(rewards: np.ndarray[Any, Any]) -> list[float]:
     return ((rewards - rewards.mean()) / (rewards.std(ddof=1) + 1e-6)).tolist()
 
 
-def test_violations_are_paid_less_than_failures() -> None:
+def test_violations_are_rewarded_less_than_failures() -> None:
     samples = [
         a_sample(reward, run=run, outcome=outcome)
         for run, (reward, outcome) in enumerate(
             [(1.0, "answered"), (0.0, "answered"), (0.0, "violated"), (1.0, "done"), (0.0, "answered")], 1
         )
     ]
-    step = a_step(a_chain(reward={"name": "violation"}), [a_group(*samples)])
+    step = a_step(a_pipeline(rewards={"name": "violation"}), [a_group(*samples)])
     expected = [1.092604, -0.669661, -0.845887, 1.092604, -0.669661]
     assert by_row(step.batch, step.advantage) == pytest.approx(expected, abs=1e-5)
     assert expected == pytest.approx(grpo(np.array([1, 0, -0.1, 1, 0])), abs=1e-6)
@@ -224,7 +228,7 @@ def test_violations_are_paid_less_than_failures() -> None:
 def test_every_segment_has_its_rollouts_advantage_and_counts_no_more() -> None:
     group = rewarded([1.0, 0.0, -0.1], [((2,),) * 3, ((2,),), ((2,),) * 2])
     assert z_of(group) == pytest.approx([1.150791] * 3 + [-0.493196] + [-0.657595] * 2, abs=1e-5)
-    assert z_of(group, over="rows") == pytest.approx([0.911092] * 3 + [-0.797205] + [-0.968035] * 2, abs=1e-5)
+    assert z_of(group, unit="rows") == pytest.approx([0.911092] * 3 + [-0.797205] + [-0.968035] * 2, abs=1e-5)
 
 
 def test_spans_between_summaries_share_the_rollouts_advantage() -> None:
@@ -237,7 +241,7 @@ def test_a_rollout_that_is_cut_off_is_not_trained_and_still_counts() -> None:
     def others(reward: float) -> list[float]:
         long = a_sample(reward, ((2,), (2,)), run=3, outcome="truncated")
         step = a_step(a_recipe("supo"), [a_group(a_sample(1.0, run=1), a_sample(0.0, run=2), long)])
-        assert [key.split("/")[0][-1] for key in step.batch.row] == ["1", "2"]
+        assert [key.split("/")[0][-1] for key in step.batch.row_keys] == ["1", "2"]
         return by_row(step.batch, step.advantage)
 
     assert others(0.0) == pytest.approx([1.154699, -0.577349], abs=1e-5)
@@ -255,10 +259,10 @@ def test_by_default_it_is_verls_grpo(rewards: list[float]) -> None:
 
 def test_the_order_of_groups_and_rollouts_does_not_matter() -> None:
     groups = random_groups(5)
-    turned = [a_group(*reversed(g.samples), key=g.key) for g in reversed(groups)]
+    turned = [a_group(*reversed(g.rollouts), key=g.key) for g in reversed(groups)]
     for over in ("rollouts", "turns", "rows"):
-        one, other = (a_step(group_z(over=over), order) for order in (groups, turned))
-        mine, theirs = (dict(zip(s.batch.row, by_row(s.batch, s.advantage), strict=True)) for s in (one, other))
+        one, other = (a_step(group_z(unit=over), order) for order in (groups, turned))
+        mine, theirs = (dict(zip(s.batch.row_keys, by_row(s.batch, s.advantage), strict=True)) for s in (one, other))
         assert mine == pytest.approx(theirs, abs=1e-9)
 
 
@@ -272,18 +276,18 @@ def test_sums_by_group_are_those_of_a_loop() -> None:
     values, of, weight = rng.normal(size=50), rng.integers(0, 6, 50), rng.uniform(size=50)
     for nth in range(6):
         mine = values[of == nth]
-        assert sums(values, of, 7)[nth] == pytest.approx(mine.sum())
-        assert means(values, of, 7)[nth] == pytest.approx(mine.mean())
-        assert deviations(values, of, 7, 1)[nth] == pytest.approx(mine.std(ddof=1))
-        assert means(values, of, 7, weight)[nth] == pytest.approx(np.average(mine, weights=weight[of == nth]))
-    assert deviations(values, of, 7)[6] == means(values, of, 7)[6] == 0
+        assert sum_by_index(values, of, 7)[nth] == pytest.approx(mine.sum())
+        assert mean_by_index(values, of, 7)[nth] == pytest.approx(mine.mean())
+        assert std_by_index(values, of, 7, 1)[nth] == pytest.approx(mine.std(ddof=1))
+        assert mean_by_index(values, of, 7, weight)[nth] == pytest.approx(np.average(mine, weights=weight[of == nth]))
+    assert std_by_index(values, of, 7)[6] == mean_by_index(values, of, 7)[6] == 0
 
 
-def test_a_hundred_thousand_turns_are_credited_well_within_a_second() -> None:
+def test_advantages_of_a_hundred_thousand_turns_take_much_less_than_a_second() -> None:
     groups = [rewarded([1.0, 0.0] * 4, turns_of(*[50] * 8, length=1), key=f"g{n}", first=8 * n) for n in range(250)]
-    chain = a_recipe("eapo")
-    seen = seen_by(chain, groups)
+    pipeline = a_recipe("eapo")
+    seen = seen_by(pipeline, groups)
     began = time.thread_time()
-    step = prepared(chain, seen, {}, np.random.default_rng(0))
+    step = compute_advantages(pipeline, seen, {}, np.random.default_rng(0))
     assert time.thread_time() - began < 0.7
-    assert step.batch.turns == len(step.advantage) == 100_000
+    assert step.batch.num_turns == len(step.advantage) == 100_000

@@ -10,14 +10,14 @@ import orjson
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.services import policies, training
+from offing.models.policy_folder import hash_weights
+from offing.services import policies, training_jobs
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.training_jobs import JobRow
-from offing_engine.folder import weights_sha256
-from offing_trainer.job.checkpoints import found
-from offing_trainer.job.sinks import About, opened
+from offing.storage.training_jobs import TrainingJobRow
+from offing_trainer.job.checkpoints import find_checkpoint
+from offing_trainer.job.metric_sinks import SinkContext, build_sink_factories
 from tests.storage.rollouts import A
-from tests.trainer.jobs import NO_GUARDS, TABLES, Bench, with_room
+from tests.trainer.jobs import NO_GUARDS, TABLES, Bench, job_context
 
 
 async def test_a_job_trains_on_stored_groups_and_registers_a_candidate_with_its_lineage(bench: Bench) -> None:
@@ -26,16 +26,22 @@ async def test_a_job_trains_on_stored_groups_and_registers_a_candidate_with_its_
     job = await bench.job()
     done = await bench.run(job.id)
     assert (done.state, done.stop_reason, done.error) == ("done", "no group is left", "")
-    assert (done.step, done.groups, done.rollouts) == (3, 5, 10)
-    assert await bench.ledger(job.id) == {"kept": 10}
-    made = await policies.named(bench.database, LOCAL_TENANT, "planner@2")
-    assert (made.state, made.id, made.lineage["parent"]) == ("candidate", done.produced, "planner@1")
-    assert (made.lineage["job"], made.lineage["rollouts"], made.lineage["steps"]) == (str(job.id), 10, 3)
-    assert weights_sha256(Path(made.uri)) == made.sha256
-    assert made.sha256 != (await policies.named(bench.database, LOCAL_TENANT, "planner@1")).sha256
-    figures = await training.metrics(bench.database, LOCAL_TENANT, job.id, 0, ["reward", "grad_norm", "groups"], 100)
-    assert [m.value for m in figures if m.name == "groups"] == [2, 2, 1]
-    assert all(m.value > 0 for m in figures)
+    assert (done.step, done.group_count, done.rollout_count) == (3, 5, 10)
+    assert await bench.ledger(job.id) == {"used": 10}
+    created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, "planner@2")
+    assert (created.state, created.id, created.lineage["parent"]) == (
+        "candidate",
+        done.produced_version_id,
+        "planner@1",
+    )
+    assert (created.lineage["job"], created.lineage["rollouts"], created.lineage["steps"]) == (str(job.id), 10, 3)
+    assert hash_weights(Path(created.uri)) == created.sha256
+    assert created.sha256 != (await policies.get_version_by_name(bench.database, LOCAL_TENANT, "planner@1")).sha256
+    metrics = await training_jobs.list_metrics(
+        bench.database, LOCAL_TENANT, job.id, 0, ["reward", "grad_norm", "groups"], 100
+    )
+    assert [m.value for m in metrics if m.name == "groups"] == [2, 2, 1]
+    assert all(m.value > 0 for m in metrics)
     lines = (bench.home / "training" / str(job.id) / "metrics.jsonl").read_bytes().splitlines()
     assert [orjson.loads(line)["step"] for line in lines] == [1, 2, 3]
 
@@ -47,19 +53,19 @@ async def test_short_and_stale_groups_are_noted_and_never_trained_on(bench: Benc
     old, fresh, short = await bench.groups(3)
     bench.pin(old, "planner@1")
     bench.pin(fresh, "planner@2")
-    bench.complete(short, 3, "short")
+    bench.complete(short, 3, "incomplete")
     job = await bench.job(policy="planner@3")
     done = await bench.run(job.id)
     assert (done.state, done.error) == ("done", "")
-    assert await bench.ledger(job.id) == {"stale": 2, "kept": 2, "short_group": 2}
-    assert done.rollouts == 2
+    assert await bench.ledger(job.id) == {"stale": 2, "used": 2, "incomplete_group": 2}
+    assert done.rollout_count == 2
 
 
 async def test_a_job_whose_groups_teach_nothing_ends_without_a_version(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(3, rewards=(1.0,))
     done = await bench.run((await bench.job()).id)
-    assert (done.state, done.produced, done.step) == ("done", None, 0)
+    assert (done.state, done.produced_version_id, done.step) == ("done", None, 0)
     assert done.stop_reason == "too few groups whose rewards differ are left"
 
 
@@ -67,11 +73,11 @@ async def test_a_step_waits_for_informative_groups(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(3, rewards=(1.0,))
     await bench.groups(1, first=3)
-    data = {"groups_per_step": 1, "minimum_informative_groups": 1, "most_groups_per_step": 8}
+    data = {"groups_per_step": 1, "min_informative_groups": 1, "max_groups_per_step": 8}
     job = await bench.job(data=data)
     done = await bench.run(job.id)
-    assert (done.step, done.groups) == (1, 4)
-    assert await bench.ledger(job.id) == {"kept": 2, "zero_advantage": 6}
+    assert (done.step, done.group_count) == (1, 4)
+    assert await bench.ledger(job.id) == {"used": 2, "zero_advantage": 6}
 
 
 async def test_rows_of_another_tokenizer_fail_the_job_with_what_to_do(bench: Bench) -> None:
@@ -87,11 +93,11 @@ async def test_a_guard_goes_back_to_the_last_good_weights_and_registers_nothing(
     await bench.policy()
     await bench.groups(8)
     learner = {**TABLES["learner"], "learning_rate": 1e-2}
-    job = await bench.job(guards={**NO_GUARDS, "kl_limit": 1e-9}, learner=learner)
+    job = await bench.job(guards={**NO_GUARDS, "max_kl": 1e-9}, learner=learner)
     done = await bench.run(job.id)
-    assert (done.state, done.stop_reason, done.produced) == ("failed", "guard", None)
+    assert (done.state, done.stop_reason, done.produced_version_id) == ("failed", "guard", None)
     assert "distance to the sampling policy" in done.error
-    kinds = [event.kind for event in await training.events(bench.database, LOCAL_TENANT, job.id, None, 50)]
+    kinds = [event.kind for event in await training_jobs.list_events(bench.database, LOCAL_TENANT, job.id, None, 50)]
     assert kinds == ["created", "guard"]
 
 
@@ -99,65 +105,65 @@ async def test_a_guard_that_trips_later_names_the_checkpoint_before_the_update_t
     await bench.policy()
     await bench.groups(8)
     learner = {**TABLES["learner"], "learning_rate": 0.3}
-    job = await bench.job(guards={**NO_GUARDS, "entropy_drop": 0.02, "entropy_rise": 0.02}, learner=learner)
+    job = await bench.job(guards={**NO_GUARDS, "max_entropy_drop": 0.02, "max_entropy_rise": 0.02}, learner=learner)
     done = await bench.run(job.id)
     assert (done.state, done.stop_reason) == ("failed", "guard")
     assert done.step >= 1
     good = done.step - 1
     assert f"weights of step {good}" in done.error
-    assert done.checkpoint == ("" if good == 0 else str(found(bench.folder(job.id), good)))
+    assert done.checkpoint == ("" if good == 0 else str(find_checkpoint(bench.folder(job.id), good)))
 
 
-async def test_a_paused_job_goes_on_and_a_cancelled_one_keeps_what_it_committed(bench: Bench) -> None:
+async def test_a_paused_job_continues_and_a_cancelled_one_keeps_what_it_committed(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(6)
     job = await bench.job()
-    asked = iter([training.pause, training.cancel])
+    actions = iter([training_jobs.pause_job, training_jobs.cancel_job])
 
-    def ask(row: JobRow, phase: str, figures: object) -> None:
+    def ask(row: TrainingJobRow, phase: str, metrics: object) -> None:
         if phase == "moved":  # said on the thread that moves weights
-            bench.later(next(asked)(bench.database, LOCAL_TENANT, row.id))
+            bench.later(next(actions)(bench.database, LOCAL_TENANT, row.id))
 
-    room = with_room(bench, said=ask)
+    room = job_context(bench, on_phase=ask)
     rested = await bench.run(job.id, room)
     assert (rested.state, rested.step) == ("paused", 1)
-    await training.resume(bench.database, LOCAL_TENANT, job.id)
+    await training_jobs.resume_job(bench.database, LOCAL_TENANT, job.id)
     ended = await bench.run(job.id, room)
-    assert (ended.state, ended.step, ended.produced) == ("cancelled", 2, None)
-    assert await bench.ledger(job.id) == {"kept": 8}
+    assert (ended.state, ended.step, ended.produced_version_id) == ("cancelled", 2, None)
+    assert await bench.ledger(job.id) == {"used": 8}
 
 
 async def test_a_second_pass_trains_again_and_the_ledger_keeps_the_first_decision(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(4)
-    job = await bench.job(data={**TABLES["data"], "passes": 2})
+    job = await bench.job(data={**TABLES["data"], "data_passes": 2})
     done = await bench.run(job.id)
-    assert (done.state, done.step, done.groups, done.round) == ("done", 4, 8, 2)
-    assert await bench.ledger(job.id) == {"kept": 8}
+    assert (done.state, done.step, done.group_count, done.data_pass) == ("done", 4, 8, 2)
+    assert await bench.ledger(job.id) == {"used": 8}
 
 
-async def test_text_without_tokens_is_imitated_and_refused_by_what_needs_log_probabilities(bench: Bench) -> None:
+async def test_text_without_tokens_is_imitated_and_rejected_by_what_needs_log_probabilities(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(2, told=lambda nth, member: [A("w1 w2 w3", ids=False)])
     sft = {"algorithm": "sft", "policy": "planner@1", "guards": NO_GUARDS,
-           "learner": TABLES["learner"], "data": {"groups_per_step": 2, "minimum_informative_groups": 0}}  # fmt: skip
-    job = await training.create(bench.database, LOCAL_TENANT, sft)
+           "learner": TABLES["learner"], "data": {"groups_per_step": 2, "min_informative_groups": 0}}  # fmt: skip
+    job = await training_jobs.create_job(bench.database, LOCAL_TENANT, sft)
     done = await bench.run(job.id)
     assert (done.state, done.error) == ("done", "")
-    assert (await bench.ledger(job.id))["kept"] == 2
+    assert (await bench.ledger(job.id))["used"] == 2
     with pytest.raises(InvalidInput, match="algorithm sft"):
-        await bench.inspected(await bench.job(chain={}))
+        await bench.inspected(await bench.job(pipeline={}))
 
 
 async def test_what_a_job_would_find_is_counted_without_reading_tokens(bench: Bench) -> None:
     await bench.policy()
     *_, short = await bench.groups(5)
-    bench.complete(short, 9, "short")
+    bench.complete(short, 9, "incomplete")
     seen = await bench.inspected(await bench.job())
-    assert (seen.complete, seen.short, seen.informative, seen.rollouts) == (4, 1, 4, 8)
-    assert (seen.steps, seen.reward, seen.outcomes) == (2, 0.5, {"answered": 8})
-    assert seen.turns == {"rl": 15}
-    assert sum(seen.lengths.values()) == 10
+    assert (seen.complete_groups, seen.incomplete_groups, seen.informative_groups, seen.rollouts) == (4, 1, 4, 8)
+    assert (seen.steps_per_pass, seen.mean_reward, seen.outcomes) == (2, 0.5, {"answered": 8})
+    assert seen.turns_by_trainability == {"rl": 15}
+    assert sum(seen.rollouts_by_tokens.values()) == 10
 
 
 async def test_a_hanging_and_a_failing_sink_hold_no_step_up(bench: Bench) -> None:
@@ -180,15 +186,15 @@ async def test_a_hanging_and_a_failing_sink_hold_no_step_up(bench: Bench) -> Non
         return [failing, Hanging]
 
     job = await bench.job()
-    room = with_room(bench, makers=makers, closing_seconds=0.1)
+    room = job_context(bench, build_sink_factories=makers, sink_close_timeout_seconds=0.1)
     done = await bench.run(job.id, room)
     hung.set()
     assert (done.state, done.step) == ("done", 2)
 
 
-def test_a_sink_that_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_sink_that_there_is_not_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="grafana"):
-        opened(["grafana"], About(UUID(int=1), "p@1", {}, tmp_path))
+        build_sink_factories(["grafana"], SinkContext(UUID(int=1), "p@1", {}, tmp_path))
 
 
 async def test_a_group_that_failed_is_trained_with_an_earlier_success_of_its_task(bench: Bench) -> None:
@@ -196,35 +202,37 @@ async def test_a_group_that_failed_is_trained_with_an_earlier_success_of_its_tas
     solved, failed = await bench.groups(1), await bench.groups(1, rewards=(0.0,), first=1)
     bench.same_task(solved[0], failed[0])
     job = await bench.job(
-        data={"groups_per_step": 1, "minimum_informative_groups": 0},
-        chain={**TABLES["chain"], "select": [{"name": "success-replay"}]},
+        data={"groups_per_step": 1, "min_informative_groups": 0},
+        pipeline={**TABLES["pipeline"], "selectors": [{"name": "success-replay"}]},
     )
     done = await bench.run(job.id)
     assert (done.state, done.error, done.step) == ("done", "", 2)
-    assert await bench.ledger(job.id) == {"kept": 3, "unselected": 1}
-    figures = await training.metrics(bench.database, LOCAL_TENANT, job.id, 0, ["replayed", "grad_norm"], 100)
-    assert [m.value for m in figures if m.name == "replayed"] == [0, 1]
-    assert all(m.value > 0 for m in figures if m.name == "grad_norm")
+    assert await bench.ledger(job.id) == {"used": 3, "unselected": 1}
+    metrics = await training_jobs.list_metrics(bench.database, LOCAL_TENANT, job.id, 0, ["replayed", "grad_norm"], 100)
+    assert [m.value for m in metrics if m.name == "replayed"] == [0, 1]
+    assert all(m.value > 0 for m in metrics if m.name == "grad_norm")
 
 
 IGPO: dict[str, Any] = {
     "algorithm": "igpo",
-    "data": {"groups_per_step": 2, "roles": ["planner"], "answer_introduction": "w1"},
-    "chain": {"surrogate": {"name": "reinforce"}, "regularise": []},
+    "data": {"groups_per_step": 2, "roles": ["planner"], "answer_prefix": "w1"},
+    "pipeline": {"surrogate": {"name": "reinforce"}, "regularizers": []},
 }
 
 
-async def test_turns_are_paid_for_what_they_bring_towards_the_reference_answer(bench: Bench) -> None:
+async def test_turns_are_rewarded_for_what_they_add_towards_the_reference_answer(bench: Bench) -> None:
     """Outcomes are all equal, so that only the turns' gains can have moved anything."""
     await bench.policy()
-    told = [A("one", adds=(7, 8)), A("two", adds=(9, 9, 9)), A("three")]
-    await bench.groups(2, rewards=(1.0,), told=lambda nth, member: told[: 2 + member], answers=("w5 w6", "w7"))
+    messages = [A("one", adds=(7, 8)), A("two", adds=(9, 9, 9)), A("three")]
+    await bench.groups(2, rewards=(1.0,), told=lambda nth, member: messages[: 2 + member], answers=("w5 w6", "w7"))
     done = await bench.run((await bench.job(**IGPO)).id)
     assert (done.state, done.error, done.step) == ("done", "", 1)
-    assert await bench.ledger(done.id) == {"kept": 4}
-    figures = {m.name: m.value for m in await training.metrics(bench.database, LOCAL_TENANT, done.id, 0, None, 500)}
-    assert figures["grad_norm"] > 0
-    assert figures["advantage_std"] > 0
+    assert await bench.ledger(done.id) == {"used": 4}
+    metrics = {
+        m.name: m.value for m in await training_jobs.list_metrics(bench.database, LOCAL_TENANT, done.id, 0, None, 500)
+    }
+    assert metrics["grad_norm"] > 0
+    assert metrics["advantage_std"] > 0
 
 
 @pytest.mark.parametrize(

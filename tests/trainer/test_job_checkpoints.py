@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offing_trainer.job.checkpoints import prune, step_folder
+from offing_trainer.job.checkpoints import prune_checkpoints, step_folder
 
 
 def test_a_checkpoint_that_is_removed_is_never_seen_by_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,11 +16,11 @@ def test_a_checkpoint_that_is_removed_is_never_seen_by_half(tmp_path: Path, monk
     remove = shutil.rmtree
 
     def watched(path: Path, *, ignore_errors: bool) -> None:
-        seen.extend(found.name for found in tmp_path.glob("step-*"))
+        seen.extend(result.name for result in tmp_path.glob("step-*"))
         remove(path, ignore_errors=ignore_errors)
 
     monkeypatch.setattr(shutil, "rmtree", watched)
-    prune(tmp_path, 5, 3)
-    kept = [step_folder(tmp_path, step, 1).name for step in (3, 4, 5)]
-    assert set(seen) == set(kept)
-    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+    prune_checkpoints(tmp_path, 5, 3)
+    stored = [step_folder(tmp_path, step, 1).name for step in (3, 4, 5)]
+    assert set(seen) == set(stored)
+    assert sorted(path.name for path in tmp_path.iterdir()) == stored

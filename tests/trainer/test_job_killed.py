@@ -1,4 +1,4 @@
-"""A job whose process is killed goes on where it was committed, and ends as if nothing had happened."""
+"""A job whose process is killed continues where it was committed, and ends as if nothing had happened."""
 
 import asyncio
 from pathlib import Path
@@ -10,15 +10,15 @@ import pytest
 from offing.services import policies
 from offing.storage import training_jobs
 from offing.storage.migrate import LOCAL_TENANT
-from offing_trainer.job.running import run_job
+from offing_trainer.job.job_runner import run_job
 from tests.trainer.jobs import Bench
-from tests.trainer.killed import run_until_killed
+from tests.trainer.killed_job import run_until_killed
 
 KILLS = [
     ("choosing", 2),
     ("forward", 2),
     ("backward", 3),
-    ("optimiser", 4),
+    ("optimizer", 4),
     ("moved", 2),
     ("saved", 2),
     ("committed", 2),
@@ -30,11 +30,11 @@ KILLS = [
 """After what a job is killed: between each two things that a step, and an end, are made of."""
 
 
-async def taken_over(bench: Bench, job: Any) -> Any:
+async def continue_job(bench: Bench, job: Any) -> Any:
     """What the next process makes of a job whose lease has lapsed."""
     with psycopg.connect(bench.owner_url, autocommit=True) as owner:
-        owner.execute("update app.train_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
-    held = await training_jobs.claim(bench.database, job, "next", 0)
+        owner.execute("update app.training_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
+    held = await training_jobs.claim_job(bench.database, job, "next", 0)
     assert held is not None
     return await run_job(bench.room, held)
 
@@ -52,16 +52,16 @@ async def test_killed_between_any_two_things_a_job_ends_with_the_weights_of_an_u
     await bench.groups(5)
     whole = await bench.job(name="whole")
     assert (await bench.run(whole.id)).state == "done"
-    expected = weights((await policies.named(bench.database, LOCAL_TENANT, "whole@1")).uri)
+    expected = weights((await policies.get_version_by_name(bench.database, LOCAL_TENANT, "whole@1")).uri)
     for nth, (phase, times) in enumerate(KILLS):
         job = await bench.job(name=f"killed-{nth}")
         await asyncio.to_thread(run_until_killed, app_url, bench.home, job.id, phase, times)
-        done = await taken_over(bench, job.id)
+        done = await continue_job(bench, job.id)
         assert (done.state, done.step, done.error) == ("done", 3, ""), phase
-        assert await bench.ledger(job.id) == {"kept": 10}, phase
-        made = await policies.named(bench.database, LOCAL_TENANT, f"killed-{nth}@1")
-        assert (weights(made.uri), made.id) == (expected, done.produced), phase
-        versions, _ = await policies.page(bench.database, LOCAL_TENANT, f"killed-{nth}", None, 10)
+        assert await bench.ledger(job.id) == {"used": 10}, phase
+        created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, f"killed-{nth}@1")
+        assert (weights(created.uri), created.id) == (expected, done.produced_version_id), phase
+        versions, _ = await policies.list_versions(bench.database, LOCAL_TENANT, f"killed-{nth}", None, 10)
         assert len(versions) == 1, phase
     left = sorted(path.name for path in (bench.home / "policies").iterdir())
     assert left == sorted(["whole@1", *(f"killed-{nth}@1" for nth in range(len(KILLS)))])

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from offing.services import training
-from offing.services.training import SeenJob
+from offing.services import training_jobs
+from offing.services.training_jobs import JobWithLedger
 from offing.storage.migrate import LOCAL_TENANT
 from tests.trainer.jobs import Bench
 
@@ -19,10 +19,10 @@ JOB_SECONDS, STOP_SECONDS = 100, 30
 pytestmark = pytest.mark.timeout(2 * (JOB_SECONDS + STOP_SECONDS))
 
 
-async def over(bench: Bench, job: UUID) -> SeenJob:
+async def over(bench: Bench, job_id: UUID) -> JobWithLedger:
     """The job, when it neither waits nor runs any more."""
     while True:
-        seen = await training.one(bench.database, LOCAL_TENANT, job)
+        seen = await training_jobs.get_job(bench.database, LOCAL_TENANT, job_id)
         if seen.job.state not in ("queued", "running"):
             return seen
         await asyncio.sleep(0.2)
@@ -48,10 +48,10 @@ async def test_a_queued_job_is_run_and_a_stopped_process_gives_its_job_back(
         code = await asyncio.wait_for(process.wait(), STOP_SECONDS)
     assert ready.read_text() == str(process.pid)
     assert (seen.job.state, seen.job.error, code) == ("done", "", 0)
-    assert (await training.one(bench.database, LOCAL_TENANT, job.id)).ledger == {"kept": 6}
+    assert (await training_jobs.get_job(bench.database, LOCAL_TENANT, job.id)).ledger == {"used": 6}
 
 
-async def test_a_job_that_is_cut_short_is_queued_again_and_goes_on(bench: Bench) -> None:
+async def test_a_job_that_is_cut_short_is_queued_again_and_continues(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(4)
     job = await bench.job()
@@ -61,6 +61,6 @@ async def test_a_job_that_is_cut_short_is_queued_again_and_goes_on(bench: Bench)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert (await training.one(bench.database, LOCAL_TENANT, job.id)).job.state == "queued"
+    assert (await training_jobs.get_job(bench.database, LOCAL_TENANT, job.id)).job.state == "queued"
     done = await bench.run(job.id)
-    assert (done.state, done.step, await bench.ledger(job.id)) == ("done", 2, {"kept": 8})
+    assert (done.state, done.step, await bench.ledger(job.id)) == ("done", 2, {"used": 8})

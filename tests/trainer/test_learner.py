@@ -14,14 +14,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from offing.core.errors import InvalidInput
-from offing.core.rows import TrainRow
-from offing_trainer.batch import Floats, Places
-from offing_trainer.learner import scores
-from offing_trainer.learner.contract import Derivatives, Forwarded
-from offing_trainer.learner.local import LocalLearner, open_learner
-from offing_trainer.learner.policy import moved
-from offing_trainer.learner.settings import Critic, Lora, Settings
-from tests.trainer.sampled import by_turn, rollout, served, tokens_of
+from offing.core.training_rows import TrainingRow
+from offing_trainer.batch import Floats, Indices
+from offing_trainer.learner import token_logprobs
+from offing_trainer.learner.contract import ForwardResult, LossGradients
+from offing_trainer.learner.local_learner import LocalLearner, open_learner
+from offing_trainer.learner.opened_model import trainable_parameters
+from offing_trainer.learner.settings import CriticSettings, LearnerSettings, LoraSettings
+from tests.trainer.sampled_rollouts import by_turn, rollout, served, tokens_of
 
 
 class Bent:
@@ -30,22 +30,22 @@ class Bent:
     sum of a * logp^2 + b * entropy^2, with fixed a and b a token.
     """
 
-    def __init__(self, rows: Sequence[TrainRow]) -> None:
+    def __init__(self, rows: Sequence[TrainingRow]) -> None:
         self.rows = rows
         count = sum(int(row.loss_mask.sum()) for row in rows)
         self.a, self.b = np.random.default_rng(7).normal(size=(2, count)) / count
 
-    def __call__(self, which: Places, seen: Forwarded) -> Derivatives:
+    def __call__(self, which: Indices, seen: ForwardResult) -> LossGradients:
         mine = tokens_of(self.rows, which)
         a, b = self.a[mine], self.b[mine]
-        value = float((a * seen.logp**2 + b * seen.entropy**2).sum())
-        return Derivatives(value, 2 * a * seen.logp, 2 * b * seen.entropy)
+        value = float((a * seen.logprobs**2 + b * seen.entropy**2).sum())
+        return LossGradients(value, 2 * a * seen.logprobs, 2 * b * seen.entropy)
 
 
-def gradient(learner: LocalLearner, rows: Sequence[TrainRow], loss: Any = None) -> Floats:
+def gradient(learner: LocalLearner, rows: Sequence[TrainingRow], loss: Any = None) -> Floats:
     """All of it, flat."""
     learner.forward_backward(rows, loss or Bent(rows))
-    weights = moved(learner._network).values()
+    weights = trainable_parameters(learner._network).values()
     parts = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
     return torch.cat([part.flatten() for part in parts]).double().numpy()
 
@@ -56,27 +56,29 @@ def apart(one: Floats, other: Floats) -> float:
 
 
 def test_log_probabilities_and_entropies_are_those_that_the_engine_recorded(
-    policy_folder: Path, sampled_rows: list[TrainRow]
+    policy_folder: Path, sampled_rows: list[TrainingRow]
 ):
-    seen = open_learner(policy_folder, Settings(tokens_per_microbatch=60)).forward(sampled_rows)
-    recorded = np.concatenate([row.behaviour_logprobs[row.loss_mask] for row in sampled_rows])
+    seen = open_learner(policy_folder, LearnerSettings(max_tokens_per_micro_batch=60)).forward(sampled_rows)
+    recorded = np.concatenate([row.behavior_logprobs[row.loss_mask] for row in sampled_rows])
     nats = np.concatenate([row.entropy[row.loss_mask] for row in sampled_rows])
-    assert np.abs(seen.logp - recorded).max() < 1e-4
+    assert np.abs(seen.logprobs - recorded).max() < 1e-4
     assert np.abs(seen.entropy - nats).max() < 5e-3  # kept in 16 bits
     assert len({row.turns.temperature[0] for row in sampled_rows}) == 4
 
 
-def test_a_flipped_id_is_seen(policy_folder: Path, sampled_rows: list[TrainRow]):
+def test_a_flipped_id_is_seen(policy_folder: Path, sampled_rows: list[TrainingRow]):
     row = sampled_rows[2]
     ids = row.token_ids.copy()
     ids[np.flatnonzero(row.loss_mask)[0]] ^= 1
-    seen = open_learner(policy_folder, Settings()).forward([replace(row, token_ids=ids)])
-    assert np.abs(seen.logp - row.behaviour_logprobs[row.loss_mask]).max() > 1e-2
+    seen = open_learner(policy_folder, LearnerSettings()).forward([replace(row, token_ids=ids)])
+    assert np.abs(seen.logprobs - row.behavior_logprobs[row.loss_mask]).max() > 1e-2
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(checkpointing=True)], ids=["kept", "checkpointed"])
+@pytest.mark.parametrize(
+    "settings", [LearnerSettings(), LearnerSettings(gradient_checkpointing=True)], ids=["kept", "checkpointed"]
+)
 def test_the_gradient_is_that_of_a_plain_loop_over_rows(
-    policy_folder: Path, sampled_rows: list[TrainRow], settings: Settings
+    policy_folder: Path, sampled_rows: list[TrainingRow], settings: LearnerSettings
 ):
     model: Any = AutoModelForCausalLM.from_pretrained(policy_folder)
     bent, total = Bent(sampled_rows), torch.zeros(())
@@ -95,9 +97,9 @@ def test_the_gradient_is_that_of_a_plain_loop_over_rows(
     assert learner.forward_backward(sampled_rows, bent) == pytest.approx(total.item(), rel=1e-5)
 
 
-def test_the_gradient_is_the_slope_of_the_loss(policy_folder: Path, sampled_rows: list[TrainRow]):
-    learner = open_learner(policy_folder, Settings())
-    weights, slope = list(moved(learner._network).values()), gradient(learner, sampled_rows)
+def test_the_gradient_is_the_slope_of_the_loss(policy_folder: Path, sampled_rows: list[TrainingRow]):
+    learner = open_learner(policy_folder, LearnerSettings())
+    weights, slope = list(trainable_parameters(learner._network).values()), gradient(learner, sampled_rows)
     along = torch.from_numpy(slope / np.linalg.norm(slope)).float()
 
     def at(step: float) -> float:
@@ -113,84 +115,89 @@ def test_the_gradient_is_the_slope_of_the_loss(policy_folder: Path, sampled_rows
 def test_derivatives_of_a_token_s_scores_are_exact():
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(5, 9, dtype=torch.float64, generator=generator, requires_grad=True)
-    wanted = torch.tensor([0, 3, 8, 3, 1])
-    assert torch.autograd.gradcheck(scores._Scores.apply, (logits, wanted))
+    expected = torch.tensor([0, 3, 8, 3, 1])
+    assert torch.autograd.gradcheck(token_logprobs._LogprobsAndEntropy.apply, (logits, expected))
 
 
-@pytest.mark.parametrize("most", [1, 50, 10**6])
+@pytest.mark.parametrize("maximum", [1, 50, 10**6])
 def test_neither_order_nor_padding_nor_the_cut_changes_anything(
-    policy_folder: Path, sampled_rows: list[TrainRow], most: int
+    policy_folder: Path, sampled_rows: list[TrainingRow], maximum: int
 ):
-    learner, other = open_learner(policy_folder, Settings()), open_learner(policy_folder, Settings())
-    other._settings = Settings(tokens_per_microbatch=most)
+    learner, other = open_learner(policy_folder, LearnerSettings()), open_learner(policy_folder, LearnerSettings())
+    other._settings = LearnerSettings(max_tokens_per_micro_batch=maximum)
     backwards = sampled_rows[::-1]
     order = tokens_of(sampled_rows, np.arange(len(sampled_rows))[::-1].copy())
-    assert apart(other.forward(backwards).logp, learner.forward(sampled_rows).logp[order]) < 1e-6
+    assert apart(other.forward(backwards).logprobs, learner.forward(sampled_rows).logprobs[order]) < 1e-6
     bent = Bent(sampled_rows)
     bent.a, bent.b, bent.rows = bent.a[order], bent.b[order], backwards
     assert apart(gradient(other, backwards, bent), gradient(learner, sampled_rows)) < 1e-6
 
 
-def test_packed_rows_cannot_reach_one_another(policy_folder: Path, sampled_rows: list[TrainRow]):
-    beside, packed = open_learner(policy_folder, Settings()), open_learner(policy_folder, Settings(packing=True))
-    assert np.abs(packed.forward(sampled_rows).logp - beside.forward(sampled_rows).logp).max() < 1e-5
+def test_packed_rows_cannot_reach_one_another(policy_folder: Path, sampled_rows: list[TrainingRow]):
+    beside, packed = (
+        open_learner(policy_folder, LearnerSettings()),
+        open_learner(policy_folder, LearnerSettings(packing=True)),
+    )
+    assert np.abs(packed.forward(sampled_rows).logprobs - beside.forward(sampled_rows).logprobs).max() < 1e-5
     assert apart(gradient(packed, sampled_rows), gradient(beside, sampled_rows)) < 1e-5
 
 
 def test_a_row_of_many_turns_is_worth_as_many_rows_of_one(policy_folder: Path):
     whole = [rollout(served(policy_folder), 5, turns=6), rollout(served(policy_folder), 6, turns=4)]
     parts = [part for row in whole for part in by_turn(row)]
-    one, other = open_learner(policy_folder, Settings()), open_learner(policy_folder, Settings())
-    assert np.abs(one.forward(whole).logp - other.forward(parts).logp).max() < 1e-5
+    one, other = open_learner(policy_folder, LearnerSettings()), open_learner(policy_folder, LearnerSettings())
+    assert np.abs(one.forward(whole).logprobs - other.forward(parts).logprobs).max() < 1e-5
     assert apart(gradient(one, whole), gradient(other, parts)) < 1e-5
 
 
-def test_a_head_in_stretches_is_the_head_at_once(
-    policy_folder: Path, sampled_rows: list[TrainRow], monkeypatch: pytest.MonkeyPatch
+def test_a_head_in_ranges_is_the_head_at_once(
+    policy_folder: Path, sampled_rows: list[TrainingRow], monkeypatch: pytest.MonkeyPatch
 ):
-    learner, other = open_learner(policy_folder, Settings()), open_learner(policy_folder, Settings())
+    learner, other = open_learner(policy_folder, LearnerSettings()), open_learner(policy_folder, LearnerSettings())
     expected = gradient(learner, sampled_rows)
-    monkeypatch.setattr(scores, "LOGITS_AT_ONCE", 46 * 7)
+    monkeypatch.setattr(token_logprobs, "MAX_LOGITS", 46 * 7)
     assert apart(gradient(other, sampled_rows), expected) < 1e-6
 
 
-def test_short_arithmetic_stays_near(policy_folder: Path, sampled_rows: list[TrainRow]):
-    exact = open_learner(policy_folder, Settings()).forward(sampled_rows)
+def test_short_arithmetic_stays_near(policy_folder: Path, sampled_rows: list[TrainingRow]):
+    exact = open_learner(policy_folder, LearnerSettings()).forward(sampled_rows)
     for kind in ("full", "lora"):
-        short = open_learner(policy_folder, Settings(precision="bf16", kind=kind))
-        difference = np.abs(short.forward(sampled_rows).logp - exact.logp)
+        short = open_learner(policy_folder, LearnerSettings(precision="bf16", kind=kind))
+        difference = np.abs(short.forward(sampled_rows).logprobs - exact.logprobs)
         assert 0 < difference.max() < 0.05
         short.forward_backward(sampled_rows, Bent(sampled_rows))
         assert not short.optim_step().skipped
-        assert {w.dtype for w in moved(short._network).values()} == {torch.float32}
+        assert {w.dtype for w in trainable_parameters(short._network).values()} == {torch.float32}
 
 
-def test_a_row_without_a_prompt_is_refused(policy_folder: Path, sampled_rows: list[TrainRow]):
+def test_a_row_without_a_prompt_is_rejected(policy_folder: Path, sampled_rows: list[TrainingRow]):
     mask = sampled_rows[0].loss_mask.copy()
     mask[0] = True
     with pytest.raises(InvalidInput, match="trains its first token"):
-        open_learner(policy_folder, Settings()).forward([replace(sampled_rows[0], loss_mask=mask)])
+        open_learner(policy_folder, LearnerSettings()).forward([replace(sampled_rows[0], loss_mask=mask)])
 
 
-def test_nothing_to_train_is_no_gradient(policy_folder: Path, sampled_rows: list[TrainRow]):
-    learner = open_learner(policy_folder, Settings(learning_rate=1.0, weight_decay=0.1))
+def test_nothing_to_train_is_no_gradient(policy_folder: Path, sampled_rows: list[TrainingRow]):
+    learner = open_learner(policy_folder, LearnerSettings(learning_rate=1.0, weight_decay=0.1))
     before = learner.forward(sampled_rows)
     masked = [replace(row, loss_mask=np.zeros(len(row), np.bool_)) for row in sampled_rows]
-    assert len(learner.forward(masked).logp) == len(learner.forward([]).logp) == 0
-    learner.forward_backward(masked, lambda _, seen: Derivatives(0.0, np.zeros(len(seen.logp))))
-    learner.forward_backward(sampled_rows, lambda _, seen: Derivatives(0.0, np.zeros(len(seen.logp))))
+    assert len(learner.forward(masked).logprobs) == len(learner.forward([]).logprobs) == 0
+    learner.forward_backward(masked, lambda _, seen: LossGradients(0.0, np.zeros(len(seen.logprobs))))
+    learner.forward_backward(sampled_rows, lambda _, seen: LossGradients(0.0, np.zeros(len(seen.logprobs))))
     assert learner.optim_step().grad_norm == 0
-    assert np.array_equal(learner.forward(sampled_rows).logp, before.logp)
+    assert np.array_equal(learner.forward(sampled_rows).logprobs, before.logprobs)
 
 
-def test_derivatives_of_another_shape_are_an_error(policy_folder: Path, sampled_rows: list[TrainRow]):
+def test_derivatives_of_another_shape_are_an_error(policy_folder: Path, sampled_rows: list[TrainingRow]):
     with pytest.raises(ValueError, match=r"\(3,\) for"):
-        open_learner(policy_folder, Settings()).forward_backward(sampled_rows, lambda _, __: Derivatives(0, np.ones(3)))
+        open_learner(policy_folder, LearnerSettings()).forward_backward(
+            sampled_rows, lambda _, __: LossGradients(0, np.ones(3))
+        )
 
 
 @pytest.mark.parametrize("family", ["gemma2", "granite", "gpt2"])
 def test_other_families_are_forwarded_as_they_do_it_themselves(
-    tmp_path: Path, sampled_rows: list[TrainRow], family: str
+    tmp_path: Path, sampled_rows: list[TrainingRow], family: str
 ):
     model = _tiny(family)
     model.save_pretrained(tmp_path / family)
@@ -199,8 +206,12 @@ def test_other_families_are_forwarded_as_they_do_it_themselves(
     trained = np.flatnonzero(row.loss_mask)
     with torch.no_grad():
         own = torch.log_softmax(model.eval()(ids[None]).logits[0], -1)[trained - 1, ids[trained]].numpy()
-    for settings in (Settings(), Settings(kind="lora", lora=Lora(rank=2)), Settings(packing=True)):
-        assert np.abs(open_learner(tmp_path / family, settings).forward([row]).logp - own).max() < 1e-5
+    for settings in (
+        LearnerSettings(),
+        LearnerSettings(kind="lora", lora_settings=LoraSettings(rank=2)),
+        LearnerSettings(packing=True),
+    ):
+        assert np.abs(open_learner(tmp_path / family, settings).forward([row]).logprobs - own).max() < 1e-5
 
 
 def _tiny(family: str) -> Any:
@@ -218,8 +229,8 @@ def _tiny(family: str) -> Any:
         return AutoModelForCausalLM.from_config(configs[family]())
 
 
-def test_adapters_move_and_the_weights_under_them_stay(policy_folder: Path, sampled_rows: list[TrainRow]):
-    learner = open_learner(policy_folder, Settings(kind="lora", learning_rate=1e-2))
+def test_adapters_move_and_the_weights_under_them_stay(policy_folder: Path, sampled_rows: list[TrainingRow]):
+    learner = open_learner(policy_folder, LearnerSettings(kind="lora", learning_rate=1e-2))
     before = {n: w.detach().clone() for n, w in learner._network.named_parameters()}
     for _ in range(2):
         learner.forward_backward(sampled_rows, Bent(sampled_rows))
@@ -229,7 +240,7 @@ def test_adapters_move_and_the_weights_under_them_stay(policy_folder: Path, samp
     assert "lora_" not in {n for n in before if "lm_head" in n or "embed" in n}
 
 
-COLUMNS = ("value_high", "value_low", "value_term", "value_kept", "value")
+COLUMNS = ("value_high", "value_low", "value_switch", "value_keep", "value")
 
 
 def test_values_are_read_before_a_turn_writes_and_after_its_subgoal(policy_folder: Path):
@@ -237,7 +248,7 @@ def test_values_are_read_before_a_turn_writes_and_after_its_subgoal(policy_folde
 
     kinds = (("switch", "subgoal", "subgoal", "action"), ("switch", "action", "action", "action"))
     row = a_row((4, 4), kinds=kinds, ids=range(10, 18))
-    learner = open_learner(policy_folder, Settings(critic=Critic(columns=COLUMNS)))
+    learner = open_learner(policy_folder, LearnerSettings(critic=CriticSettings(columns=COLUMNS)))
     with torch.no_grad():
         for name, weight in learner._network.named_parameters():
             if name.startswith("values.heads") and name.endswith("weight"):
@@ -245,39 +256,39 @@ def test_values_are_read_before_a_turn_writes_and_after_its_subgoal(policy_folde
     values = learner.forward([row]).values
     assert {name: len(value) for name, value in values.items()} == dict.fromkeys(COLUMNS, 2)
 
-    def reaches(place: int) -> dict[str, list[bool]]:
+    def reaches(position: int) -> dict[str, list[bool]]:
         """Whose values another id at this place changes."""
         ids = row.token_ids.copy()
-        ids[place] = 30
+        ids[position] = 30
         changed = learner.forward([replace(row, token_ids=ids)]).values
         return {name: (np.abs(changed[name] - values[name]) > 1e-6).tolist() for name in COLUMNS}
 
     first, second = slice(2, 6), slice(8, 12)  # tokens that the policy wrote
     assert all(reaches(1)[name] == [True, True] for name in COLUMNS)
-    assert reaches(first.start)["value"] == reaches(first.start)["value_kept"] == [False, True]
+    assert reaches(first.start)["value"] == reaches(first.start)["value_keep"] == [False, True]
     assert [reaches(p)["value_low"][0] for p in range(first.start, first.stop)] == [True, True, True, False]
     assert [reaches(p)["value_low"][1] for p in range(second.start, second.stop)] == [True, False, False, False]
 
 
-def test_a_turn_without_a_trained_token_has_no_value(policy_folder: Path, sampled_rows: list[TrainRow]):
+def test_a_turn_without_a_trained_token_has_no_value(policy_folder: Path, sampled_rows: list[TrainingRow]):
     row = sampled_rows[2]
     masked = replace(row, loss_mask=row.loss_mask & (row.turn_index != 1))
-    learner = open_learner(policy_folder, Settings(critic=Critic()))
+    learner = open_learner(policy_folder, LearnerSettings(critic=CriticSettings()))
     assert np.isnan(learner.forward([masked, row]).values["value"]).tolist() == [False, True, False] + [False] * 3
 
 
 @pytest.mark.parametrize("trunk", ["copy", "shared", "detached"])
-def test_a_critic_learns_what_it_is_told(policy_folder: Path, sampled_rows: list[TrainRow], trunk: str):
-    told = {row.key: np.random.default_rng(n).normal(size=len(row.turns)) for n, row in enumerate(sampled_rows)}
+def test_a_critic_learns_what_it_is_told(policy_folder: Path, sampled_rows: list[TrainingRow], trunk: str):
+    messages = {row.key: np.random.default_rng(n).normal(size=len(row.turns)) for n, row in enumerate(sampled_rows)}
 
-    def loss(which: Places, seen: Forwarded) -> Derivatives:
-        targets = np.concatenate([told[sampled_rows[n].key] for n in which.tolist()])
+    def loss(which: Indices, seen: ForwardResult) -> LossGradients:
+        targets = np.concatenate([messages[sampled_rows[n].key] for n in which.tolist()])
         off = seen.values["value"] - targets
-        return Derivatives(float((off**2).sum()), np.zeros(len(seen.logp)), None, {"value": 2 * off})
+        return LossGradients(float((off**2).sum()), np.zeros(len(seen.logprobs)), None, {"value": 2 * off})
 
-    critic = Critic.model_validate({"trunk": trunk, "learning_rate": 1e-2})
-    learner = open_learner(policy_folder, Settings(critic=critic, learning_rate=1e-3, gradient_clip=None))
-    policy = learner.forward(sampled_rows).logp
+    critic = CriticSettings.model_validate({"trunk": trunk, "learning_rate": 1e-2})
+    learner = open_learner(policy_folder, LearnerSettings(critic=critic, learning_rate=1e-3, max_grad_norm=None))
+    policy = learner.forward(sampled_rows).logprobs
     losses = [learner.forward_backward(sampled_rows, loss) for _ in range(40) if learner.optim_step()]
     assert losses[-1] < (losses[0] / 100 if trunk != "detached" else losses[0] / 2)
-    assert np.array_equal(learner.forward(sampled_rows).logp, policy) == (trunk != "shared")
+    assert np.array_equal(learner.forward(sampled_rows).logprobs, policy) == (trunk != "shared")

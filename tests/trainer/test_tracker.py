@@ -7,26 +7,32 @@ import numpy as np
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing_trainer.advantages.tracker import PLUGIN, TRACKER, Tracker
-from offing_trainer.batch import Group, batch_of
-from offing_trainer.seam import AdvantageGiven, GroupsGiven, Rewards
-from offing_trainer.selections.learning_potential import LearningPotential, learning_potential, potentials
+from offing_trainer.advantages.tracker import PLUGIN, TRACKER_TABLE, TrackerOptions
+from offing_trainer.batch import RolloutGroup, build_training_batch
+from offing_trainer.plugin import AdvantageInput, GroupSelectorInput, Rewards
+from offing_trainer.selectors.learning_potential import (
+    LearningPotentialOptions,
+    compute_task_weights,
+    learning_potential,
+)
 from tests.trainer.builders import a_group, a_sample, rewarded
 
 SEEN = {"alpha": 4.0, "beta": 4.0, "version": 1}
-RAW = Tracker(standardise=False, least=0.0)
+RAW = TrackerOptions(standardize=False, min_retention=0.0)
 
 
-def one(reward: float | None, *, task: str = "t1", run: int = 1, version: int = 2) -> Group:
+def one(reward: float | None, *, task: str = "t1", run: int = 1, version: int = 2) -> RolloutGroup:
     sample = a_sample(reward, run=run, policy=f"planner@{version}", turns={"policy": (f"planner@{version}",)})
     return a_group(sample, key=f"g{run}", task=task)
 
 
-def tracked(groups: list[Group], options: Tracker = RAW, table: Any = None) -> tuple[Any, Any]:
-    batch = batch_of(groups)
-    given = AdvantageGiven(batch, Rewards(batch.reward, np.zeros(batch.turns)), {}, {TRACKER: table or {"t1": SEEN}})
-    credit, state = PLUGIN.apply(options, given)
-    return credit.token, state[TRACKER]
+def tracked(groups: list[RolloutGroup], options: TrackerOptions = RAW, table: Any = None) -> tuple[Any, Any]:
+    batch = build_training_batch(groups)
+    inputs = AdvantageInput(
+        batch, Rewards(batch.reward, np.zeros(batch.num_turns)), {}, {TRACKER_TABLE: table or {"t1": SEEN}}
+    )
+    advantages, state = PLUGIN.apply(options, inputs)
+    return advantages.per_token, state[TRACKER_TABLE]
 
 
 def test_the_worked_values() -> None:
@@ -50,10 +56,10 @@ def test_it_is_a_moving_average_with_rate_one_over_what_is_known() -> None:
     assert value == pytest.approx(0.5 + (0.7 - 0.5) / (rho * known + 1))
 
 
-def test_an_unmoved_policy_forgets_least_and_a_far_one_no_more_than_the_bound() -> None:
+def test_an_unchanged_policy_forgets_the_minimum_and_a_distant_one_the_maximum() -> None:
     _, same = tracked([one(0.0, version=1)])
     assert same["t1"]["alpha"] == pytest.approx(0.96 * 4)
-    _, far = tracked([one(0.0, version=90)], Tracker())
+    _, far = tracked([one(0.0, version=90)], TrackerOptions())
     assert far["t1"]["alpha"] == pytest.approx(0.875 * 4)
 
 
@@ -63,19 +69,19 @@ def test_a_task_forgets_once_a_step_however_many_rollouts_it_has() -> None:
 
 
 def test_a_replayed_rollout_says_nothing_about_success_now() -> None:
-    sample = one(1.0).samples[0]
+    sample = one(1.0).rollouts[0]
     _, table = tracked([a_group(replace(sample, replayed=True))])
     assert table == {"t1": SEEN}
 
 
-def test_advantages_are_standardised_over_the_step_and_tasks_need_no_group() -> None:
-    token, table = tracked([one(1.0), one(0.0, task="t2", run=2)], Tracker())
+def test_advantages_are_standardized_over_the_step_and_tasks_need_no_group() -> None:
+    token, table = tracked([one(1.0), one(0.0, task="t2", run=2)], TrackerOptions())
     np.testing.assert_allclose(token, np.repeat([1.0, -1.0], 3), atol=1e-7)
     assert set(table) == {"t1", "t2"}
     assert table["t2"]["beta"] - table["t2"]["alpha"] == pytest.approx(1.0)
 
 
-def test_rewards_that_are_no_share_of_success_are_refused_with_the_remedy() -> None:
+def test_rewards_that_are_no_share_of_success_are_rejected_with_the_remedy() -> None:
     with pytest.raises(InvalidInput, match=r"needs rewards from 0 to 1, and there are -0\.1 to 1"):
         tracked([rewarded([1.0, -0.1])])
 
@@ -86,9 +92,11 @@ def test_tasks_in_between_have_most_potential_and_no_task_has_none() -> None:
         "even": {"alpha": 4.0, "beta": 4.0, "version": 1},
         "hard": {"alpha": 2.0, "beta": 6.0, "version": 1},
     }
-    found = potentials(LearningPotential(), table, ["solved", "even", "hard", "new"])
-    np.testing.assert_allclose(found, [0.05, 0.55, np.sqrt(0.25 * 0.75) + 0.05, 0.55])
-    less = potentials(LearningPotential(novelty=1.0), {"even": {"alpha": 8.0, "beta": 8.0, "version": 1}}, ["even"])
+    task_weights = compute_task_weights(LearningPotentialOptions(), table, ["solved", "even", "hard", "new"])
+    np.testing.assert_allclose(task_weights, [0.05, 0.55, np.sqrt(0.25 * 0.75) + 0.05, 0.55])
+    less = compute_task_weights(
+        LearningPotentialOptions(novelty_exponent=1.0), {"even": {"alpha": 8.0, "beta": 8.0, "version": 1}}, ["even"]
+    )
     assert less[0] == pytest.approx(0.5 / 16 + 0.05)
 
 
@@ -99,7 +107,8 @@ def test_groups_are_drawn_by_their_tasks_potential() -> None:
         group.task
         for seed in range(200)
         for group in learning_potential(
-            LearningPotential(keep=2), GroupsGiven(groups, {TRACKER: table}, np.random.default_rng(seed))
+            LearningPotentialOptions(max_groups=2),
+            GroupSelectorInput(groups, {TRACKER_TABLE: table}, np.random.default_rng(seed)),
         )[0]
     ]
     assert len(drawn) == 400

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from offing_trainer.batch import Floats
-from offing_trainer.critic import value_loss
+from offing_trainer.critic import compute_value_loss
 from tests.results.key_door import How, episodes_until
 from tests.results.two_levels import Measured, a_world, compared, exact_gradient, values
 
 EPISODES, SEED = 20_000, 5
 
 
-def by_block(found: list[Measured], credit: str) -> dict[str, Measured]:
-    return {one.block: one for one in found if one.credit == credit}
+def by_block(results: list[Measured], advantages: str) -> dict[str, Measured]:
+    return {one.block: one for one in results if one.credit == advantages}
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +20,11 @@ def whole() -> list[Measured]:
     return compared(EPISODES, SEED, (1.0, 1.0))
 
 
-def test_every_way_of_credit_estimates_the_exact_gradient(whole: list[Measured]) -> None:
+def test_every_advantage_estimator_estimates_the_exact_gradient(whole: list[Measured]) -> None:
     assert max(one.farthest for one in whole) < 3
 
 
-def test_hierarchical_credit_varies_less_in_total_at_actions_and_at_switches(whole: list[Measured]) -> None:
+def test_hierarchical_advantages_vary_less_in_total_at_actions_and_at_switches(whole: list[Measured]) -> None:
     flat, ours, paper = (by_block(whole, name) for name in ("flat", "hierarchical", "paper"))
     assert ours["action"].variance < 0.9 * flat["action"].variance
     assert ours["switch"].variance < 0.9 * flat["switch"].variance
@@ -34,15 +34,15 @@ def test_hierarchical_credit_varies_less_in_total_at_actions_and_at_switches(who
     assert total["h"] < 0.9 * total["f"]
 
 
-def test_with_lambdas_below_one_credit_of_subgoals_can_vary_more_because_it_fades_once_a_segment() -> None:
-    found = compared(EPISODES, SEED, (0.9, 0.8))
-    assert by_block(found, "hierarchical")["subgoal"].variance > by_block(found, "flat")["subgoal"].variance
+def test_with_lambdas_below_one_advantages_of_subgoals_can_vary_more_because_they_fade_once_per_segment() -> None:
+    result = compared(EPISODES, SEED, (0.9, 0.8))
+    assert by_block(result, "hierarchical")["subgoal"].variance > by_block(result, "flat")["subgoal"].variance
 
 
-def test_a_critic_that_is_wrong_at_boundaries_is_a_bias_for_hierarchical_credit_alone() -> None:
-    found = compared(EPISODES, SEED, (1.0, 1.0), wrong=1.0)
-    assert max(one.farthest for one in by_block(found, "flat").values()) < 3
-    assert by_block(found, "hierarchical")["action"].farthest > 4
+def test_a_critic_that_is_wrong_at_boundaries_is_a_bias_for_hierarchical_advantage_alone() -> None:
+    result = compared(EPISODES, SEED, (1.0, 1.0), wrong=1.0)
+    assert max(one.farthest for one in by_block(result, "flat").values()) < 3
+    assert by_block(result, "hierarchical")["action"].farthest > 4
 
 
 def test_the_worlds_values_agree_with_each_other_and_its_gradient_with_them() -> None:
@@ -55,20 +55,23 @@ def test_the_worlds_values_agree_with_each_other_and_its_gradient_with_them() ->
     np.testing.assert_allclose(gradient["action"].reshape(9, 2).sum(1), 0, atol=1e-8)
 
 
-def test_with_small_steps_hierarchical_credit_learns_to_fetch_the_key_and_open_the_door_in_fewer_episodes() -> None:
-    found = {credit: [episodes_until(seed, How(credit)) for seed in range(5)] for credit in ("flat", "hierarchical")}
-    assert max(found["hierarchical"]) < 6400
-    assert np.mean(found["hierarchical"]) < np.mean(found["flat"])
+def test_with_small_steps_hierarchical_advantages_solve_the_corridor_in_fewer_episodes() -> None:
+    results = {
+        advantages: [episodes_until(seed, How(advantages)) for seed in range(5)]
+        for advantages in ("flat", "hierarchical")
+    }
+    assert max(results["hierarchical"]) < 6400
+    assert np.mean(results["hierarchical"]) < np.mean(results["flat"])
 
 
 def test_three_heads_learn_what_they_are_told() -> None:
     rng = np.random.default_rng(0)
-    heads = ("value_high", "value_low", "value_term")
+    heads = ("value_high", "value_low", "value_switch")
     targets = {head: rng.normal(size=30) for head in heads}
     values: dict[str, Floats] = {head: np.zeros(30) for head in heads}
     for _ in range(60):
         before = values
         for _ in range(4):
-            pull = value_loss(values, targets, before, per_turn=1.0, clip=0.5).dvalues
+            pull = compute_value_loss(values, targets, before, turn_weight=1.0, clip=0.5).value_grads
             values = {head: values[head] - 0.3 * pull[head] for head in heads}
-    assert value_loss(values, targets, values, per_turn=1 / 30).value < 1e-3
+    assert compute_value_loss(values, targets, values, turn_weight=1 / 30).value < 1e-3

@@ -1,4 +1,4 @@
-"""The tables of docs/training.md, made from the catalogue and the recipes.
+"""The tables of docs/training.md, made from the registry and the recipes.
 
     .venv/bin/python -m tests.trainer.training_page
 
@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from offing_trainer.catalogue import built_in
-from offing_trainer.config import ChainConfig, recipe, recipe_names
-from offing_trainer.seam import Plugin, Seam
+from offing_trainer.config import PipelineConfig, list_recipes, load_recipe
+from offing_trainer.plugin import Plugin, PluginKind
+from offing_trainer.plugin_registry import PLUGINS
 
 PAGE = Path(__file__).parents[2] / "docs/training.md"
 
@@ -32,29 +32,35 @@ def _filled(page: str, name: str, rows: list[str]) -> str:
 
 
 def recipes() -> list[str]:
-    rows = [(f"`{name}`", *_of_recipe(recipe(name)["chain"])) for name in recipe_names()]
-    return _table(("recipe", "rewards", "selections", "advantage", "weights", "surrogate", "regularisers"), rows)
+    rows = [(f"`{name}`", *_of_recipe(load_recipe(name)["pipeline"])) for name in list_recipes()]
+    return _table(("recipe", "rewards", "selectors", "advantage", "token weights", "surrogate", "regularizers"), rows)
 
 
-def _of_recipe(chain: Mapping[str, Any]) -> tuple[str, ...]:
-    asked = ChainConfig.model_validate(chain)
-    seams = (asked.reward, asked.select, (*asked.advantage, *asked.modifiers), asked.weight, asked.surrogate)
+def _of_recipe(pipeline: Mapping[str, Any]) -> tuple[str, ...]:
+    config = PipelineConfig.model_validate(pipeline)
+    seams = (
+        config.rewards,
+        config.selectors,
+        (*config.advantage, *config.advantage_modifiers),
+        config.token_weights,
+        config.surrogate,
+    )
     named = [" · ".join(one.name for one in seam) or "-" for seam in seams]
-    return (*named, " · ".join(f"{term.coefficient:g} {term.name}" for term in asked.regularise) or "-")
+    return (*named, " · ".join(f"{term.coefficient:g} {term.name}" for term in config.regularizers) or "-")
 
 
 def plugins() -> list[str]:
     rows = [
-        (_seam(p), f"`{p.name}`", _options(p), _needs(p), p.source.replace("|", "\\|"))
-        for seam in Seam
-        for p in built_in()
-        if p.seam is seam
+        (_plugin_kind(p), f"`{p.name}`", _options(p), _needs(p), p.source.replace("|", "\\|"))
+        for seam in PluginKind
+        for p in PLUGINS.values()
+        if p.kind is seam
     ]
-    return _table(("seam", "plug-in", "options", "needs", "source"), rows)
+    return _table(("kind", "plug-in", "options", "needs", "source"), rows)
 
 
-def _seam(plugin: Plugin) -> str:
-    return f"{plugin.seam}, {plugin.stage}" if plugin.stage else str(plugin.seam)
+def _plugin_kind(plugin: Plugin) -> str:
+    return f"{plugin.kind}, {plugin.stage}" if plugin.stage else str(plugin.kind)
 
 
 def _options(plugin: Plugin) -> str:
@@ -64,8 +70,8 @@ def _options(plugin: Plugin) -> str:
 
 def _default(field: FieldInfo) -> str:
     """The default, and in brackets what else it may be where that is a short list."""
-    others = [_shown(value) for value in _values(field.annotation) if value != field.default]
-    return _shown(field.default) + (f" ({', '.join(others)})" if others else "")
+    others = [_render_value(value) for value in _values(field.annotation) if value != field.default]
+    return _render_value(field.default) + (f" ({', '.join(others)})" if others else "")
 
 
 def _values(kind: Any) -> tuple[Any, ...]:
@@ -74,7 +80,7 @@ def _values(kind: Any) -> tuple[Any, ...]:
     return tuple(kind) if isinstance(kind, type) and issubclass(kind, Enum) else ()
 
 
-def _shown(value: Any) -> str:
+def _render_value(value: Any) -> str:
     if value is None or value == () or value == "":
         return "none"
     if isinstance(value, bool):
@@ -86,7 +92,7 @@ def _shown(value: Any) -> str:
 
 def _needs(plugin: Plugin) -> str:
     """Columns, with default options."""
-    more = plugin.also_needs(plugin.options()) if plugin.also_needs else frozenset[str]()
+    more = plugin.needs_for_options(plugin.options()) if plugin.needs_for_options else frozenset[str]()
     return ", ".join(f"`{name}`" for name in sorted(plugin.needs | more)) or "-"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tutorials.following import Follower
+from tests.tutorials.tutorial_reader import Follower
 
 pytestmark = pytest.mark.timeout(900)
 """They start what a reader starts, one after another."""
@@ -27,30 +27,30 @@ def reader(home: Path, tmp_path: Path) -> Iterator[Follower]:
 
 @pytest.mark.slow
 def test_the_first_tutorial_ends_with_a_new_graph_and_its_own_tool_on_the_run_page(reader: Follower) -> None:
-    shown: dict[str, str] = {}
+    rendered: dict[str, str] = {}
     run = reader.run
 
     def watched(line: str) -> None:
         if line == "offing down":
-            shown.update(_on_the_page(reader))
+            rendered.update(_on_the_page(reader))
         run(line)
 
-    reader.run = watched  # the page is looked at as long as it is up
+    reader.run = watched  # the page is read while the stack is up
     reader.follow("first-graph.md")
-    asked = next(text for line, text in reader.output.items() if line.startswith("offing ask"))
-    assert "1698, 1703, 1759" in asked
-    assert "Smeaton" in asked
+    request = next(text for line, text in reader.output.items() if line.startswith("offing ask"))
+    assert "1698, 1703, 1759" in request
+    assert "Smeaton" in request
     assert "Nothing is wrong" in reader.output["offing graph check harbour --path ."]
-    assert shown == {"graph": "harbour", "status": "done", "own": "1698, 1703, 1759", "choice": "harbour"}
+    assert rendered == {"graph": "harbour", "status": "done", "own": "1698, 1703, 1759", "choice": "harbour"}
 
 
 def _on_the_page(reader: Follower) -> dict[str, str]:
-    """What the page shows of the latest run, as the API gives it to whoever follows the login link."""
-    found = re.search(r"http://\S+/login\?token=\S+", reader.output["offing up --detach --path ."])
-    assert found is not None
-    base = found[0].partition("/login")[0]
+    """What the page shows of the latest run, as the API returns it to a browser that opened the login link."""
+    match = re.search(r"http://\S+/login\?token=\S+", reader.output["offing up --detach --path ."])
+    assert match is not None
+    base = match[0].partition("/login")[0]
     with httpx.Client(base_url=base, follow_redirects=True, timeout=30) as page:
-        page.get(found[0]).raise_for_status()
+        page.get(match[0]).raise_for_status()
         (run,) = page.get("/api/v1/runs").json()["items"]
         steps = page.get(f"/api/v1/runs/{run['id']}/steps").json()["items"]
         graphs = [graph["name"] for graph in page.get("/api/v1/graphs").json()]

@@ -1,4 +1,4 @@
-"""Patterns that search text of strangers, where a long run of one sign once took time with the square of its length."""
+"""Patterns that search third-party text take linear time, also for a long run of one character."""
 
 import re
 import time
@@ -12,7 +12,7 @@ from offing.library import passages
 PATTERNS = (
     (citation._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
     (scoring._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
-    (taint._MAIL, "a"),  # pyright: ignore[reportPrivateUsage]
+    (taint._EMAIL, "a"),  # pyright: ignore[reportPrivateUsage]
     (passages._LINK, "["),  # pyright: ignore[reportPrivateUsage]
     (passages._LINK, "[]("),  # pyright: ignore[reportPrivateUsage]
     (passages._MARKUP, "<"),  # pyright: ignore[reportPrivateUsage]

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from offing.web.fetch import Fetcher, Limits
-from offing.web.guard import Guard
+from offing.web.fetch import Fetcher, FetchLimits
+from offing.web.guard import AddressGuard
 
 NAME = "public.example"
 
@@ -47,10 +47,10 @@ class Site:
             return ("127.0.0.1",)
         return self.answers.pop(0) if self.answers else ("127.0.0.1",)
 
-    def fetcher(self, limits: Limits | None = None) -> Fetcher:
+    def fetcher(self, limits: FetchLimits | None = None) -> Fetcher:
         """The site's own place is allowed by name; the canary's is not."""
-        guard = Guard(self.resolve, hosts=frozenset({f"{NAME}:{self.port}"}))
-        return Fetcher(guard, limits or Limits())
+        guard = AddressGuard(self.resolve, allowed_hosts=frozenset({f"{NAME}:{self.port}"}))
+        return Fetcher(guard, limits or FetchLimits())
 
 
 @asynccontextmanager

@@ -6,12 +6,12 @@ import httpx
 import orjson
 import pytest
 
-from offing.web.provider import Hit, Provider
-from offing.web.providers.arxiv import ArXiv
-from offing.web.providers.brave import Brave
-from offing.web.providers.searxng import SearXNG
-from offing.web.providers.tavily import Tavily
-from offing.web.search import Found, Searched, merged, same_page, search
+from offing.web.provider import SearchHit, SearchProvider
+from offing.web.providers.arxiv import ArxivProvider
+from offing.web.providers.brave import BraveProvider
+from offing.web.providers.searxng import SearxngProvider
+from offing.web.providers.tavily import TavilyProvider
+from offing.web.search import MergedHit, SearchResults, merge_hits, page_identity, search_web
 from tests.web.site import Reply, Site, redirect, running
 
 JSON = {"Content-Type": "application/json"}
@@ -50,9 +50,9 @@ async def site() -> AsyncGenerator[Site]:
         yield site
 
 
-async def found_by(site: Site, *providers: Provider, query: str = "tides", limit: int = 8) -> Searched:
+async def search_with(site: Site, *providers: SearchProvider, query: str = "tides", limit: int = 8) -> SearchResults:
     async with httpx.AsyncClient(trust_env=False) as client:
-        return await search(client, providers, query, limit)
+        return await search_web(client, providers, query, limit)
 
 
 def at(site: Site) -> str:
@@ -60,35 +60,35 @@ def at(site: Site) -> str:
 
 
 async def test_searxng_is_asked_for_json_and_its_markup_is_taken_off(site: Site) -> None:
-    searched = await found_by(site, SearXNG(at(site)))
-    assert [one.hit for one in searched.found] == [
-        Hit("https://a.example/1", "A & B", "The sea", "2026-01-02"),
-        Hit("https://a.example/2", "Two"),
+    searched = await search_with(site, SearxngProvider(at(site)))
+    assert [one.hit for one in searched.hits] == [
+        SearchHit("https://a.example/1", "A & B", "The sea", "2026-01-02"),
+        SearchHit("https://a.example/2", "Two"),
     ]
     assert site.asked[0].startswith("GET /search?q=tides&format=json ")
 
 
 async def test_tavily_is_asked_by_post_with_its_key_in_a_header(site: Site) -> None:
     site.pages["/search"] = Reply(orjson.dumps(TAVILY), headers=JSON)
-    searched = await found_by(site, Tavily(KEY, at(site)), limit=50)
-    assert searched.found == (Found(Hit("https://a.example/1", "A", "rise"), ("tavily",)),)
+    searched = await search_with(site, TavilyProvider(KEY, at(site)), limit=50)
+    assert searched.hits == (MergedHit(SearchHit("https://a.example/1", "A", "rise"), ("tavily",)),)
     head, _, body = site.asked[0].partition("\r\n\r\n")
     assert f"Authorization: Bearer {KEY}" in head
     assert orjson.loads(body) == {"query": "tides", "max_results": 20}
 
 
 async def test_brave_is_asked_with_its_token(site: Site) -> None:
-    searched = await found_by(site, Brave(KEY, at(site)))
-    assert [one.hit for one in searched.found] == [Hit("https://a.example/3", "C", "fall", "2025-05-05")]
+    searched = await search_with(site, BraveProvider(KEY, at(site)))
+    assert [one.hit for one in searched.hits] == [SearchHit("https://a.example/3", "C", "fall", "2025-05-05")]
     assert f"X-Subscription-Token: {KEY}" in site.asked[0]
     site.pages["/res/v1/web/search"] = Reply(orjson.dumps({"type": "search"}), headers=JSON)
-    assert await found_by(site, Brave(KEY, at(site))) == Searched((), {})
+    assert await search_with(site, BraveProvider(KEY, at(site))) == SearchResults((), {})
 
 
 async def test_arxiv_is_asked_for_words_and_its_feed_is_read(site: Site) -> None:
-    searched = await found_by(site, ArXiv(at(site)), query='"tides" AND moon:sea (x)')
-    assert [one.hit for one in searched.found] == [
-        Hit("https://arxiv.org/abs/2601.00001v1", "On Tides", "They rise.", "2026-01-01")
+    searched = await search_with(site, ArxivProvider(at(site)), query='"tides" AND moon:sea (x)')
+    assert [one.hit for one in searched.hits] == [
+        SearchHit("https://arxiv.org/abs/2601.00001v1", "On Tides", "They rise.", "2026-01-01")
     ]
     assert "search_query=all%3Atides+OR+all%3AAND+OR+all%3Amoon+OR+all%3Asea+OR+all%3Ax" in site.asked[0]
 
@@ -96,17 +96,21 @@ async def test_arxiv_is_asked_for_words_and_its_feed_is_read(site: Site) -> None
 async def test_a_feed_cannot_name_a_file_to_be_read(site: Site) -> None:
     hostile = '<!DOCTYPE f [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + ARXIV.partition("?>")[2].replace("rise", "&x;")
     site.pages["/api/query"] = Reply(hostile.encode(), headers=JSON)
-    searched = await found_by(site, ArXiv(at(site)))
-    assert all("root" not in one.hit.snippet for one in searched.found)
+    searched = await search_with(site, ArxivProvider(at(site)))
+    assert all("root" not in one.hit.snippet for one in searched.hits)
 
 
 async def test_an_engine_that_fails_is_named_beside_what_the_others_found(site: Site) -> None:
     site.pages["/res/v1/web/search"] = Reply(b"<html>", headers=JSON)
     site.pages["/api/query"] = Reply(status="429 Too Many Requests")
-    searched = await found_by(
-        site, SearXNG(at(site)), Brave(KEY, at(site)), ArXiv(at(site)), Tavily(KEY, "http://127.0.0.1:1")
+    searched = await search_with(
+        site,
+        SearxngProvider(at(site)),
+        BraveProvider(KEY, at(site)),
+        ArxivProvider(at(site)),
+        TavilyProvider(KEY, "http://127.0.0.1:1"),
     )
-    assert len(searched.found) == 2
+    assert len(searched.hits) == 2
     assert searched.failed == {
         "brave": "Its answer cannot be read.",
         "arxiv": "It asks to wait; its limit is reached.",
@@ -119,8 +123,8 @@ async def test_an_engine_that_fails_is_named_beside_what_the_others_found(site: 
 )
 async def test_an_answer_of_another_shape_is_a_failure_and_not_a_crash(site: Site, body: bytes) -> None:
     site.pages["/search"] = Reply(body, headers=JSON)
-    searched = await found_by(site, SearXNG(at(site)))
-    assert searched == Searched((), {"searxng": "Its answer cannot be read."})
+    searched = await search_with(site, SearxngProvider(at(site)))
+    assert searched == SearchResults((), {"searxng": "Its answer cannot be read."})
 
 
 async def test_a_redirect_of_an_engine_reaches_nobody(site: Site) -> None:
@@ -128,8 +132,13 @@ async def test_a_redirect_of_an_engine_reaches_nobody(site: Site) -> None:
         for path in ("/search", "/res/v1/web/search", "/api/query"):
             site.pages[path] = redirect(f"http://127.0.0.1:{other.port}/", "307 Temporary Redirect")
         site.pages["/"] = redirect(f"http://127.0.0.1:{other.port}/", "308 Permanent Redirect")
-        engines = SearXNG(at(site)), Brave(KEY, at(site)), ArXiv(at(site)), Tavily(KEY, at(site))
-        searched = await found_by(site, *engines)
+        engines = (
+            SearxngProvider(at(site)),
+            BraveProvider(KEY, at(site)),
+            ArxivProvider(at(site)),
+            TavilyProvider(KEY, at(site)),
+        )
+        searched = await search_with(site, *engines)
     assert other.asked == []
     assert len(searched.failed) == len(engines)
     assert all("redirect" in why for why in searched.failed.values())
@@ -137,16 +146,16 @@ async def test_a_redirect_of_an_engine_reaches_nobody(site: Site) -> None:
 
 async def test_an_answer_without_end_is_cut_off(site: Site) -> None:
     site.pages["/search"] = Reply(b" " * 2_100_000, headers=JSON)
-    assert "larger than" in (await found_by(site, SearXNG(at(site)))).failed["searxng"]
+    assert "larger than" in (await search_with(site, SearxngProvider(at(site)))).failed["searxng"]
 
 
 def test_no_repr_shows_a_key() -> None:
-    for provider in (Tavily(KEY), Brave(KEY)):
-        assert KEY not in f"{provider!r}{provider.ask('q', 1)!r}"
+    for provider in (TavilyProvider(KEY), BraveProvider(KEY)):
+        assert KEY not in f"{provider!r}{provider.build_request('q', 1)!r}"
 
 
-def hits(*urls: str) -> Sequence[Hit]:
-    return [Hit(url, url) for url in urls]
+def hits(*urls: str) -> Sequence[SearchHit]:
+    return [SearchHit(url, url) for url in urls]
 
 
 def test_pages_that_several_engines_found_come_first_and_once() -> None:
@@ -154,10 +163,10 @@ def test_pages_that_several_engines_found_come_first_and_once() -> None:
         "one": hits("https://a.example/", "https://b.example/"),
         "two": hits("https://c.example/", "https://b.example"),
     }
-    found = merged(lists, 10)
-    assert [one.hit.url for one in found] == ["https://b.example/", "https://a.example/", "https://c.example/"]
-    assert found[0].engines == ("one", "two")
-    assert len(merged(lists, 2)) == 2
+    result = merge_hits(lists, 10)
+    assert [one.hit.url for one in result] == ["https://b.example/", "https://a.example/", "https://c.example/"]
+    assert result[0].engines == ("one", "two")
+    assert len(merge_hits(lists, 2)) == 2
 
 
 def test_an_engine_that_repeats_itself_has_one_vote() -> None:
@@ -165,14 +174,14 @@ def test_an_engine_that_repeats_itself_has_one_vote() -> None:
         "one": hits("https://a.example/", "https://a.example/#x", "https://a.example/?utm_source=y"),
         "two": hits("https://b.example/"),
     }
-    assert [(one.hit.url, one.engines) for one in merged(lists, 10)] == [
+    assert [(one.hit.url, one.engines) for one in merge_hits(lists, 10)] == [
         ("https://a.example/", ("one",)),
         ("https://b.example/", ("two",)),
     ]
 
 
 def test_an_address_that_cannot_be_fetched_is_no_result() -> None:
-    assert merged({"one": hits("javascript:alert(1)", "http://127.1/", "ftp://a.example/")}, 10) == ()
+    assert merge_hits({"one": hits("javascript:alert(1)", "http://127.1/", "ftp://a.example/")}, 10) == ()
 
 
 @pytest.mark.parametrize(
@@ -186,4 +195,4 @@ def test_an_address_that_cannot_be_fetched_is_no_result() -> None:
     ],
 )
 def test_two_addresses_of_one_page(one: str, other: str, same: bool) -> None:
-    assert (same_page(one) == same_page(other)) is same
+    assert (page_identity(one) == page_identity(other)) is same

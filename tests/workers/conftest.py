@@ -14,19 +14,19 @@ import psycopg
 import pytest
 import redis
 
-from offing.bus.hints import BusHints
+from offing.bus.notifier import BusNotifier
 from offing.core.run import RunStatus
 from offing.core.step import Step
-from offing.local import Servers
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.local import ServerUrls
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from tests.conftest import at_database
-from tests.workers.collecting import Collector, Sql
 from tests.workers.processes import ALL_GRAPHS, Worker, spawn
+from tests.workers.rollout_batches import Collector, Sql
 
 _serial = count(1)
 
@@ -61,32 +61,32 @@ class Platform:
     """What a client of the services sees."""
 
     database: Database
-    hints: BusHints
+    hints: BusNotifier
     tenant: UUID = LOCAL_TENANT
 
     async def submit(self, request: RunRequest) -> RunRow:
-        submitted = await submit(self.database, self.hints, self.tenant, request, graphs=installed(ALL_GRAPHS))
+        submitted = await submit_run(self.database, self.hints, self.tenant, request, graphs=open_registry(ALL_GRAPHS))
         return submitted.run
 
     async def run(self, id: UUID) -> RunRow:
         async with self.database.transaction(self.tenant) as connection:
-            return await runs.by_id(connection, id)
+            return await runs.get_run(connection, id)
 
     async def steps(self, id: UUID) -> list[Step]:
         async with self.database.transaction(self.tenant) as connection:
-            return await steps.after(connection, id, 0, 100_000)
+            return await steps.list_steps_after(connection, id, 0, 100_000)
 
-    async def until(self, id: UUID, wanted: Callable[[RunRow], bool], seconds: float = 100) -> RunRow:
+    async def until(self, id: UUID, expected: Callable[[RunRow], bool], seconds: float = 100) -> RunRow:
         """The run once it is as wanted."""
         give_up = time.monotonic() + seconds
-        while not wanted(row := await self.run(id)):
+        while not expected(row := await self.run(id)):
             if time.monotonic() > give_up:
                 raise AssertionError(f"the run is still {row.status}: {await self.steps(id)}")
             await asyncio.sleep(0.05)
         return row
 
     async def ended(self, id: UUID, seconds: float = 100) -> RunRow:
-        return await self.until(id, lambda row: row.terminal, seconds)
+        return await self.until(id, lambda row: row.is_terminal, seconds)
 
     async def running(self, id: UUID) -> RunRow:
         return await self.until(id, lambda row: row.status is RunStatus.RUNNING)
@@ -94,13 +94,13 @@ class Platform:
 
 @pytest.fixture
 async def platform(app_url: str, redis_url: str) -> AsyncIterator[Platform]:
-    async with Database(app_url, most=4) as database, BusHints(redis_url) as hints:
+    async with Database(app_url, max_connections=4) as database, BusNotifier(redis_url) as hints:
         yield Platform(database, hints)
 
 
 @pytest.fixture
 async def collector(app_url: str) -> AsyncIterator[Collector]:
-    async with Database(app_url, most=8) as database:
+    async with Database(app_url, max_connections=8) as database:
         yield Collector(database)
 
 
@@ -117,7 +117,7 @@ def sql(owner_url: str) -> Sql:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SharedServers:
     """A database and a worker that the tests of a module share."""
 
     owner_url: str
@@ -126,7 +126,9 @@ class Standing:
 
 
 @pytest.fixture(scope="module")
-def standing_servers(request: pytest.FixtureRequest, servers: Servers, template_database: str) -> Iterator[Standing]:
+def shared_servers(
+    request: pytest.FixtureRequest, servers: ServerUrls, template_database: str
+) -> Iterator[SharedServers]:
     name = f"standing{next(_serial)}"
     with psycopg.connect(servers.owner_url, autocommit=True) as owner, tempfile.TemporaryDirectory() as folder:
         owner.execute(f"create database {name} template {template_database}".encode())
@@ -134,20 +136,24 @@ def standing_servers(request: pytest.FixtureRequest, servers: Servers, template_
             client.flushall()  # pyright: ignore[reportUnknownMemberType]
         owner_url, app_url = at_database(servers.owner_url, name), at_database(servers.app_url, name)
         module = cast(object, request.module)  # pyright: ignore[reportUnknownMemberType]
-        more: dict[str, str] = getattr(module, "STANDING", {})
+        more: dict[str, str] = getattr(module, "ENVIRONMENT", {})
         worker = spawn(Path(folder), name, app_url, servers.redis_url, **more)
         worker.await_ready()
-        yield Standing(owner_url, app_url, servers.redis_url)
+        yield SharedServers(owner_url, app_url, servers.redis_url)
         worker.kill()
         print(f"the standing worker wrote:\n{worker.log.read_text()}")
         owner.execute(f"drop database {name} with (force)".encode())
 
 
 @pytest.fixture
-async def standing(standing_servers: Standing) -> AsyncIterator[Platform]:
-    """A client of a platform whose worker serves every test of the module; its environment is the module's STANDING.
+async def shared_platform(shared_servers: SharedServers) -> AsyncIterator[Platform]:
+    """A client of a platform whose worker serves every test of the module; its environment is the module's ENVIRONMENT.
 
-    No test of the module may start another: there is one Valkey, and each would take the hints of the other's runs.
+    No test of the module may start another worker: there is one Valkey, and each would consume the messages of the
+    other's runs.
     """
-    async with Database(standing_servers.app_url, most=4) as database, BusHints(standing_servers.redis_url) as hints:
+    async with (
+        Database(shared_servers.app_url, max_connections=4) as database,
+        BusNotifier(shared_servers.redis_url) as hints,
+    ):
         yield Platform(database, hints)

@@ -17,7 +17,7 @@ from offing.sdk import (
     ReportDraft,
     Role,
     RunContext,
-    RunView,
+    RunInfo,
     StepDraft,
     StepKind,
     StopReason,
@@ -36,12 +36,12 @@ class Say(BaseModel):
     word: str
 
 
-def _render(given: Ask) -> tuple[Message, ...]:
-    return (Message("user", (f"turn {given.turn}",)),)
+def _render(inputs: Ask) -> tuple[Message, ...]:
+    return (Message("user", (f"turn {inputs.turn}",)),)
 
 
-def _plain(given: Ask) -> Say:
-    return Say(word=f"word {given.turn}")
+def _plain(inputs: Ask) -> Say:
+    return Say(word=f"word {inputs.turn}")
 
 
 SPEAKER: Role[Ask, Say] = Role("speaker", Ask, Say, _render, lambda s: Headline(s.word), StepKind.PLAN, "plan", _plain)
@@ -57,32 +57,32 @@ async def speak(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    if reason := ctx.stop():
+    if reason := ctx.stop_reason():
         return {"stop": reason}
-    reply = await ctx.call(SPEAKER, Ask(turn=turn), turn=turn)
+    reply = await ctx.call_role(SPEAKER, Ask(turn=turn), turn=turn)
     if isinstance(reply, EngineFailure):
-        return {"stop": reply.stop or StopReason.PROVIDER_DOWN}
+        return {"stop": reply.stop_reason or StopReason.PROVIDER_DOWN}
     return {"turn": turn, "last": reply.seq}
 
 
 async def act(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     turn = state["turn"]
-    (said,) = await ctx.fetch([state["last"]])
-    result = await ctx.use(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
-    word = said.payload["output"]["word"]
-    await ctx.record(
+    (text,) = await ctx.get_steps([state["last"]])
+    result = await ctx.call_tool(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
+    word = text.payload["output"]["word"]
+    await ctx.append_steps(
         StepDraft(StepKind.MEMORY, f"{word}: {result.content}", {"word": word, "of": result.seq}, turn=turn)
     )
-    return {"stop": StopReason.ANSWERED if turn >= ctx.run.budget.turns else ""}
+    return {"stop": StopReason.ANSWERED if turn >= ctx.run.budget.max_turns else ""}
 
 
 async def write(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
-    memory = await ctx.recall(StepKind.MEMORY, 5000)
+    memory = await ctx.last_steps(StepKind.MEMORY, 5000)
     sentences = tuple(DraftSentence(text=step.payload["word"]) for step in memory)
     draft = ReportDraft(title=ctx.run.question, sections=(DraftSection(heading="Words", sentences=sentences),))
-    await ctx.deliver(draft, StopReason(state["stop"]))
+    await ctx.submit_report(draft, StopReason(state["stop"]))
     return {}
 
 
@@ -105,19 +105,19 @@ def _looped() -> Any:
     return graph
 
 
-def _zero(_: RunView) -> dict[str, Any]:
+def _zero(_: RunInfo) -> dict[str, Any]:
     return {"turn": 0, "last": 0, "stop": ""}
 
 
 counting = Graph(
     name="counting",
     title="Counting",
-    description="Speaks, calculates and remembers, once a turn.",
+    description="Speaks, calculates and remembers, once per turn.",
     version="counting-1",
     build=_looped,
-    start=_zero,
+    initial_state=_zero,
     roles=(SPEAKER,),
-    turn_key="turn",
+    turn_counter="turn",
 )
 
 
@@ -149,7 +149,7 @@ noop = Graph(
     description="Three nodes that do nothing.",
     version="noop-1",
     build=_bare,
-    start=lambda _: {"seen": []},
+    initial_state=lambda _: {"seen": []},
     roles=(),
 )
 
@@ -172,6 +172,6 @@ broken = Graph(
     description="Raises.",
     version="broken-1",
     build=_broken,
-    start=lambda _: {"seen": []},
+    initial_state=lambda _: {"seen": []},
     roles=(),
 )

@@ -8,10 +8,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import offing_workers.opening
-from offing.core.tool import Effect, ToolOutput, ToolSpec
-from offing.sdk import OwnTool
-from offing.tools import Tool, registry
+import offing_workers.claim_setup
+from offing.core.tool import SideEffect, ToolOutput, ToolSpec
+from offing.sdk import CustomTool
+from offing.tools import Tool, create_tools
 from offing.tools.tool import ToolArgs, ToolScope
 from offing_workers import app
 
@@ -21,7 +21,9 @@ class LaunchArgs(ToolArgs, frozen=True):
 
 
 class Launch:
-    spec = ToolSpec("launch", "Launches something, for good.", LaunchArgs, "launch", effect=Effect.AT_MOST_ONCE)
+    spec = ToolSpec(
+        "launch", "Launches something, for good.", LaunchArgs, "launch", side_effect=SideEffect.AT_MOST_ONCE
+    )
 
     async def __call__(self, args: LaunchArgs, scope: ToolScope) -> ToolOutput:
         _write(f"{args.what} {scope.idempotency_key}\n")
@@ -35,10 +37,10 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch(world: str, *, web: bool, code: bool = False, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
-    return (*registry(world, web=web, code=code, own=own), Launch())
+def with_launch(world: str, *, web: bool, code: bool = False, custom: Sequence[CustomTool] = ()) -> tuple[Tool, ...]:
+    return (*create_tools(world, web=web, code=code, custom=custom), Launch())
 
 
 if __name__ == "__main__":
-    offing_workers.opening.registry = with_launch  # pyright: ignore[reportPrivateImportUsage]
+    offing_workers.claim_setup.create_tools = with_launch  # pyright: ignore[reportPrivateImportUsage]
     app.main()

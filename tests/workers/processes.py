@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.workers import asking, families, special
-from tests.workers.forking import Forked, fork
+from tests.workers import input_graphs, parent_graph, special_graphs
+from tests.workers.worker_forks import Forked, fork
 
 ROOT = Path(__file__).parents[2]
 
 GRAPHS = "tests.workers.graphs:counting,tests.workers.graphs:noop,tests.workers.graphs:broken"
 
-ALL_GRAPHS = f"{GRAPHS},{special.GRAPHS},{asking.GRAPHS},{families.GRAPHS}"
+ALL_GRAPHS = f"{GRAPHS},{special_graphs.GRAPHS},{input_graphs.GRAPHS},{parent_graph.GRAPHS}"
 
 LEASE = 3.0
 """Seconds."""
@@ -70,10 +70,10 @@ def spawn(
         "REDIS_URL": redis_url,
         "OFFING_READY_FILE": str(ready),
         "OFFING_LEASE_SECONDS": str(LEASE),
-        "OFFING_HEARTBEAT_SECONDS": "0.75",
-        "OFFING_SWEEP_SECONDS": "1",
+        "OFFING_HEARTBEAT_INTERVAL_SECONDS": "0.75",
+        "OFFING_SWEEP_INTERVAL_SECONDS": "1",
         "OFFING_WORKER_CONCURRENCY": "20",
-        "OFFING_GRAPHS": ALL_GRAPHS,
+        "OFFING_EXTRA_GRAPHS": ALL_GRAPHS,
         "PYTHONPATH": with_tests(),
         **more,
     }

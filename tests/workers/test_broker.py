@@ -9,7 +9,7 @@ import redis
 from redis.exceptions import ResponseError
 
 from offing.bus.broker import rename_wrong_type
-from offing.bus.wake import QUEUE
+from offing.bus.dispatch import QUEUE_NAME
 
 WRONG_TYPE = ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
 
@@ -22,15 +22,15 @@ def test_a_list_that_another_process_has_made_meanwhile_is_not_renamed(
 
     monkeypatch.setattr(redis.Redis, "type", outdated)
     with redis.Redis.from_url(redis_url) as client:
-        client.lpush(QUEUE, b"a message")
+        client.lpush(QUEUE_NAME, b"a message")
         rename_wrong_type(client, WRONG_TYPE)
-        assert client.lrange(QUEUE, 0, -1) == [b"a message"]
+        assert client.lrange(QUEUE_NAME, 0, -1) == [b"a message"]
 
 
 def test_a_key_that_another_process_has_renamed_already_is_no_error(redis_url: str) -> None:
     with redis.Redis.from_url(redis_url) as client:
-        client.set(QUEUE, "somebody else's")
+        client.set(QUEUE_NAME, "somebody else's")
         rename_wrong_type(client, WRONG_TYPE)
         rename_wrong_type(client, WRONG_TYPE)
-        (aside,) = client.keys(f"{QUEUE}:aside:*")
+        (aside,) = client.keys(f"{QUEUE_NAME}:aside:*")
         assert client.get(aside) == b"somebody else's"

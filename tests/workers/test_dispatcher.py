@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from offing.core.errors import Unavailable
-from offing.core.run import Fence
+from offing.core.run import FencingToken
 from offing.storage.connection_queue import low_priority
-from offing.storage.runs import Claim, NextRun
-from offing_workers.dispatcher import RUNS_AT_A_TIME, Dispatcher, slots
+from offing.storage.runs import Claim, NextClaim
+from offing_workers.run_claimer import MAX_RUNS_PER_CLAIM, RunClaimer, build_slots
 
 
 @dataclass
@@ -36,21 +36,21 @@ class Queue:
     def __post_init__(self) -> None:
         self.answering.set()
 
-    async def claim_next(self, room: int, rollout_room: int, also: Sequence[UUID]) -> list[NextRun]:
+    async def claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:
         await self.answering.wait()
         if self.away:
             self.away -= 1
             raise Unavailable("on purpose")
-        self.asked.append((room, rollout_room))
-        self.also += also
-        lost = [run for run in also if run in self.lost][:room]
+        self.asked.append((max_runs, max_rollouts))
+        self.also += swept_run_ids
+        lost = [run for run in swept_run_ids if run in self.lost][:max_runs]
         self.lost = [run for run in self.lost if run not in lost]
-        first = min(room - len(lost), self.interactive)
-        then = min(room - len(lost) - first, rollout_room, self.rollouts)
+        first = min(max_runs - len(lost), self.interactive)
+        then = min(max_runs - len(lost) - first, max_rollouts, self.rollouts)
         self.interactive, self.rollouts = self.interactive - first, self.rollouts - then
-        claimed = [NextRun(Claim(Fence(uuid4(), run, 2, uuid4()), True, 0), False) for run in lost]
-        claim = Claim(Fence(uuid4(), uuid4(), 1, uuid4()), False, 0)
-        return claimed + [NextRun(claim, False)] * first + [NextRun(claim, True)] * then
+        claimed = [NextClaim(Claim(FencingToken(uuid4(), run, 2, uuid4()), True, 0), False) for run in lost]
+        claim = Claim(FencingToken(uuid4(), uuid4(), 1, uuid4()), False, 0)
+        return claimed + [NextClaim(claim, False)] * first + [NextClaim(claim, True)] * then
 
     async def advance(self, _: Claim) -> None:
         self.low.append(low_priority.get())
@@ -61,9 +61,9 @@ class Queue:
 
 
 @asynccontextmanager
-async def dispatching(queue: Queue, total: int = 8, reserved: int = 2) -> AsyncGenerator[Dispatcher]:
-    dispatcher = Dispatcher(slots(total, reserved), queue.claim_next, queue.advance, queue.broadcast)
-    watching = asyncio.create_task(dispatcher.watch())
+async def dispatching(queue: Queue, total: int = 8, reserved: int = 2) -> AsyncGenerator[RunClaimer]:
+    dispatcher = RunClaimer(build_slots(total, reserved), queue.claim_next, queue.advance, queue.broadcast)
+    watching = asyncio.create_task(dispatcher.claim_until_cancelled())
     yield dispatcher
     watching.cancel()
     for _ in range(100):
@@ -78,12 +78,13 @@ async def settle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "wanted", "reserved"), [(200, None, 25), (20, None, 2), (2, None, 1), (1, None, 0), (4, 9, 3), (4, 0, 0)]
+    ("total", "expected", "reserved"),
+    [(200, None, 25), (20, None, 2), (2, None, 1), (1, None, 0), (4, 9, 3), (4, 0, 0)],
 )
 def test_an_eighth_of_the_slots_is_reserved_and_one_is_left_to_rollouts(
-    total: int, wanted: int | None, reserved: int
+    total: int, expected: int | None, reserved: int
 ) -> None:
-    assert slots(total, wanted).reserved == reserved
+    assert build_slots(total, expected).reserved == reserved
 
 
 async def test_rollouts_never_take_the_reserved_slots() -> None:
@@ -91,11 +92,11 @@ async def test_rollouts_never_take_the_reserved_slots() -> None:
     async with dispatching(queue) as dispatcher:
         dispatcher.check_queue()
         await settle()
-        assert (dispatcher.slots.rollouts, dispatcher.slots.taken) == (6, 6)
+        assert (dispatcher.slots.used_by_rollouts, dispatcher.slots.used) == (6, 6)
         queue.interactive = 9
         dispatcher.check_queue()
         await settle()
-        assert (dispatcher.slots.rollouts, dispatcher.slots.taken, queue.interactive) == (6, 8, 7)
+        assert (dispatcher.slots.used_by_rollouts, dispatcher.slots.used, queue.interactive) == (6, 8, 7)
 
 
 async def test_interactive_runs_may_take_every_slot() -> None:
@@ -103,7 +104,7 @@ async def test_interactive_runs_may_take_every_slot() -> None:
     async with dispatching(queue) as dispatcher:
         dispatcher.check_queue()
         await settle()
-        assert (dispatcher.slots.rollouts, dispatcher.slots.taken) == (0, 8)
+        assert (dispatcher.slots.used_by_rollouts, dispatcher.slots.used) == (0, 8)
 
 
 async def test_a_slot_that_becomes_free_is_filled_without_a_notification() -> None:
@@ -130,13 +131,13 @@ async def test_a_slot_that_becomes_free_during_a_claim_is_filled_without_a_notif
         await settle()
         queue.answering.set()
         await settle()
-        assert (dispatcher.slots.rollouts, queue.rollouts) == (3, 1)
+        assert (dispatcher.slots.used_by_rollouts, queue.rollouts) == (3, 1)
 
 
 async def test_nothing_is_asked_for_after_a_slice_when_the_queue_was_empty() -> None:
     queue = Queue(interactive=1)
     async with dispatching(queue) as dispatcher:
-        dispatcher.check_queue(notified=True)
+        dispatcher.check_queue(was_notified=True)
         await settle()
         queue.go_on.release()
         await settle()
@@ -153,7 +154,7 @@ async def test_a_notified_process_without_a_slot_for_a_class_notifies_all() -> N
         dispatcher.check_queue()
         await settle()
         assert queue.broadcasts == 0
-        dispatcher.check_queue(notified=True)
+        dispatcher.check_queue(was_notified=True)
         await settle()
         assert queue.broadcasts == 1
         dispatcher.check_queue()  # what all were told is not told again
@@ -163,13 +164,13 @@ async def test_a_notified_process_without_a_slot_for_a_class_notifies_all() -> N
 
 async def test_a_claim_that_found_no_database_is_repeated() -> None:
     queue = Queue(interactive=1, away=1)
-    dispatcher = Dispatcher(slots(4, 1), queue.claim_next, queue.advance, queue.broadcast)
+    dispatcher = RunClaimer(build_slots(4, 1), queue.claim_next, queue.advance, queue.broadcast)
     dispatcher.check_queue()
     with pytest.raises(Unavailable):
-        await dispatcher.watch()
-    again = asyncio.create_task(dispatcher.watch())
+        await dispatcher.claim_until_cancelled()
+    again = asyncio.create_task(dispatcher.claim_until_cancelled())
     await settle()
-    assert dispatcher.slots.taken == 1
+    assert dispatcher.slots.used == 1
     again.cancel()
     queue.go_on.release()
     await dispatcher.close()
@@ -178,13 +179,13 @@ async def test_a_claim_that_found_no_database_is_repeated() -> None:
 async def test_what_was_swept_and_notified_is_not_forgotten_with_a_claim_that_found_no_database() -> None:
     lost = [uuid4() for _ in range(3)]
     queue = Queue(lost=list(lost), away=1)
-    dispatcher = Dispatcher(slots(3, 1), queue.claim_next, queue.advance, queue.broadcast)
-    dispatcher.check_queue(lost, notified=True)
+    dispatcher = RunClaimer(build_slots(3, 1), queue.claim_next, queue.advance, queue.broadcast)
+    dispatcher.check_queue(lost, was_notified=True)
     with pytest.raises(Unavailable):
-        await dispatcher.watch()
-    again = asyncio.create_task(dispatcher.watch())
+        await dispatcher.claim_until_cancelled()
+    again = asyncio.create_task(dispatcher.claim_until_cancelled())
     await settle()
-    assert (dispatcher.slots.taken, queue.also, queue.broadcasts) == (3, lost, 1)
+    assert (dispatcher.slots.used, queue.also, queue.broadcasts) == (3, lost, 1)
     again.cancel()
     for _ in lost:
         queue.go_on.release()
@@ -201,12 +202,12 @@ async def test_what_is_being_claimed_when_a_process_closes_is_waited_for_and_not
         await settle()
         queue.answering.set()
         await settle()
-        assert dispatcher.slots.taken == RUNS_AT_A_TIME
+        assert dispatcher.slots.used == MAX_RUNS_PER_CLAIM
         assert not closing.done()
-        for _ in range(RUNS_AT_A_TIME):
+        for _ in range(MAX_RUNS_PER_CLAIM):
             queue.go_on.release()
         await asyncio.wait_for(closing, 20)
-        assert (dispatcher.slots.taken, queue.interactive) == (0, 12)
+        assert (dispatcher.slots.used, queue.interactive) == (0, 12)
 
 
 async def test_only_the_database_work_of_rollouts_has_low_priority() -> None:
@@ -228,11 +229,11 @@ async def test_runs_that_are_not_queued_are_asked_for_once() -> None:
     assert (queue.also, len(queue.asked)) == ([lost], 2)
 
 
-async def test_lost_runs_are_all_claimed_in_the_passes_of_one_check_and_queued_ones_after_them() -> None:
+async def test_runs_of_crashed_workers_are_all_claimed_in_the_passes_of_one_check_before_queued_ones() -> None:
     lost = [uuid4() for _ in range(20)]
     queue = Queue(interactive=30, lost=list(lost))
     async with dispatching(queue, total=40) as dispatcher:
         dispatcher.check_queue([*lost, lost[0]])
         await settle()
-        assert (queue.lost, queue.interactive, dispatcher.slots.taken) == ([], 10, 40)
+        assert (queue.lost, queue.interactive, dispatcher.slots.used) == ([], 10, 40)
         assert queue.also == lost + lost[8:] + lost[16:]

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from offing.core.errors import Fenced, Unavailable
+from offing.core.errors import LeaseLostError, Unavailable
 from offing.storage.pool import Connection, Database
 from tests.chaos import checker
-from tests.chaos.stage import facts
-from tests.workers import special
-from tests.workers.disturbing import Bench, bench, complaints, disturbed, transactions_of
+from tests.chaos.private_stack import facts
+from tests.workers import special_graphs
+from tests.workers.interrupted_runs import Bench, bench, complaints, disturbed, transactions_of
 
 __all__ = ["bench"]
 
@@ -27,18 +27,18 @@ class Overtaken(Database):
     held_at = struck_at = begun = 0
     struck = False
 
-    def __init__(self, url: str, *, most: int) -> None:
-        super().__init__(url, most=most)
+    def __init__(self, url: str, *, maximum: int) -> None:
+        super().__init__(url, max_connections=maximum)
         self.holding, self.read_again = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
         self.begun += 1
         held, after = self.begun == self.held_at, self.struck
         if self.begun == self.struck_at and await _came(self.holding):
             self.struck = True
             raise Unavailable("on purpose")
-        async with super().transaction(tenant) as connection:
+        async with super().transaction(tenant_id) as connection:
             yield connection
             if held:
                 self.holding.set()
@@ -61,24 +61,24 @@ async def test_no_commit_of_a_branch_arrives_after_the_journal_was_read_again(be
     wrong, struck = list[str](), list[int]()
     for at in range(distance + 1, count + 1):
         run = await bench.submitted("forked")
-        async with Overtaken(bench.app_url, most=4) as database:
+        async with Overtaken(bench.app_url, maximum=4) as database:
             database.held_at, database.struck_at = at, at - distance
             await bench.advance(database, run)
             struck += [at] if database.struck else []
-        wrong += [f"commit {at} held: {found}" for found in complaints(bench, facts(bench.ask, run), plain)]
+        wrong += [f"commit {at} held: {result}" for result in complaints(bench, facts(bench.ask, run), plain)]
     assert not wrong, "\n".join(wrong)
     assert len(struck) > 3
 
 
 async def test_a_task_that_outlives_its_epoch_calls_no_tool_and_takes_nothing_from_the_next(bench: Bench) -> None:
-    for kept in (special.TALLIED, special.STRAYS, special.STRAYED):
-        kept.clear()
+    for stored in (special_graphs.TALLIED, special_graphs.STRAYS, special_graphs.STRAYED):
+        stored.clear()
     run = await bench.submitted("straying")
-    async with Database(bench.app_url, most=4) as database:
+    async with Database(bench.app_url, max_connections=4) as database:
         await bench.advance(database, run)
-    (strayed,) = special.STRAYED
-    assert isinstance(strayed, Fenced)
-    assert special.TALLIED == [1]
+    (strayed,) = special_graphs.STRAYED
+    assert isinstance(strayed, LeaseLostError)
+    assert special_graphs.TALLIED == [1]
     rows = facts(bench.ask, run)
     assert checker.violations(rows) == []
-    assert [s.turn for s in rows.of_kind("tool")] == [1]
+    assert [s.turn for s in rows.of_kind("tool_result")] == [1]

@@ -9,13 +9,13 @@ import pytest
 
 from offing.core.model import Usage
 from offing.kernel.budget import CallMeter
-from offing.services.library import Upload
+from offing.services.ingestion import Upload
 from offing.storage.migrate import LOCAL_TENANT
 from tests.chaos import checker
 from tests.chaos.library import DOCUMENTS
 from tests.chaos.trial import differences
 from tests.documents import ingest_uploads
-from tests.workers.disturbing import WAYS, Bench, What, When, bench, complaints, disturbed, shape, transactions_of
+from tests.workers.interrupted_runs import WAYS, Bench, What, When, bench, complaints, disturbed, shape, transactions_of
 
 __all__ = ["bench"]
 
@@ -33,7 +33,7 @@ async def test_a_run_ends_the_same_wherever_it_is_disturbed(bench: Bench, graph:
 async def test_a_run_of_several_slices_ends_the_same_wherever_postgres_goes_away(
     bench: Bench, when: When, durability: str
 ) -> None:
-    """Each slice but the last hands back without a step of its own, and wakes whoever goes on."""
+    """Each slice but the last releases the run without a step, and dispatches it to the next worker."""
     bench.slice_turns, bench.durability = 1, durability
     assert await faults(bench, "counting", when, "away") == []
 
@@ -45,10 +45,10 @@ async def faults(bench: Bench, graph: str, when: When, what: What) -> list[str]:
     wrong = list[str]()
     for at in range(1, count + 1):
         rows = await disturbed(bench, graph, at, when, what)
-        found = complaints(bench, rows, plain)
+        result = complaints(bench, rows, plain)
         if what == "away":
-            found += differing_slices(rows, plain, one_more=bench.slice_turns == 1)
-        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in found]
+            result += differing_slices(rows, plain, one_more=bench.slice_turns == 1)
+        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in result]
     return wrong
 
 
@@ -72,7 +72,7 @@ async def test_nothing_that_was_left_is_lost_when_the_other_branch_overtook_it(b
     wrong = list[str]()
     for at in range(overtaking + 1, count + 1):
         rows = await disturbed(bench, "forked", at, "before", "killed", at - overtaking)
-        wrong += [f"killed at {at}, {at - overtaking} slow: {found}" for found in complaints(bench, rows, plain)]
+        wrong += [f"killed at {at}, {at - overtaking} slow: {result}" for result in complaints(bench, rows, plain)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -98,8 +98,8 @@ async def test_the_real_graph_ends_the_same_wherever_it_is_disturbed(bench: Benc
     wrong = list[str]()
     for at in range(1, count + 1, 2):
         rows = await disturbed(bench, "agentflow", at, when, what)
-        found = [*checker.violations(rows), *differences(rows, plain)]
+        results = [*checker.violations(rows), *differences(rows, plain)]
         if shape(rows) != shape(plain):
-            found.append(f"steps {shape(rows)}, undisturbed {shape(plain)}")
-        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in found]
+            results.append(f"steps {shape(rows)}, undisturbed {shape(plain)}")
+        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in results]
     assert not wrong, "\n".join(wrong)

@@ -10,16 +10,16 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from offing.bus.hints import BusHints
+from offing.bus.notifier import BusNotifier
 from offing.clock import new_id
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage.migrate import LOCAL_TENANT
-from tests.workers.collecting import Collector, Sql, a_task
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS
+from tests.workers.rollout_batches import Collector, Sql, a_task
 
 SLOTS, RESERVED = 40, 5
 
@@ -29,10 +29,10 @@ QUESTIONS = 20
 BUSY = 5
 """How much longer than on the idle stack a first event may take, where that is more than the required seconds."""
 
-NO_SWEEP = {"OFFING_SWEEP_SECONDS": "600"}
+NO_SWEEP = {"OFFING_SWEEP_INTERVAL_SECONDS": "600"}
 """Only notifications and free slots lead to claims."""
 
-ONE_SLICE = {"OFFING_SLICE_SECONDS": "600", "OFFING_SLICE_TURNS": "10000"}
+ONE_SLICE = {"OFFING_SLICE_MAX_SECONDS": "600", "OFFING_SLICE_MAX_TURNS": "10000"}
 """A run that has a slot keeps it. Where all slices end at once, fewer runs are under way for a moment."""
 
 FIRST_EVENTS = """
@@ -41,9 +41,9 @@ FIRST_EVENTS = """
 """
 
 
-def scripted(ms: int) -> dict[str, EngineChoice]:
+def scripted(ms: int) -> dict[str, EngineConfig]:
     """A model that takes its time for an answer."""
-    return {"speaker": EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}], "delay_ms": ms})}
+    return {"speaker": EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}], "delay_ms": ms})}
 
 
 @pytest.fixture
@@ -55,9 +55,12 @@ def other(platform: Platform, owner_url: str) -> Platform:
     return Platform(platform.database, platform.hints, tenant)
 
 
-async def asked(platform: Platform, turns: int = 1, ms: int = 50) -> UUID:
-    request, graphs = RunRequest("Count", "counting", budget=Budget(turns), engines=scripted(ms)), installed(ALL_GRAPHS)
-    return (await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs)).run.id
+async def submit_question(platform: Platform, turns: int = 1, ms: int = 50) -> UUID:
+    request, graphs = (
+        RunRequest("Count", "counting", budget=Budget(turns), engines=scripted(ms)),
+        open_registry(ALL_GRAPHS),
+    )
+    return (await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)).run.id
 
 
 async def first_events(sql: Sql, *platforms: Platform) -> list[list[float]]:
@@ -66,7 +69,7 @@ async def first_events(sql: Sql, *platforms: Platform) -> list[list[float]]:
     async def ask(platform: Platform) -> list[float]:
         ids = list[UUID]()
         for _ in range(QUESTIONS):
-            ids.append(await asked(platform))
+            ids.append(await submit_question(platform))
             await platform.ended(ids[-1], 120)
         return [seconds for (seconds,) in sql(FIRST_EVENTS, ids)]
 
@@ -83,9 +86,9 @@ async def running_rollouts(sql: Sql) -> int:
     return count
 
 
-async def until_running(sql: Sql, wanted: int) -> None:
+async def until_running(sql: Sql, expected: int) -> None:
     async with asyncio.timeout(60):
-        while await running_rollouts(sql) < wanted:  # noqa: ASYNC110
+        while await running_rollouts(sql) < expected:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
@@ -101,9 +104,9 @@ async def test_questions_of_two_tenants_begin_at_once_while_rollouts_fill_every_
     for _ in range(workers):
         start_worker(**settings, **NO_SWEEP, **ONE_SLICE)
     idle = p95((await first_events(sql, platform))[0])
-    collector.hints.wake_all = platform.hints.wake_all
+    collector.hints.dispatch_runs = platform.hints.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(50)]
-    await collector.collect(*tasks, size=8, engines=scripted(1500), budget=Budget(turns=2400), durability="sync")
+    await collector.collect(*tasks, size=8, engines=scripted(1500), budget=Budget(max_turns=2400), durability="sync")
     filled = workers * (SLOTS - RESERVED)
     await until_running(sql, filled)
     mine, theirs = await first_events(sql, platform, other)
@@ -115,15 +118,17 @@ async def test_questions_of_two_tenants_begin_at_once_while_rollouts_fill_every_
 async def test_rollouts_that_have_begun_are_finished_before_new_ones_begin(
     platform: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
-    """A slice is a turn, so every rollout is handed back six times."""
-    collector.hints.wake_all = platform.hints.wake_all
+    """A slice is a turn, so every rollout is released six times."""
+    collector.hints.dispatch_runs = platform.hints.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(5)]
-    made = await collector.collect(*tasks, size=4, engines=scripted(20), budget=Budget(turns=6), durability="sync")
-    start_worker(OFFING_WORKER_CONCURRENCY="4", OFFING_INTERACTIVE_SLOTS="1", OFFING_SLICE_TURNS="1", **NO_SWEEP)
+    created = await collector.collect(
+        *tasks, size=4, engines=scripted(20), budget=Budget(max_turns=6), durability="sync"
+    )
+    start_worker(OFFING_WORKER_CONCURRENCY="4", OFFING_INTERACTIVE_SLOTS="1", OFFING_SLICE_MAX_TURNS="1", **NO_SWEEP)
     async with asyncio.timeout(120):
         while sql("select count(*) from app.run where ended_at is null")[0][0]:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-    assert made.runs == 20
+    assert created.new_run_count == 20
     ((most,),) = sql("""
         select max((select count(*) from app.run r
                      where r.started_at <= one.started_at and r.ended_at > one.started_at)) from app.run one
@@ -134,11 +139,11 @@ async def test_rollouts_that_have_begun_are_finished_before_new_ones_begin(
 async def test_rollouts_of_two_tenants_share_the_slots(
     platform: Platform, other: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
-    collector.hints.wake_all = platform.hints.wake_all
+    collector.hints.dispatch_runs = platform.hints.dispatch_runs
     theirs = Collector(collector.database, other.tenant, collector.hints)
     for each in (collector, theirs):
         tasks = [a_task(f"Question {n}?") for n in range(5)]
-        await each.collect(*tasks, size=4, engines=scripted(1000), budget=Budget(turns=2000), durability="sync")
+        await each.collect(*tasks, size=4, engines=scripted(1000), budget=Budget(max_turns=2000), durability="sync")
     start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_INTERACTIVE_SLOTS="2", **NO_SWEEP)
     await until_running(sql, 8)
     shares = dict(sql("select tenant_id, count(*) from app.run where status = 'running' group by 1"))
@@ -152,20 +157,20 @@ async def test_a_question_goes_to_the_worker_that_has_a_slot_whichever_was_notif
     full = {"OFFING_WORKER_CONCURRENCY": "2", **NO_SWEEP}
     start_worker(**full)
     for _ in range(2):
-        await platform.running(await asked(platform, turns=2400, ms=1500))
+        await platform.running(await submit_question(platform, turns=2400, ms=1500))
     start_worker(**full)
     for _ in range(12):
-        await platform.ended(await asked(platform), 60)
+        await platform.ended(await submit_question(platform), 60)
 
 
 async def test_a_question_whose_notification_is_lost_begins_although_rollouts_fill_every_slot(
     platform: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
-    start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_SWEEP_SECONDS="1", **ONE_SLICE)
-    collector.hints.wake_all = platform.hints.wake_all
+    start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_SWEEP_INTERVAL_SECONDS="1", **ONE_SLICE)
+    collector.hints.dispatch_runs = platform.hints.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(5)]
-    await collector.collect(*tasks, size=8, engines=scripted(1000), budget=Budget(turns=2000), durability="sync")
+    await collector.collect(*tasks, size=8, engines=scripted(1000), budget=Budget(max_turns=2000), durability="sync")
     await until_running(sql, 9)
-    async with BusHints("unix:///nowhere/at/all.sock?db=0") as nobody:
-        await platform.ended(await asked(Platform(platform.database, nobody)), 60)
+    async with BusNotifier("unix:///nowhere/at/all.sock?db=0") as nobody:
+        await platform.ended(await submit_question(Platform(platform.database, nobody)), 60)
     assert await running_rollouts(sql) == 9

@@ -1,4 +1,4 @@
-"""LangGraph's store within runs: shared by them, read back after a loss, and apart for rollouts."""
+"""LangGraph's store within runs: shared by them, read back after a crash, and apart for rollouts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -8,18 +8,18 @@ import pytest
 
 from offing.core.run import RunStatus
 from offing.core.step import Step
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.services.store_items import PostgresStore
 from offing.storage import reports, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.runs import RunRow
-from offing_workers.replay import replayed
-from tests.workers.disturbing import Bench, Disturbed, Quiet, When, bench
+from offing_workers.replay import replay_run
+from tests.workers.interrupted_runs import Bench, Disturbed, Quiet, When, bench
 
 __all__ = ["bench"]
 
-GRAPHS = ",".join(f"tests.graphs.plain.storing:{name}" for name in ("graph", "blocked", "noting", "tools"))
+GRAPHS = ",".join(f"tests.graphs.langgraph_only.store:{name}" for name in ("graph", "blocked", "noting", "tools"))
 
 STEPS = 5
 """That the store leaves of one run of `storing`: reads and puts."""
@@ -32,29 +32,29 @@ def graphs(bench: Bench) -> None:
 
 async def begun(bench: Bench, question: str, graph: str = "storing") -> UUID:
     request = RunRequest(question, graph, durability=bench.durability)
-    return (await submit(bench.database, Quiet(), LOCAL_TENANT, request, graphs=installed(GRAPHS))).run.id
+    return (await submit_run(bench.database, Quiet(), LOCAL_TENANT, request, graphs=open_registry(GRAPHS))).run.id
 
 
-async def told(bench: Bench, question: str, graph: str = "storing") -> str:
+async def get_answer(bench: Bench, question: str, graph: str = "storing") -> str:
     run = await begun(bench, question, graph)
     await bench.advance(bench.database, run)
-    return await said(bench, run)
+    return await get_report_text(bench, run)
 
 
-async def row(bench: Bench, run: UUID) -> RunRow:
+async def row(bench: Bench, run_id: UUID) -> RunRow:
     async with bench.database.transaction(LOCAL_TENANT) as connection:
-        return await runs.by_id(connection, run)
+        return await runs.get_run(connection, run_id)
 
 
-async def said(bench: Bench, run: UUID) -> str:
+async def get_report_text(bench: Bench, run_id: UUID) -> str:
     async with bench.database.transaction(LOCAL_TENANT) as connection:
-        report = await reports.latest(connection, run)
-    return report.answer.text if report and report.answer else str((await row(bench, run)).error)
+        report = await reports.find_latest_report(connection, run_id)
+    return report.answer.text if report and report.answer else str((await row(bench, run_id)).error)
 
 
-async def stored_steps(bench: Bench, run: UUID) -> list[Step]:
+async def stored_steps(bench: Bench, run_id: UUID) -> list[Step]:
     async with bench.database.transaction(LOCAL_TENANT) as connection:
-        return [s for s in await steps.after(connection, run, 0, 1000) if s.label == "store"]
+        return [s for s in await steps.list_steps_after(connection, run_id, 0, 1000) if s.label == "store"]
 
 
 async def items(bench: Bench) -> dict[tuple[str, ...], list[str]]:
@@ -63,21 +63,21 @@ async def items(bench: Bench) -> dict[tuple[str, ...], list[str]]:
 
 
 @asynccontextmanager
-async def lost(bench: Bench, run: UUID, at: int, when: When) -> AsyncGenerator[None]:
+async def worker_lost(bench: Bench, run_id: UUID, at: int, when: When) -> AsyncGenerator[None]:
     """What happens after its worker was killed at its nth transaction, and before another takes it to its end."""
-    async with Disturbed(bench.app_url, most=4) as database:
+    async with Disturbed(bench.app_url, maximum=4) as database:
         database.at, database.when, database.what = at, when, "killed"
-        await bench.work(database, run)
+        await bench.work(database, run_id)
     yield
     for _ in range(5):
-        if not (await row(bench, run)).terminal:
-            bench.lose(run)
-            await bench.advance(bench.database, run)
+        if not (await row(bench, run_id)).is_terminal:
+            bench.lose(run_id)
+            await bench.advance(bench.database, run_id)
 
 
 async def transactions(bench: Bench, graph: str = "storing") -> int:
     run = await begun(bench, "first", graph)
-    async with Disturbed(bench.app_url, most=4) as database:
+    async with Disturbed(bench.app_url, maximum=4) as database:
         await bench.work(database, run)
         return database.begun
 
@@ -85,23 +85,23 @@ async def transactions(bench: Bench, graph: str = "storing") -> int:
 @pytest.mark.parametrize("durability", ["sync", "exit"])
 async def test_runs_share_what_their_graphs_put(bench: Bench, durability: str) -> None:
     bench.durability = durability
-    assert await told(bench, "a") == "0 before, then a; there are a"
-    assert await told(bench, "b") == "1 before, then b; there are a, b"
+    assert await get_answer(bench, "a") == "0 before, then a; there are a"
+    assert await get_answer(bench, "b") == "1 before, then b; there are a, b"
     assert await items(bench) == {("shared",): ["a", "b"], ("told",): ["last"]}
 
 
 async def test_each_read_and_put_is_a_step(bench: Bench) -> None:
     run = await begun(bench, "a")
     await bench.advance(bench.database, run)
-    found = await stored_steps(bench, run)
-    assert [s.title for s in found] == [
+    result = await stored_steps(bench, run)
+    assert [s.title for s in result] == [
         "search shared",
         "put shared a",
         "get shared a",
         "put told last",
         "search shared",
     ]
-    assert len(found) == STEPS
+    assert len(result) == STEPS
 
 
 @pytest.mark.parametrize("durability", ["sync", "exit"])
@@ -110,9 +110,9 @@ async def test_wherever_its_worker_is_killed_everything_is_stored_once(bench: Be
     for at in range(2, await transactions(bench) + 1):
         bench.ask("delete from app.store_item")
         run = await begun(bench, "a")
-        async with lost(bench, run, at, "after" if at % 2 else "before"):
+        async with worker_lost(bench, run, at, "after" if at % 2 else "before"):
             pass
-        assert await said(bench, run) == "0 before, then a; there are a", at
+        assert await get_report_text(bench, run) == "0 before, then a; there are a", at
         assert len(await stored_steps(bench, run)) == STEPS, at
         assert await items(bench) == {("shared",): ["a"], ("told",): ["last"]}, at
 
@@ -121,9 +121,9 @@ async def test_an_item_under_a_random_key_is_stored_once_under_the_key_that_the_
     for at in range(2, await transactions(bench, "noting") + 1):
         bench.ask("delete from app.store_item")
         run = await begun(bench, "a", "noting")
-        async with lost(bench, run, at, "after" if at % 2 else "before"):
+        async with worker_lost(bench, run, at, "after" if at % 2 else "before"):
             pass
-        assert sorted((await items(bench))[("notes",)]) == sorted([await said(bench, run), "other"]), at
+        assert sorted((await items(bench))[("notes",)]) == sorted([await get_report_text(bench, run), "other"]), at
 
 
 async def test_a_read_finds_the_same_when_its_node_runs_again(bench: Bench) -> None:
@@ -132,47 +132,47 @@ async def test_a_read_finds_the_same_when_its_node_runs_again(bench: Bench) -> N
     for at in range(2, 20):
         bench.ask("delete from app.store_item")
         run = await begun(bench, "a")
-        async with lost(bench, run, at, "before"):
+        async with worker_lost(bench, run, at, "before"):
             read = len(await stored_steps(bench, run))
             await PostgresStore(bench.database, LOCAL_TENANT).aput(("shared",), "stranger", {"text": "new"})
         if read == 1:
             break
     assert read == 1
-    assert (await said(bench, run)).startswith("0 before, then a; there are ")
+    assert (await get_report_text(bench, run)).startswith("0 before, then a; there are ")
 
 
 async def test_a_replay_reads_the_record_alone(bench: Bench) -> None:
     run = await begun(bench, "a")
     await bench.advance(bench.database, run)
     bench.ask("delete from app.store_item")
-    again = await replayed(bench.database, LOCAL_TENANT, run, installed(GRAPHS))
-    assert again.same, again.detail
-    assert again.calls == STEPS
+    again = await replay_run(bench.database, LOCAL_TENANT, run, open_registry(GRAPHS))
+    assert again.is_same, again.detail
+    assert again.replayed_calls == STEPS
     assert await items(bench) == {}
 
 
 @pytest.mark.parametrize("durability", ["sync", "exit"])
 async def test_a_rollout_has_a_store_of_its_own(bench: Bench, durability: str) -> None:
     bench.durability = durability
-    await told(bench, "a")
+    await get_answer(bench, "a")
     run = await begun(bench, "b")
     bench.ask("update app.run set kind = 'rollout' where id = %s", run)
     await bench.advance(bench.database, run)
-    assert await said(bench, run) == "0 before, then b; there are b"
+    assert await get_report_text(bench, run) == "0 before, then b; there are b"
     assert await items(bench) == {("shared",): ["a"], ("told",): ["last"]}
     assert len(await stored_steps(bench, run)) == STEPS
 
 
-async def test_a_rollout_that_was_lost_finds_what_it_had_put(bench: Bench) -> None:
+async def test_a_rollout_whose_worker_crashed_finds_its_items(bench: Bench) -> None:
     for at in range(2, await transactions(bench) + 1):
         run = await begun(bench, "b")
         bench.ask("update app.run set kind = 'rollout' where id = %s", run)
-        async with lost(bench, run, at, "after"):
+        async with worker_lost(bench, run, at, "after"):
             pass
-        assert await said(bench, run) == "0 before, then b; there are b", at
+        assert await get_report_text(bench, run) == "0 before, then b; there are b", at
 
 
-async def test_waiting_for_the_store_on_the_event_loop_is_refused(bench: Bench) -> None:
+async def test_waiting_for_the_store_on_the_event_loop_is_rejected(bench: Bench) -> None:
     run = await begun(bench, "a", "blocked")
     await bench.advance(bench.database, run)
     ended = await row(bench, run)
@@ -183,15 +183,15 @@ async def test_waiting_for_the_store_on_the_event_loop_is_refused(bench: Bench) 
 async def test_a_tool_that_stores_is_replayed_from_the_record_of_its_own_call(bench: Bench) -> None:
     run = await begun(bench, "a", "tools")
     await bench.advance(bench.database, run)
-    again = await replayed(bench.database, LOCAL_TENANT, run, installed(GRAPHS))
-    assert again.same, again.detail
+    again = await replay_run(bench.database, LOCAL_TENANT, run, open_registry(GRAPHS))
+    assert again.is_same, again.detail
 
 
 async def test_a_tool_that_stores_stores_once_wherever_its_worker_is_killed(bench: Bench) -> None:
     for at in range(2, await transactions(bench, "tools") + 1):
         bench.ask("delete from app.store_item")
         run = await begun(bench, "a", "tools")
-        async with lost(bench, run, at, "after" if at % 2 else "before"):
+        async with worker_lost(bench, run, at, "after" if at % 2 else "before"):
             pass
         assert {n: sorted(keys) for n, keys in (await items(bench)).items()} == {("kept",): ["boat", "tea"]}, at
         puts = [step for step in await stored_steps(bench, run) if "puts" in step.payload]

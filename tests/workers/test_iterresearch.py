@@ -3,78 +3,86 @@
 import json
 from pathlib import Path
 
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget, StopReason
 from offing.core.step import StepKind
 from offing.services.runs import RunRequest
 from offing.storage.runs import RunRow
 from tests.documents import ingest_folder
-from tests.wire.replies import Completion, Reply
-from tests.wire.server import WireServer, scripted
+from tests.model_provider.replies import Completion, Reply
+from tests.model_provider.server import WireServer, scripted
 from tests.workers.conftest import Platform
 from tests.workers.test_models import REPORT, TEXT, reported, says
 
 BEGUN = {"report": "Nothing yet.", "action": {"tool": "search_library", "args": {"query": "third tower"}}}
 DONE = {"report": "Smeaton built it [E1].", "answer": REPORT}
-PLAIN_BEGUN = (
+FIRST_TURN = (
     '<report>Nothing yet.</report>\n<tool_call>{"name": "search_library", "arguments": {"query": "third tower"}}'
     "</tool_call>"
 )
-PLAIN_DONE = (
+LAST_TURN = (
     "<think>It is there.</think>\n<report>Smeaton built it [E1].</report>\n<answer>Smeaton built it [E1].\n"
     '- It was Smeaton. [E1: "John Smeaton built the third Eddystone tower"]</answer>'
 )
 
 
-async def asked(platform: Platform, folder: Path, *replies: Reply, form: str = "", turns: int = 4) -> RunRow:
+async def run_question(platform: Platform, folder: Path, *replies: Reply, form: str = "", turns: int = 4) -> RunRow:
     (folder / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
     await ingest_folder(platform.database, platform.tenant, folder)
     async with WireServer(scripted(*replies)) as server:
-        choice = EngineChoice(
+        choice = EngineConfig(
             engine="litellm",
             model="openai/stand-in",
             api_base=server.url,
-            form=form,
+            prompt_format=form,
             options={} if form else {"form": "text"},
         )
         request = RunRequest(
             "Who built the third tower?",
             graph="iterresearch",
-            budget=Budget(turns=turns),
+            budget=Budget(max_turns=turns),
             engines={"researcher": choice},
         )
         return await platform.ended((await platform.submit(request)).id)
 
 
-async def test_a_model_researches_in_rounds_and_is_named_as_the_author(standing: Platform, tmp_path: Path) -> None:
-    ended = await asked(standing, tmp_path, says(BEGUN), says(DONE))
-    report = await reported(standing, ended)
-    assert (ended.stop_reason, ended.spent.turns) == (StopReason.ANSWERED, 2)
+async def test_a_model_researches_in_rounds_and_is_named_as_the_author(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
+    ended = await run_question(shared_platform, tmp_path, says(BEGUN), says(DONE))
+    report = await reported(shared_platform, ended)
+    assert (ended.stop_reason, ended.usage.turns) == (StopReason.ANSWERED, 2)
     assert report.written_by == "openai/stand-in"
-    assert any(s.supported for s in report.sentences())
+    assert any(s.is_supported for s in report.sentences())
     assert {c.quote for c in report.citations} == {"John Smeaton built"}
 
 
-async def test_an_answer_in_the_first_round_is_refused_and_asked_again(standing: Platform, tmp_path: Path) -> None:
-    ended = await asked(standing, tmp_path, says(DONE), says(BEGUN), says(DONE))
-    steps = await standing.steps(ended.id)
-    assert (ended.stop_reason, ended.spent.turns) == (StopReason.ANSWERED, 2)
+async def test_an_answer_in_the_first_round_is_rejected_and_asked_again(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
+    ended = await run_question(shared_platform, tmp_path, says(DONE), says(BEGUN), says(DONE))
+    steps = await shared_platform.steps(ended.id)
+    assert (ended.stop_reason, ended.usage.turns) == (StopReason.ANSWERED, 2)
     assert [s.payload["report"] for s in steps if s.kind is StepKind.NOTE] == [BEGUN["report"], DONE["report"]]
 
 
-async def test_a_model_that_never_keeps_to_the_form_leaves_a_partial_report(standing: Platform, tmp_path: Path) -> None:
+async def test_a_model_that_never_keeps_to_the_form_leaves_a_partial_report(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
     long = {**BEGUN, "report": "word " * 5_000}
-    ended = await asked(standing, tmp_path, says(BEGUN), *[says(long)] * 3)
-    report = await reported(standing, ended)
-    failure = next(s for s in await standing.steps(ended.id) if s.kind is StepKind.FAILURE)
+    ended = await run_question(shared_platform, tmp_path, says(BEGUN), *[says(long)] * 3)
+    report = await reported(shared_platform, ended)
+    failure = next(s for s in await shared_platform.steps(ended.id) if s.kind is StepKind.FAILURE)
     assert ended.stop_reason is StopReason.INVALID_OUTPUT
     assert "write a shorter one" in json.dumps(failure.payload)
     assert "Smeaton" in str(report.sentences())
     assert "without a model" in report.written_by
 
 
-async def test_a_model_without_tool_calling_is_asked_in_plain_text(standing: Platform, tmp_path: Path) -> None:
-    ended = await asked(standing, tmp_path, Completion(text=PLAIN_BEGUN), Completion(text=PLAIN_DONE), form="plain")
-    report = await reported(standing, ended)
+async def test_a_model_without_tool_calling_is_asked_in_plain_text(shared_platform: Platform, tmp_path: Path) -> None:
+    ended = await run_question(
+        shared_platform, tmp_path, Completion(text=FIRST_TURN), Completion(text=LAST_TURN), form="text"
+    )
+    report = await reported(shared_platform, ended)
     assert ended.stop_reason is StopReason.ANSWERED
     assert "John Smeaton built the third Eddystone tower" in {c.quote for c in report.citations}

@@ -11,28 +11,28 @@ from uuid import UUID
 
 import pytest
 
-from offing.core.errors import Fenced, Unavailable
+from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.model import Usage
-from offing.core.run import Budget, Fence, RunStatus, Spent, StopReason
+from offing.core.run import Budget, FencingToken, RunStatus, RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
-from offing.kernel.usage import NOTHING
-from offing.models.metering import reserved
-from offing.storage import runs, spend, steps
+from offing.kernel.usage import ZERO_USD
+from offing.models.reservation import reserve_usage
+from offing.storage import daily_spend, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release, RunRow
 from offing_workers.epoch import EpochDatabase
-from offing_workers.saver import FencedSaver
+from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
-from tests.workers.journals import AJournal, a_journal, journal_of, meter
+from tests.workers.journal_builders import AJournal, a_journal, journal_of, meter
 
 LATE = 0.1
 """Seconds after which a late commit is carried out."""
 
 
 class Forgetful(Database):
-    """Loses as many commits as it is told to, or the answers of as many, of which some commits come late."""
+    """Loses a given number of commits or of their responses; some of those commits come late."""
 
     forgets = 0
     undoes = 0
@@ -42,15 +42,15 @@ class Forgetful(Database):
     """A commit that the server has still under way."""
 
     @asynccontextmanager
-    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
         if self.away:
             raise Unavailable("away")
         if self.late:
             self.late -= 1
-            async with self._late(tenant) as connection:
+            async with self._late(tenant_id) as connection:
                 yield connection
             return
-        async with super().transaction(tenant) as connection:
+        async with super().transaction(tenant_id) as connection:
             yield connection
             if self.undoes:
                 self.undoes -= 1
@@ -60,8 +60,8 @@ class Forgetful(Database):
             raise Unavailable("the answer was lost")
 
     @asynccontextmanager
-    async def _late(self, tenant: UUID) -> AsyncGenerator[Connection]:
-        opened = super().transaction(tenant)
+    async def _late(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+        opened = super().transaction(tenant_id)
         yield await opened.__aenter__()
 
         async def commit() -> None:
@@ -78,22 +78,26 @@ class Audience:
     def __init__(self) -> None:
         self.seen: list[Step] = []
 
-    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None:
+    async def publish_steps(self, tenant_id: UUID, run_id: UUID, steps: Sequence[Step], /) -> None:
         await asyncio.sleep(0)
         self.seen += steps
 
-    async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
+    async def publish_action(
+        self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
+    ) -> None: ...
 
 
 @pytest.fixture
 async def database(app_url: str) -> AsyncIterator[Forgetful]:
-    async with Forgetful(app_url, most=8) as database:
+    async with Forgetful(app_url, max_connections=8) as database:
         yield database
 
 
-async def kept(database: Database, pen: AJournal) -> tuple[RunRow, list[Step]]:
+async def list_stored(database: Database, pen: AJournal) -> tuple[RunRow, list[Step]]:
     async with database.transaction(LOCAL_TENANT) as connection:
-        return await runs.by_id(connection, pen.fence.run), await steps.after(connection, pen.fence.run, 1, 1000)
+        return await runs.get_run(connection, pen.fence.run_id), await steps.list_steps_after(
+            connection, pen.fence.run_id, 1, 1000
+        )
 
 
 async def closed(pen: AJournal) -> None:
@@ -105,15 +109,15 @@ async def closed(pen: AJournal) -> None:
     await pen.append_last(a_step("closing", key=CallKey(9, "node", 9)), hook=nothing)
 
 
-async def test_an_append_whose_answer_was_lost_is_found_and_booked_once(database: Forgetful) -> None:
+async def test_an_append_whose_response_was_lost_is_found_and_charged_once(database: Forgetful) -> None:
     pen = await a_journal(database)
     pen.charge(CallKey(1, "node", 0), 7, Decimal("0.01"))
     database.forgets = 1
     (step,) = await pen.append(a_step(key=CallKey(1, "node", 0)))
     await pen.append(a_step(key=CallKey(2, "node", 0)))
-    run, stored = await kept(database, pen)
+    run, stored = await list_stored(database, pen)
     assert [s.seq for s in stored] == [step.seq, step.seq + 1]
-    assert (run.spent.tokens, run.spent.usd) == (7, Decimal("0.01"))
+    assert (run.usage.tokens, run.usage.cost_usd) == (7, Decimal("0.01"))
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
@@ -121,7 +125,7 @@ async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: For
     pen = await a_journal(database)
     database.forgets = lost
     await pen.append(StepDraft(StepKind.RESUMED, "Resumed"))
-    _, stored = await kept(database, pen)
+    _, stored = await list_stored(database, pen)
     assert [s.kind for s in stored] == [StepKind.RESUMED]
 
 
@@ -130,7 +134,7 @@ async def test_drafts_left_for_later_are_found_with_the_append_that_took_them(da
     pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
     database.forgets = 1
     (step,) = await pen.append(a_step("appended", key=CallKey(2, "node", 0)))
-    _, stored = await kept(database, pen)
+    _, stored = await list_stored(database, pen)
     assert [s.title for s in stored] == ["left", "appended"]
     assert step.title == "appended"
 
@@ -144,14 +148,14 @@ async def test_branches_that_append_side_by_side_book_each_token_once(database: 
             await pen.append(a_step(key=CallKey(n, name, 0)))
 
     await asyncio.gather(*(branch(name) for name in "abcdef"))
-    run, stored = await kept(database, pen)
+    run, stored = await list_stored(database, pen)
     assert len(stored) == 60
-    assert (run.spent.tokens, run.spent.usd) == (60, Decimal("0.060"))
+    assert (run.usage.tokens, run.usage.cost_usd) == (60, Decimal("0.060"))
     assert pen.spent.tokens == 60
-    assert run.spent.seconds == pytest.approx(pen.spent.seconds, abs=0.5)
+    assert run.usage.seconds == pytest.approx(pen.spent.seconds, abs=0.5)
 
 
-async def test_what_a_call_used_is_booked_with_its_own_step_and_not_with_one_that_overtook_it(
+async def test_what_a_call_used_is_charged_with_its_own_step_and_not_with_one_that_overtook_it(
     database: Forgetful,
 ) -> None:
     """A worker that dies between the two makes the call again, and counts it then."""
@@ -159,77 +163,77 @@ async def test_what_a_call_used_is_booked_with_its_own_step_and_not_with_one_tha
     pen.charge(CallKey(1, "slow", 0), 3, Decimal("0.01"))
     pen.charge(CallKey(1, "quick", 0), 4, Decimal("0.02"))
     await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
-    run, _ = await kept(database, pen)
-    assert (run.spent.tokens, run.spent.usd) == (4, Decimal("0.02"))
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.tokens, run.usage.cost_usd) == (4, Decimal("0.02"))
     assert pen.spent.tokens == 7
     await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
-    run, _ = await kept(database, pen)
-    assert (run.spent.tokens, run.spent.usd) == (7, Decimal("0.03"))
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.tokens, run.usage.cost_usd) == (7, Decimal("0.03"))
 
 
-async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database: Forgetful) -> None:
+async def test_a_call_that_never_got_a_step_is_charged_as_the_slice_ends(database: Forgetful) -> None:
     pen = await a_journal(database)
     pen.charge(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
     await pen.append(a_step(key=CallKey(1, "node", 0)))
     await closed(pen)
-    run, _ = await kept(database, pen)
-    assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.tokens, run.usage.cost_usd) == (3, Decimal("0.01"))
 
 
 async def test_a_call_that_is_a_turn_is_counted_with_its_own_step_and_not_with_one_that_overtook_it(
     database: Forgetful,
 ) -> None:
     pen = await a_journal(database)
-    pen.usage.begin_own_turn(CallKey(1, "slow", 0))
-    pen.usage.begin_own_turn(CallKey(1, "quick", 0))
+    pen.usage.begin_call_turn(CallKey(1, "slow", 0))
+    pen.usage.begin_call_turn(CallKey(1, "quick", 0))
     await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
-    run, _ = await kept(database, pen)
-    assert (run.spent.turns, pen.spent.turns) == (1, 2)
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.turns, pen.spent.turns) == (1, 2)
     await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
-    run, _ = await kept(database, pen)
-    assert run.spent.turns == 2
+    run, _ = await list_stored(database, pen)
+    assert run.usage.turns == 2
 
 
-async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database: Forgetful) -> None:
+async def test_what_a_child_used_is_charged_with_its_step_or_not_at_all(database: Forgetful) -> None:
     """Without the step the child is taken up by the next claim, which counts it then."""
     pen = await a_journal(database)
     pen.usage.begin_turn(1)
-    pen.usage.add_child(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    pen.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
     await pen.append(a_step("another branch", key=CallKey(1, "node", 0)))
     await closed(pen)
-    run, _ = await kept(database, pen)
-    assert (run.spent.turns, run.spent.tokens, run.spent.usd) == (1, 0, 0)
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.turns, run.usage.tokens, run.usage.cost_usd) == (1, 0, 0)
     assert pen.spent.turns == 5
 
 
-async def test_what_a_child_used_is_booked_with_the_step_that_records_its_end(database: Forgetful) -> None:
+async def test_what_a_child_used_is_charged_with_the_step_that_records_its_end(database: Forgetful) -> None:
     pen = await a_journal(database)
     pen.usage.begin_turn(1)
-    pen.usage.add_child(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    pen.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
     await pen.append(a_step("the child", key=CallKey(1, "child", 0)))
-    run, _ = await kept(database, pen)
-    assert (run.spent.turns, run.spent.tokens, run.spent.usd) == (5, 5, Decimal("0.02"))
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.turns, run.usage.tokens, run.usage.cost_usd) == (5, 5, Decimal("0.02"))
 
 
-async def test_what_a_call_used_that_was_given_up_is_booked_with_the_next_append(database: Forgetful) -> None:
+async def test_what_a_call_used_that_was_given_up_is_charged_with_the_next_append(database: Forgetful) -> None:
     """Its node may have caught that and gone on, and a later loss would not make the call again."""
     pen = await a_journal(database)
     pen.charge(CallKey(1, "node", 0), 3, Decimal("0.01"))
-    pen.usage.give_up(CallKey(1, "node", 0))
+    pen.usage.detach_call(CallKey(1, "node", 0))
     await pen.append(a_step(key=CallKey(1, "node", 1)))
-    run, _ = await kept(database, pen)
-    assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
+    run, _ = await list_stored(database, pen)
+    assert (run.usage.tokens, run.usage.cost_usd) == (3, Decimal("0.01"))
 
 
 async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_on(database: Forgetful) -> None:
     pen = await a_journal(database)
-    budget = pen.budget(Budget(tokens=10))
+    budget = pen.budget(Budget(max_tokens=10))
     beside = budget.reservations
     first, second = (meter(budget, name) for name in "ab")
-    assert await first.reserve(8, NOTHING) is None
+    assert await first.reserve(8, ZERO_USD) is None
 
     async def call() -> None:
-        async with reserved(second, 6, NOTHING):
+        async with reserve_usage(second, 6, ZERO_USD):
             raise AssertionError("the call was made")
 
     with pytest.raises(TimeoutError):
@@ -238,28 +242,28 @@ async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_o
     assert (pen.spent.tokens, beside.count) == (8, 0)
 
 
-async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_back(
+async def test_what_was_reserved_for_a_call_that_was_cancelled_twice_is_released(
     database: Forgetful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pen, asked, go_on = await a_journal(database), asyncio.Event(), asyncio.Event()
-    set_aside = spend.reserve
+    pen, received, go_on = await a_journal(database), asyncio.Event(), asyncio.Event()
+    set_aside = daily_spend.reserve
 
-    async def slowly(connection: Connection, fence: Fence, usd: Decimal) -> Any:
+    async def slowly(connection: Connection, fence: FencingToken, usd: Decimal) -> Any:
         day = await set_aside(connection, fence, usd)
-        asked.set()
+        received.set()
         await go_on.wait()
         return day
 
-    monkeypatch.setattr(spend, "reserve", slowly)
+    monkeypatch.setattr(daily_spend, "reserve", slowly)
 
     budget = pen.budget(Budget())
 
     async def call() -> None:
-        async with reserved(meter(budget, "a"), 1, Decimal("0.5")):
+        async with reserve_usage(meter(budget, "a"), 1, Decimal("0.5")):
             raise AssertionError("the call was made")
 
     calling = asyncio.create_task(call())
-    await asked.wait()
+    await received.wait()
     for _ in range(2):  # as a graph's runner cancels a branch: beside the one that failed, and as it leaves
         calling.cancel()
         await asyncio.sleep(0)
@@ -269,48 +273,50 @@ async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_b
     assert (budget.reservations.count, budget.reservations.usd) == (0, 0)
     await closed(pen)
     async with database.transaction(LOCAL_TENANT) as connection:
-        assert (await (await connection.execute("select coalesce(sum(usd), 0) from reservation")).fetchone()) == (0,)
+        assert (
+            await (await connection.execute("select coalesce(sum(reserved_usd), 0) from reservation")).fetchone()
+        ) == (0,)
 
 
 async def test_calls_side_by_side_never_use_more_than_the_budget_together(database: Forgetful) -> None:
     pen = await a_journal(database)
-    budget = pen.budget(Budget(tokens=10))
+    budget = pen.budget(Budget(max_tokens=10))
     beside = budget.reservations
     first, second, third = (meter(budget, name) for name in "abc")
-    assert await first.reserve(8, NOTHING) is None
-    waiting = asyncio.create_task(second.reserve(6, NOTHING))
-    refused = asyncio.create_task(third.reserve(9, NOTHING))
+    assert await first.reserve(8, ZERO_USD) is None
+    waiting = asyncio.create_task(second.reserve(6, ZERO_USD))
+    rejected = asyncio.create_task(third.reserve(9, ZERO_USD))
     await asyncio.sleep(0.05)
-    assert not any(task.done() for task in (waiting, refused))
+    assert not any(task.done() for task in (waiting, rejected))
     await first.settle(Usage(prompt_tokens=3))
     assert await waiting is None
-    assert await refused is StopReason.TOKEN_LIMIT
+    assert await rejected is StopReason.TOKEN_LIMIT
     await second.settle(Usage(prompt_tokens=6))
     assert (pen.spent.tokens, beside.count, beside.tokens) == (9, 0, 0)
 
 
-async def test_a_call_that_waits_for_room_ends_with_its_graph(database: Forgetful) -> None:
+async def test_a_call_that_waits_for_a_slot_ends_with_its_graph(database: Forgetful) -> None:
     pen = await a_journal(database)
-    budget = pen.budget(Budget(tokens=10))
+    budget = pen.budget(Budget(max_tokens=10))
     first, second = (meter(budget, name) for name in "ab")
-    assert await first.reserve(8, NOTHING) is None
-    waiting = asyncio.create_task(second.reserve(6, NOTHING))
+    assert await first.reserve(8, ZERO_USD) is None
+    waiting = asyncio.create_task(second.reserve(6, ZERO_USD))
     await asyncio.sleep(0)
     pen.journal.end_calls()
     await first.settle(Usage())
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLostError):
         await waiting
 
 
 async def test_a_journal_that_lost_its_run_writes_nothing_and_keeps_its_usage(database: Forgetful) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
     older = replace(fence, number=fence.number - 1)
-    pen = await journal_of(database, FencedSaver(database, older, turn_key="turn"), older)
+    pen = await journal_of(database, FencedCheckpointer(database, older, turn_key="turn"), older)
     pen.charge(CallKey(1, "node", 0), 7, Decimal(0))
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLostError):
         await pen.append(a_step(key=CallKey(1, "node", 0)))
-    run, stored = await kept(database, pen)
-    assert (stored, run.spent.tokens) == ([], 0)
+    run, stored = await list_stored(database, pen)
+    assert (stored, run.usage.tokens) == ([], 0)
     assert pen.spent.tokens == 7
 
 
@@ -334,14 +340,14 @@ async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_e
     assert not ending.done()
     go_on.set()
     await ending
-    _, stored = await kept(database, pen)
+    _, stored = await list_stored(database, pen)
     assert [s.title for s in stored] == ["branch"]
     with pytest.raises(asyncio.CancelledError):
         await branch
-    with pytest.raises(Fenced, match="no longer part"):
+    with pytest.raises(LeaseLostError, match="no longer part"):
         await pen.append(a_step("late", key=CallKey(9, "node", 0)))
-    with pytest.raises(Fenced, match="is over"):
-        await kept(epoch, pen)
+    with pytest.raises(LeaseLostError, match="is over"):
+        await list_stored(epoch, pen)
 
 
 async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:
@@ -356,13 +362,13 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
         await pen.append(a_step("lost", key=CallKey(2, "node", 0)), inside=fails)
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
     await closed(pen)
-    run, stored = await kept(database, pen)
+    run, stored = await list_stored(database, pen)
     assert [s.title for s in stored] == ["left", "next", "closing"]
-    assert run.spent.tokens == 5
+    assert run.usage.tokens == 5
 
 
 @pytest.mark.parametrize("stored", [True, False])
-async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_booked_once(
+async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_charged_once(
     database: Forgetful, stored: bool
 ) -> None:
     pen = await a_journal(database)
@@ -387,17 +393,17 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_book
     database.away = False
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
     await closed(pen)
-    run, found = await kept(database, pen)
-    assert [s.title for s in found] == ["left", *(["doubtful"] if stored else []), "next", "closing"]
-    assert run.spent.tokens == 5
+    run, result = await list_stored(database, pen)
+    assert [s.title for s in result] == ["left", *(["doubtful"] if stored else []), "next", "closing"]
+    assert run.usage.tokens == 5
 
 
 @pytest.mark.parametrize(("undone", "forgotten"), [(1, 0), (2, 0), (0, 1), (1, 1)])
-async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
+async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
     database: Forgetful, undone: int, forgotten: int
 ) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
-    saver = FencedSaver(database, fence, turn_key="turn")
+    saver = FencedCheckpointer(database, fence, turn_key="turn")
     pen = await journal_of(database, saver, fence)
     pen.charge(CallKey(1, "node", 0), 5, Decimal(0))
     pen.journal.end_calls()
@@ -407,30 +413,30 @@ async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
 
     async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
         await saver.flush(connection)
-        await runs.hand_back(connection, fence, Release(RunStatus.QUEUED))
+        await runs.release_run(connection, fence, Release(RunStatus.QUEUED))
 
     await pen.append_last(hook=handed_back)
-    run, _ = await kept(database, pen)
-    assert (run.status, run.spent.tokens) == (RunStatus.QUEUED, 5)
+    run, _ = await list_stored(database, pen)
+    assert (run.status, run.usage.tokens) == (RunStatus.QUEUED, 5)
     assert await supersteps(database) == [1, 2]
 
 
-@pytest.mark.parametrize("said", [(), (StepDraft(StepKind.PAUSED, "Paused by a person"),)])
-async def test_a_hand_back_that_comes_late_is_found_by_the_try_that_had_to_wait_for_it(
-    database: Forgetful, said: tuple[StepDraft, ...]
+@pytest.mark.parametrize("message", [(), (StepDraft(StepKind.PAUSED, "Paused by a person"),)])
+async def test_a_release_that_comes_late_is_found_by_the_try_that_had_to_wait_for_it(
+    database: Forgetful, message: tuple[StepDraft, ...]
 ) -> None:
     pen = await a_journal(database)
 
     async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
-        await runs.hand_back(connection, pen.fence, Release(RunStatus.QUEUED))
+        await runs.release_run(connection, pen.fence, Release(RunStatus.QUEUED))
 
     database.late = 1
-    await pen.append_last(*said, hook=handed_back)
+    await pen.append_last(*message, hook=handed_back)
     assert database.coming
     await database.coming
-    run, stored = await kept(database, pen)
+    run, stored = await list_stored(database, pen)
     assert run.status is RunStatus.QUEUED
-    assert [s.kind for s in stored] == [draft.kind for draft in said]
+    assert [s.kind for s in stored] == [draft.kind for draft in message]
 
 
 async def supersteps(database: Database) -> list[int]:
@@ -457,8 +463,8 @@ async def test_an_append_whose_caller_is_cancelled_at_its_commit_is_remembered_a
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await branch
-    remembered = await pen.cache.last_of(StepKind.NOTE, 10)
+    remembered = await pen.cache.last_steps(StepKind.NOTE, 10)
     await pen.append(a_step("next", key=CallKey(2, "node", 0)))
     assert [s.title for s in remembered] == ["cancelled"]
-    assert [s.title for s in await pen.cache.last_of(StepKind.NOTE, 10)] == ["cancelled", "next"]
+    assert [s.title for s in await pen.cache.last_steps(StepKind.NOTE, 10)] == ["cancelled", "next"]
     assert [s.title for s in audience.seen] == ["cancelled", "next"]

@@ -9,107 +9,103 @@ from uuid import UUID
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.models.credentials import Destination
-from offing.services.graphs import installed
-from offing.storage.training_jobs import JobRow
-from offing.world.compact import VOCABULARY
-from offing_trainer.job.collecting import Collector
-from offing_trainer.job.own_engine import OurEngine
-from offing_trainer.job.process import run_one
-from offing_trainer.job.publishing import hashes_of
-from offing_trainer.job.running import Room
-from offing_trainer.job.trainee import begin
-from offing_trainer.loop import LoopRoom, closed_loop
-from offing_trainer.loop_config import StartConfig, loop_config
-from tests.engine.serving import serving
-from tests.workers.collecting import Sql
+from offing.models.credentials import EngineEndpoint
+from offing.services.graphs import open_registry
+from offing.storage.training_jobs import TrainingJobRow
+from offing_trainer.job.engine_deployment import ManagedEngine
+from offing_trainer.job.job_runner import JobContext
+from offing_trainer.job.pipeline_trainer import open_trainer
+from offing_trainer.job.process import run_one_job
+from offing_trainer.job.rollout_collector import RolloutCollector
+from offing_trainer.loop import LoopContext, run_training_loop
+from offing_trainer.loop_config import StartConfig, parse_loop_config
+from offing_world.compact import VOCABULARY
+from tests.engine.engine_server import serving
 from tests.workers.conftest import Platform, StartWorker
+from tests.workers.rollout_batches import Sql
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-WITH_REJECTED = {"name": "policy-turns", "rejected": True}
+WITH_REJECTED = {"name": "policy-turns", "include_rejected": True}
 """A policy that has hardly learned anything writes little that its role can use; an entropy term moves it even so."""
 
 SMALL: dict[str, Any] = {
     "name": "planner",
     "start": {
-        "demonstrations": 24,
+        "demonstration_count": 24,
         "worlds": ["train-1@50"],
         "hops": [1, 1],
-        "learning": {
-            "steps": 4,
-            "chain": {"select": []},
-            "data": {"groups_per_step": 12, "passes": 2},
-            "learner": {"learning_rate": 2e-3, "threads": 1},
+        "sft": {
+            "max_steps": 4,
+            "pipeline": {"selectors": []},
+            "data": {"groups_per_step": 12, "data_passes": 2},
+            "learner": {"learning_rate": 2e-3, "cpu_threads": 1},
         },
     },
     "collect": {
         "role": "planner",
-        "form": "compact",
+        "prompt_format": "compact",
         "engines": {"all": "rules:world"},
         "worlds": ["train-2@50"],
         "hops": [1, 1],
-        "turns": 3,
+        "max_turns": 3,
         "group_size": 2,
     },
     "train": {
         "algorithm": "flow-grpo",
-        "steps": 2,
-        "data": {"groups_per_step": 2, "minimum_informative_groups": 0},
-        "chain": {"view": WITH_REJECTED, "regularise": [{"name": "entropy", "coefficient": 0.01}]},
-        "learner": {"learning_rate": 1e-4, "threads": 1},
+        "max_steps": 2,
+        "data": {"groups_per_step": 2, "min_informative_groups": 0},
+        "pipeline": {"view": WITH_REJECTED, "regularizers": [{"name": "entropy", "coefficient": 0.01}]},
+        "learner": {"learning_rate": 1e-4, "cpu_threads": 1},
     },
-    "evaluate": {"worlds": ["heldout-1@50"], "count": 8, "hops": [1, 1], "margin": 1.0},
+    "evaluate": {"worlds": ["heldout-1@50"], "task_count": 8, "hops": [1, 1], "margin": 1.0},
 }
 
 
 @dataclass
-class Lost(Exception):
+class WorkerLostError(Exception):
     """The process is gone in the middle of a job."""
 
 
 @pytest.fixture
-async def room(platform: Platform, start_worker: StartWorker, tmp_path: Path) -> AsyncIterator[LoopRoom]:
+async def room(platform: Platform, start_worker: StartWorker, tmp_path: Path) -> AsyncIterator[LoopContext]:
     folder = tmp_path / "policies"
     folder.mkdir()
-    with serving({}, "--policies", str(folder)) as engine:
+    with serving({}, "--policy-dir", str(folder)) as engine:
         start_worker(OFFING_ENGINE_URL=engine.url)
-        collector = Collector(platform.database, platform.hints, installed(), OurEngine(Destination(engine.url)))
-        jobs = Room(platform.database, tmp_path, folder, begin, collect=collector.collected)
+        collector = RolloutCollector(
+            platform.database, platform.hints, open_registry(), ManagedEngine(EngineEndpoint(engine.url))
+        )
+        jobs = JobContext(platform.database, tmp_path, folder, open_trainer, collect_groups=collector.collect_step)
 
-        async def run(job: UUID) -> JobRow:
-            done = await run_one(jobs, job)
+        async def run(job_id: UUID) -> TrainingJobRow:
+            done = await run_one_job(jobs, job_id)
             assert done is not None
             return done
 
-        yield LoopRoom(platform.tenant, collector, run, folder, made, hashes, lambda _: None)
+        yield LoopContext(platform.tenant, collector, run, folder, make_start, lambda _: None)
 
 
-def made(folder: Path, start: StartConfig, seed: int) -> None:
-    from offing_engine.small import new_policy
+def make_start(folder: Path, start: StartConfig, seed: int) -> None:
+    from offing_engine.random_policy import create_random_policy
 
-    new_policy(folder, VOCABULARY, size=start.size, seed=seed)
-
-
-def hashes(folder: Path) -> tuple[str, str, str]:
-    found = hashes_of(folder, None)
-    return found.weights, found.tokenizer, found.template
+    create_random_policy(folder, VOCABULARY, size=start.model_size, seed=seed)
 
 
 async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_makes_nothing(
-    room: LoopRoom, sql: Sql
+    room: LoopContext, sql: Sql
 ) -> None:
-    config = loop_config(
-        SMALL | {"compare": {"algorithm": "sft", "steps": 1, "chain": {"select": [], "view": WITH_REJECTED}}}
+    config = parse_loop_config(
+        SMALL | {"compare": {"algorithm": "sft", "max_steps": 1, "pipeline": {"selectors": [], "view": WITH_REJECTED}}}
     )
-    closed = await closed_loop(room, config)
+    closed = await run_training_loop(room, config)
     assert [(one.mode, len(one.rewards)) for one in closed.after] == [("sampled", 8), ("greedy", 8)]
     assert sql("select name, version, state from app.policy_version where state = 'active'") == [
         ("planner", (closed.after if closed.promoted else closed.before)[0].version.version, "active")
     ]
     sampled = sql(
-        "select b.name, array_agg(distinct t.policy) from app.batch b join app.rollout_group g on g.batch_id = b.id "
-        "join app.rollout o on o.group_id = g.id join app.turn t on t.run_id = o.run_id "
+        "select b.name, array_agg(distinct t.policy) from app.rollout_batch b join app.rollout_group g "
+        "on g.batch_id = b.id join app.rollout o on o.group_id = g.id join app.role_call t on t.run_id = o.run_id "
         "where t.policy <> '' and 'loop' = any(g.tags) group by b.name order by b.name"
     )
     start = closed.before[0].version
@@ -117,68 +113,76 @@ async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_m
         ("planner step 1", [f"planner@{start.version}"]),
         ("planner step 2", [f"planner@{start.version + 1}"]),
     ]
-    ledger = "select count(*) from app.ledger l join app.train_job j on j.id = l.train_run where j.kind = 'loop'"
+    ledger = "select count(*) from app.ledger l join app.training_job j on j.id = l.job_id where j.kind = 'loop'"
     assert sql(ledger) == [(8,)], "two groups of two rollouts, for two steps"
-    tables = ("batch", "train_job", "evaluation", "policy_version")
+    tables = ("rollout_batch", "training_job", "evaluation", "policy_version")
     counts = "select " + ", ".join(f"(select count(*) from app.{table})" for table in tables)
     before = sql(counts)
-    again = await closed_loop(room, config)
+    again = await run_training_loop(room, config)
     assert again.after[0].rewards == closed.after[0].rewards
     assert sql(counts) == before
 
 
-async def test_a_loop_that_was_lost_between_collecting_and_training_uses_the_batch_that_it_has(
-    room: LoopRoom, sql: Sql
+async def test_a_loop_that_crashed_between_collecting_and_training_uses_the_batch_that_it_has(
+    room: LoopContext, sql: Sql
 ) -> None:
-    config, collected = loop_config(SMALL), room.collector.collected
+    config, collected = parse_loop_config(SMALL), room.collector.collect_step
 
-    async def lost(*given: Any) -> Any:
-        await collected(*given)
-        raise Lost
+    async def lost(*inputs: Any) -> Any:
+        await collected(*inputs)
+        raise WorkerLostError
 
-    async def run(job: UUID) -> JobRow:
-        return await _run(room, job, lost)
+    async def run(job_id: UUID) -> TrainingJobRow:
+        return await _run(room, job_id, lost)
 
-    broken = replace(room, run=run)
-    with pytest.raises(Lost):
-        await closed_loop(broken, config)
-    batches = sql("select count(*) from app.batch where name = 'planner step 1'")
-    sql("update app.train_job set lease_until = null")
-    await closed_loop(room, config)
-    assert batches == sql("select count(*) from app.batch where name = 'planner step 1'") == [(1,)]
+    broken = replace(room, run_job=run)
+    with pytest.raises(WorkerLostError):
+        await run_training_loop(broken, config)
+    batches = sql("select count(*) from app.rollout_batch where name = 'planner step 1'")
+    sql("update app.training_job set lease_until = null")
+    await run_training_loop(room, config)
+    assert batches == sql("select count(*) from app.rollout_batch where name = 'planner step 1'") == [(1,)]
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"start": {**SMALL["start"], "demonstrations": 25}}, {"collect": {**SMALL["collect"], "turns": 2}}],
+    [{"start": {**SMALL["start"], "demonstration_count": 25}}, {"collect": {**SMALL["collect"], "max_turns": 2}}],
     ids=["other demonstrations", "other turns"],
 )
-async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same_loop_goes_on(
-    room: LoopRoom, sql: Sql, change: dict[str, Any]
+async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same_loop_continues(
+    room: LoopContext, sql: Sql, change: dict[str, Any]
 ) -> None:
-    async def lost(_job: UUID) -> JobRow:
-        raise Lost
+    async def lost(_job_id: UUID) -> TrainingJobRow:
+        raise WorkerLostError
 
-    broken, batches = replace(room, run=lost), "select count(*) from app.batch where name = 'demonstrations'"
-    for config, made in ((SMALL, 1), (SMALL, 1), (SMALL | change, 2), (SMALL, 2), (SMALL | change, 2)):
-        with pytest.raises(Lost):
-            await closed_loop(broken, loop_config(config))
-        assert sql(batches) == [(made,)]
+    broken, batches = (
+        replace(room, run_job=lost),
+        "select count(*) from app.rollout_batch where name = 'demonstrations'",
+    )
+    for config, created in ((SMALL, 1), (SMALL, 1), (SMALL | change, 2), (SMALL, 2), (SMALL | change, 2)):
+        with pytest.raises(WorkerLostError):
+            await run_training_loop(broken, parse_loop_config(config))
+        assert sql(batches) == [(created,)]
 
 
-async def test_a_start_of_another_size_is_made_anew(room: LoopRoom, sql: Sql) -> None:
-    async def lost(_job: UUID) -> JobRow:
-        raise Lost
+async def test_a_start_of_another_size_is_made_anew(room: LoopContext, sql: Sql) -> None:
+    async def lost(_job_id: UUID) -> TrainingJobRow:
+        raise WorkerLostError
 
     for size in ("tiny", "small", "tiny"):
-        with pytest.raises(Lost):
-            await closed_loop(replace(room, run=lost), loop_config(SMALL | {"start": {**SMALL["start"], "size": size}}))
+        with pytest.raises(WorkerLostError):
+            await run_training_loop(
+                replace(room, run_job=lost),
+                parse_loop_config(SMALL | {"start": {**SMALL["start"], "model_size": size}}),
+            )
     assert sql("select count(*) from app.policy_version") == [(2,)]
 
 
-async def _run(room: LoopRoom, job: UUID, collect: Any) -> JobRow:
-    jobs = Room(room.collector.database, room.policies.parent, room.policies, begin, collect=collect)
-    done = await run_one(jobs, job)
+async def _run(room: LoopContext, job_id: UUID, collect: Any) -> TrainingJobRow:
+    jobs = JobContext(
+        room.collector.database, room.policy_dir.parent, room.policy_dir, open_trainer, collect_groups=collect
+    )
+    done = await run_one_job(jobs, job_id)
     assert done is not None
     return done
 
@@ -188,11 +192,11 @@ async def _run(room: LoopRoom, job: UUID, collect: Any) -> JobRow:
     [
         ({"collect": {"role": "planner"}}, "collect"),
         ({"train": 3}, "train"),
-        ({"evaluate": {"count": 0}}, "evaluate.count"),
+        ({"evaluate": {"task_count": 0}}, "evaluate.task_count"),
         ({"nonsense": 1}, "nonsense"),
     ],
 )
 def test_a_loop_that_cannot_be_names_the_entry(change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        loop_config(SMALL | change)
+        parse_loop_config(SMALL | change)
     assert caught.value.field == field

@@ -10,32 +10,34 @@ import pytest
 from offing.core.errors import InvalidInput
 from offing.core.run import CancelMode, RunStatus
 from offing.core.step import Step, StepKind
-from offing.mcp.catalogue import Catalogue
 from offing.mcp.pins import pins_path
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, cancel, submit
+from offing.mcp.server_registry import McpServerRegistry
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, cancel_run, submit_run
 from offing.storage import reports
 from offing.storage.runs import RunRow
-from tests.mcp.files import entry, everything_in, pin_all, written
-from tests.mcp.serving import Answer, Message, Own, Raw, own, said, tool
-from tests.workers import asking_servers
-from tests.workers.collecting import Sql
+from tests.mcp.config_files import entry, everything_in, pin_all, written
+from tests.mcp.servers import Answer, Message, MisbehavingServer, Raw, misbehaving_server, text_message, tool
+from tests.workers import mcp_graph
 from tests.workers.conftest import Platform, StartWorker
+from tests.workers.rollout_batches import Sql
 
 TOKEN = "canary-5e1f00d7a2b94"
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Own]:
-    async with own() as server:
+async def served() -> AsyncIterator[MisbehavingServer]:
+    async with misbehaving_server() as server:
         yield server
 
 
 async def submitted(platform: Platform, file: Path, scope: tuple[str, ...] = ("own",), server: str = "own") -> RunRow:
     request = RunRequest(f"{server}: What pulls the sea?", "asking", scope={"mcp": list(scope)} if scope else {})
-    graphs, servers = installed(asking_servers.GRAPHS), Catalogue(file)
-    made = await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs, servers=servers)
-    return made.run
+    graphs, servers = open_registry(mcp_graph.GRAPHS), McpServerRegistry(file)
+    created = await submit_run(
+        platform.database, platform.hints, platform.tenant, request, graphs=graphs, servers=servers
+    )
+    return created.run
 
 
 async def ended(platform: Platform, file: Path, scope: tuple[str, ...] = ("own",)) -> RunRow:
@@ -43,22 +45,22 @@ async def ended(platform: Platform, file: Path, scope: tuple[str, ...] = ("own",
 
 
 async def tools(platform: Platform, run: RunRow) -> list[Step]:
-    return [step for step in await platform.steps(run.id) if step.kind is StepKind.TOOL]
+    return [step for step in await platform.steps(run.id) if step.kind is StepKind.TOOL_RESULT]
 
 
 async def quotes(platform: Platform, run: RunRow) -> list[tuple[str, str]]:
     async with platform.database.transaction(platform.tenant) as connection:
-        report = await reports.latest(connection, run.id)
+        report = await reports.find_latest_report(connection, run.id)
     assert report is not None
     return [(citation.title, citation.quote) for citation in report.citations]
 
 
 def worker_with(file: Path, **more: str) -> dict[str, str]:
-    return {"OFFING_GRAPHS": asking_servers.GRAPHS, "OFFING_MCP": str(file), **more}
+    return {"OFFING_EXTRA_GRAPHS": mcp_graph.GRAPHS, "OFFING_MCP_CONFIG": str(file), **more}
 
 
 async def test_a_run_uses_and_cites_a_server_that_it_was_asked_with_while_its_tools_stay_as_they_were(
-    platform: Platform, start_worker: StartWorker, served: Own, tmp_path: Path
+    platform: Platform, start_worker: StartWorker, served: MisbehavingServer, tmp_path: Path
 ) -> None:
     file = written(tmp_path, entry(served.url))
     await pin_all(file)
@@ -85,17 +87,17 @@ async def test_a_run_uses_and_cites_a_server_that_it_was_asked_with_while_its_to
     served.answer = long
     first, on = await tools(platform, await ended(platform, file))
     assert (first.payload["content"]["next"], first.payload["content"]["total"]) == (6_000, 10_500)
-    told = (on.payload["tool"], on.payload["status"], on.payload["content"]["start"], on.payload["origin"])
-    assert told == ("mcp_own_read_on", "ok", 6_000, "mcp:own")
+    messages = (on.payload["tool"], on.payload["status"], on.payload["content"]["start"], on.payload["origin"])
+    assert messages == ("mcp_own_read_on", "ok", 6_000, "mcp:own")
     assert len(served.calls()) == 2
 
 
 async def long(_: Message) -> Answer:
-    return said("".join(f"{n:06d} " for n in range(1_500)))
+    return text_message("".join(f"{n:06d} " for n in range(1_500)))
 
 
 async def test_a_worker_killed_in_mid_call_repeats_only_what_the_operator_says_may_be_repeated(
-    platform: Platform, start_worker: StartWorker, served: Own, tmp_path: Path
+    platform: Platform, start_worker: StartWorker, served: MisbehavingServer, tmp_path: Path
 ) -> None:
     file = written(tmp_path, entry(served.url) + entry(served.url, "free", 'echo = { effect = "pure" }'))
     await pin_all(file)
@@ -103,7 +105,7 @@ async def test_a_worker_killed_in_mid_call_repeats_only_what_the_operator_says_m
 
     async def answer(_: Message) -> Answer:
         await go.wait()
-        return said("at last")
+        return text_message("at last")
 
     served.answer = answer
     worker = start_worker(**worker_with(file))
@@ -120,22 +122,22 @@ async def test_a_worker_killed_in_mid_call_repeats_only_what_the_operator_says_m
 
 
 async def test_a_cancelled_run_gives_its_call_up_and_so_does_one_that_takes_too_long(
-    platform: Platform, start_worker: StartWorker, served: Own, tmp_path: Path
+    platform: Platform, start_worker: StartWorker, served: MisbehavingServer, tmp_path: Path
 ) -> None:
     async def answer(_: Message) -> Answer:
         await asyncio.Event().wait()
-        return said("never")
+        return text_message("never")
 
-    file = written(tmp_path, entry(served.url, tools="echo = { timeout = 600 }"))
+    file = written(tmp_path, entry(served.url, tools="echo = { timeout_seconds = 600 }"))
     await pin_all(file)
     served.answer = answer
     start_worker(**worker_with(file))
     run = await submitted(platform, file)
     await until(lambda: len(served.calls()) == 1)
-    await cancel(platform.database, platform.hints, platform.tenant, run.id, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.hints, platform.tenant, run.id, CancelMode.DISCARD)
     assert (await platform.ended(run.id)).status is RunStatus.CANCELLED
     await until(lambda: served.gone == 1)
-    file.write_text(entry(served.url, tools="echo = { timeout = 1 }"))
+    file.write_text(entry(served.url, tools="echo = { timeout_seconds = 1 }"))
     (step,) = await tools(platform, await ended(platform, file))
     assert step.payload["status"] == "timeout"
 
@@ -147,10 +149,10 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_a_secret_is_in_no_row_no_key_and_no_log(
-    platform: Platform, start_worker: StartWorker, served: Own, tmp_path: Path, sql: Sql, redis_url: str
+    platform: Platform, start_worker: StartWorker, served: MisbehavingServer, tmp_path: Path, sql: Sql, redis_url: str
 ) -> None:
     async def answer(message: Message) -> Answer:
-        return said(f"bearer {TOKEN} and {base64.b64encode(TOKEN.encode()).decode()}, as you sent it")
+        return text_message(f"bearer {TOKEN} and {base64.b64encode(TOKEN.encode()).decode()}, as you sent it")
 
     file = written(tmp_path, entry(served.url, more='bearer = "OWN_TOKEN"\nquery = { key = "OWN_API_KEY" }'))
     env = {"OWN_TOKEN": TOKEN, "OWN_API_KEY": f"{TOKEN}q"}
@@ -167,8 +169,8 @@ async def test_a_secret_is_in_no_row_no_key_and_no_log(
     hidden = (TOKEN, base64.b64encode(TOKEN.encode()).decode().rstrip("=")[:-1])
     for secret in hidden:
         for (table,) in sql("select 'app.' || tablename from pg_tables where schemaname = 'app'"):
-            found = sql(f"select count(*) from {table} as t where t::text like %s", f"%{secret}%")
-            assert (table, found) == (table, [(0,)])
+            result = sql(f"select count(*) from {table} as t where t::text like %s", f"%{secret}%")
+            assert (table, result) == (table, [(0,)])
         raw = sql("select count(*) from app.snapshot where position(%s::bytea in body) > 0", secret.encode())
         assert raw == [(0,)]
         assert secret not in worker.log.read_text()
@@ -176,6 +178,6 @@ async def test_a_secret_is_in_no_row_no_key_and_no_log(
 
 
 async def test_without_an_operators_file_a_run_cannot_name_a_server(platform: Platform, tmp_path: Path) -> None:
-    request, graphs = RunRequest("What?", "asking", scope={"mcp": ["own"]}), installed(asking_servers.GRAPHS)
+    request, graphs = RunRequest("What?", "asking", scope={"mcp": ["own"]}), open_registry(mcp_graph.GRAPHS)
     with pytest.raises(InvalidInput, match="there is no MCP server 'own'"):
-        await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+        await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)

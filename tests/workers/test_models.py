@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.report import Report
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -11,8 +11,8 @@ from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
 from tests.documents import ingest_folder
-from tests.wire.replies import Completion, Fault, Reply
-from tests.wire.server import WireServer, scripted
+from tests.model_provider.replies import Completion, Fault, Reply
+from tests.model_provider.server import WireServer, scripted
 from tests.workers.conftest import Platform
 
 ROLES = ("analyst", "planner", "executor", "verifier", "generator")
@@ -45,36 +45,38 @@ def says(value: object) -> Completion:
     return Completion(text=json.dumps(value))
 
 
-def through(server: WireServer) -> dict[str, EngineChoice]:
+def through(server: WireServer) -> dict[str, EngineConfig]:
     options = {"form": "text"}
-    choice = EngineChoice(engine="litellm", model="openai/stand-in", api_base=server.url, options=options)
+    choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options=options)
     return dict.fromkeys(ROLES, choice)
 
 
-async def asked(platform: Platform, folder: Path, *replies: Reply) -> RunRow:
+async def run_question(platform: Platform, folder: Path, *replies: Reply) -> RunRow:
     """A question about one document, answered by a provider that says this; once it has ended."""
     (folder / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
     await ingest_folder(platform.database, platform.tenant, folder)
     async with WireServer(scripted(*replies)) as server:
-        request = RunRequest("Who built the third tower?", budget=Budget(turns=3), engines=through(server))
+        request = RunRequest("Who built the third tower?", budget=Budget(max_turns=3), engines=through(server))
         return await platform.ended((await platform.submit(request)).id)
 
 
 async def reported(platform: Platform, run: RunRow) -> Report:
     async with platform.database.transaction(platform.tenant) as connection:
-        report = await reports.latest(connection, run.id)
+        report = await reports.find_latest_report(connection, run.id)
     assert report is not None
     return report
 
 
-async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(standing: Platform, tmp_path: Path) -> None:
+async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
     replies = (Fault(429), says(ANALYSIS), says(PLAN), says(COMMAND), Fault(503), says(VERDICT), says(REPORT))
-    ended = await asked(standing, tmp_path, *replies)
-    report = await reported(standing, ended)
+    ended = await run_question(shared_platform, tmp_path, *replies)
+    report = await reported(shared_platform, ended)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)
-    assert ended.spent.tokens == 5 * 18
-    told = {s.text: (s.supported, bool(s.rejected)) for s in report.sentences()}
-    assert told == {
+    assert ended.usage.tokens == 5 * 18
+    messages = {s.text: (s.is_supported, bool(s.rejected)) for s in report.sentences()}
+    assert messages == {
         "John Smeaton built it.": (True, False),
         "Smeaton built it.": (True, False),
         "It was red.": (False, True),
@@ -85,12 +87,12 @@ async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(standin
 
 
 async def test_a_provider_that_stays_down_leaves_a_partial_report_of_what_was_found(
-    standing: Platform, tmp_path: Path
+    shared_platform: Platform, tmp_path: Path
 ) -> None:
     replies = (says(ANALYSIS), says(PLAN), says(COMMAND), *[Fault(401, f"no such key sk-{SECRET}")] * 8)
-    ended = await asked(standing, tmp_path, *replies)
-    report = await reported(standing, ended)
-    failures = [step for step in await standing.steps(ended.id) if step.kind is StepKind.FAILURE]
+    ended = await run_question(shared_platform, tmp_path, *replies)
+    report = await reported(shared_platform, ended)
+    failures = [step for step in await shared_platform.steps(ended.id) if step.kind is StepKind.FAILURE]
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.PROVIDER_DOWN)
     assert (report.status, "Smeaton" in str(report.sentences())) == ("partial", True)
     assert "without a model" in report.written_by

@@ -13,23 +13,23 @@ from kombu import pools  # pyright: ignore[reportMissingTypeStubs]
 from pydantic import SecretStr
 
 import offing_workers.process
-from offing.core.model import EngineChoice
-from offing.core.run import Budget, CancelMode, Fence, RunStatus
+from offing.core.model import EngineConfig
+from offing.core.run import Budget, CancelMode, FencingToken, RunStatus
 from offing.core.step import StepKind
 from offing.kernel.journal import Journal
-from offing.kernel.reports import ReportWriter
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, cancel, pause, resume
+from offing.kernel.report_writer import ReportWriter
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
-from offing.storage.runs import Wish
-from offing_workers.hold import Drain, Hold
+from offing.storage.runs import ControlRequest
+from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.process import WorkerProcess
 from offing_workers.slice import Slice
-from tests.workers.collecting import Collector
 from tests.workers.conftest import Platform
 from tests.workers.processes import ALL_GRAPHS
+from tests.workers.rollout_batches import Collector
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
     settings = Settings(
         app_database_url=SecretStr(app_url),
         redis_url=SecretStr(redis_url),
-        heartbeat_seconds=0.1,
-        sweep_seconds=60,
+        heartbeat_interval_seconds=0.1,
+        sweep_interval_seconds=60,
         worker_concurrency=2,
     )
-    process = WorkerProcess(settings, installed(ALL_GRAPHS), app_url, redis_url)
+    process = WorkerProcess(settings, open_registry(ALL_GRAPHS), app_url, redis_url)
     process.start()
     yield process
     process.stop()
@@ -51,24 +51,22 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
         time.sleep(0.005)
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
-    pools.reset()  # pyright: ignore[reportUnknownMemberType]  # closed, and made anew for whoever publishes next
+    pools.reset()  # pyright: ignore[reportUnknownMemberType]  # closed, and opened again by the next publisher
 
 
 def slow(turns: int, ms: int) -> RunRequest:
     options = {"answers": [{"word": "w{turn}"}], "delay_ms": ms}
-    engines = {"speaker": EngineChoice(engine="scripted", options=options)}
-    return RunRequest("Count", "counting", budget=Budget(turns=turns), engines=engines)
+    engines = {"speaker": EngineConfig(engine="scripted", options=options)}
+    return RunRequest("Count", "counting", budget=Budget(max_turns=turns), engines=engines)
 
 
-async def test_a_run_claimed_while_the_process_drains_is_handed_back(
-    platform: Platform, process: WorkerProcess
-) -> None:
+async def test_a_run_claimed_while_the_process_drains_is_released(platform: Platform, process: WorkerProcess) -> None:
     process.drain()
-    await asyncio.to_thread(process._wait, process._dispatcher.close())  # pyright: ignore[reportPrivateUsage]
+    await asyncio.to_thread(process._run_on_loop, process._run_claimer.close())  # pyright: ignore[reportPrivateUsage]
     run = await platform.submit(slow(1000, 20))
-    claim = await runs.claim(platform.database, run.id, "this one", 1)
+    claim = await runs.claim_run(platform.database, run.id, "this one", 1)
     assert claim is not None
-    late = threading.Thread(target=process._wait, args=(process._advance(claim),))  # pyright: ignore[reportPrivateUsage]
+    late = threading.Thread(target=process._run_on_loop, args=(process._advance(claim),))  # pyright: ignore[reportPrivateUsage]
     late.start()
     await platform.until(run.id, lambda row: row.fence == 1 and row.status is RunStatus.QUEUED)
     await asyncio.to_thread(late.join, 20)
@@ -77,33 +75,33 @@ async def test_a_run_claimed_while_the_process_drains_is_handed_back(
 
 @dataclass
 class Handed:
-    """A run that was handed back, and is claimed again by the same process while its first slice still tells of it."""
+    """A run that was released, and is claimed again by the same process while its first slice still tells of it."""
 
     run: UUID
     go_on: asyncio.Event
 
     async def tell(self, process: WorkerProcess, left: int) -> None:
-        """Let the first slice finish telling; so many slots are taken from then on."""
+        """Let the first slice finish; from then on `left` slots are taken."""
         process._loop.call_soon_threadsafe(self.go_on.set)  # pyright: ignore[reportPrivateUsage]
-        await until_taken(process, left)
+        await wait_for_slots(process, left)
 
 
-def taken(process: WorkerProcess) -> int:
+def count_slots(process: WorkerProcess) -> int:
     """Slots of the process that hold a run."""
-    return process._dispatcher.slots.taken  # pyright: ignore[reportPrivateUsage]
+    return process._run_claimer.slots.used  # pyright: ignore[reportPrivateUsage]
 
 
-async def until_taken(process: WorkerProcess, wanted: int) -> None:
+async def wait_for_slots(process: WorkerProcess, expected: int) -> None:
     give_up = time.monotonic() + 30
-    while taken(process) != wanted:
-        assert time.monotonic() < give_up, taken(process)
+    while count_slots(process) != expected:
+        assert time.monotonic() < give_up, count_slots(process)
         await asyncio.sleep(0.01)
 
 
-async def held(process: WorkerProcess, fence: Fence) -> Hold:
+async def claim_run(process: WorkerProcess, fence: FencingToken) -> ClaimedRun:
     """The hold of a claim; the row shows the claim a moment before the process has it in hand."""
     give_up = time.monotonic() + 30
-    while (hold := process._holds.get(fence.run)) is None or hold.fence.number != fence.number:  # pyright: ignore[reportPrivateUsage]
+    while (hold := process._claimed_runs.get(fence.run_id)) is None or hold.fencing_token.number != fence.number:  # pyright: ignore[reportPrivateUsage]
         assert time.monotonic() < give_up, hold
         await asyncio.sleep(0.01)
     return hold
@@ -117,12 +115,12 @@ async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: p
         telling.set()
         await go_on.wait()
 
-    monkeypatch.setattr(process, "wake", tell)
+    monkeypatch.setattr(process, "dispatch_run", tell)
     run = (await platform.submit(slow(1000, 500))).id
     process.check_queue()
     await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 2)
-    (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
-    process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+    (hold,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
+    process._loop.call_soon_threadsafe(hold.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     assert await asyncio.to_thread(telling.wait, 20)
     return Handed(run, go_on)
 
@@ -131,7 +129,7 @@ async def claimed_again(platform: Platform, process: WorkerProcess, monkeypatch:
     handed = await handed_back(platform, process, monkeypatch)
     process.check_queue()
     await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.RUNNING)
-    await until_taken(process, 2)
+    await wait_for_slots(process, 2)
     return handed
 
 
@@ -140,7 +138,7 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_hear
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
     await handed.tell(process, 1)
-    await cancel(platform.database, platform.hints, platform.tenant, handed.run, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.hints, platform.tenant, handed.run, CancelMode.DISCARD)
     assert (await platform.ended(handed.run)).status is RunStatus.CANCELLED
 
 
@@ -149,12 +147,12 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_has_
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
     await handed.tell(process, 1)
-    (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
-    assert (hold.fence.run, hold.fence.number) == (handed.run, 2)
+    (hold,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
+    assert (hold.fencing_token.run_id, hold.fencing_token.number) == (handed.run, 2)
     process.drain()
     await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.QUEUED)
-    await until_taken(process, 0)
-    assert not process._holds  # pyright: ignore[reportPrivateUsage]
+    await wait_for_slots(process, 0)
+    assert not process._claimed_runs  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_heartbeat_does_not_cut_off_a_slice_that_has_handed_its_run_back(
@@ -162,11 +160,11 @@ async def test_a_heartbeat_does_not_cut_off_a_slice_that_has_handed_its_run_back
 ) -> None:
     handed = await handed_back(platform, process, monkeypatch)
     await asyncio.sleep(0.5)  # some heartbeats
-    assert taken(process) == 1
+    assert count_slots(process) == 1
     await handed.tell(process, 0)
 
 
-async def test_a_heartbeat_between_a_hand_back_and_its_answer_does_not_cut_the_slice_off(
+async def test_a_heartbeat_between_a_release_and_its_answer_does_not_cut_the_slice_off(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut off there, it would tell nobody that the run is queued."""
@@ -181,17 +179,17 @@ async def test_a_heartbeat_between_a_hand_back_and_its_answer_does_not_cut_the_s
     await handed.tell(process, 0)
 
 
-async def in_a_long_call(platform: Platform, process: WorkerProcess) -> tuple[UUID, Hold]:
+async def in_a_long_call(platform: Platform, process: WorkerProcess) -> tuple[UUID, ClaimedRun]:
     run = (await platform.submit(slow(2, 1500))).id
     process.check_queue()
     row = await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 1)
-    return run, await held(process, Fence(platform.tenant, run, 1, row.thread))
+    return run, await claim_run(process, FencingToken(platform.tenant, run, 1, row.thread_id))
 
 
-async def until_drained(hold: Hold, why: Drain) -> None:
+async def until_drained(hold: ClaimedRun, why: DrainReason) -> None:
     give_up = time.monotonic() + 30
-    while hold.draining is not why:
-        assert time.monotonic() < give_up, hold.draining
+    while hold.drain_reason is not why:
+        assert time.monotonic() < give_up, hold.drain_reason
         await asyncio.sleep(0.01)
 
 
@@ -199,14 +197,14 @@ async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancel
     platform: Platform, process: WorkerProcess
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
-    await pause(platform.database, platform.hints, platform.tenant, run)
-    await until_drained(hold, Drain.PAUSE)
-    await cancel(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    await pause_run(platform.database, platform.hints, platform.tenant, run)
+    await until_drained(hold, DrainReason.PAUSE)
+    await cancel_run(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
     assert (await platform.ended(run, 30)).status is RunStatus.CANCELLED
 
 
-@pytest.mark.parametrize("then", ["resumed", "told to write", "cancelled", "cancelled and paused again"])
-async def test_a_pause_that_was_withdrawn_before_the_run_is_handed_back_holds_nothing_up(
+@pytest.mark.parametrize("then", ["resumed", "asked to finish", "cancelled", "cancelled and paused again"])
+async def test_a_pause_that_was_withdrawn_before_the_run_is_released_holds_nothing_up(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
@@ -219,15 +217,15 @@ async def test_a_pause_that_was_withdrawn_before_the_run_is_handed_back_holds_no
         await close(journal, *drafts, **more)
 
     monkeypatch.setattr(Journal, "append_last", closes)
-    await pause(*client)
-    await until_drained(hold, Drain.PAUSE)
+    await pause_run(*client)
+    await until_drained(hold, DrainReason.PAUSE)
     assert await asyncio.to_thread(about.wait, 30)
     if then == "resumed":
-        await resume(*client)
+        await resume_run(*client)
     else:
-        await cancel(*client, CancelMode.WRITE if then == "told to write" else CancelMode.DISCARD)
+        await cancel_run(*client, CancelMode.FINISH if then == "asked to finish" else CancelMode.DISCARD)
     if then == "cancelled and paused again":
-        await pause(*client)
+        await pause_run(*client)
     withdrawn.set()
     expected = RunStatus.CANCELLED if then.startswith("cancelled") else RunStatus.DONE
     assert (await platform.ended(run, 60)).status is expected
@@ -238,9 +236,9 @@ async def test_a_pause_that_was_withdrawn_within_the_call_is_not_on_record(
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
     client = (platform.database, platform.hints, platform.tenant, run)
-    await pause(*client)
-    await until_drained(hold, Drain.PAUSE)
-    await resume(*client)
+    await pause_run(*client)
+    await until_drained(hold, DrainReason.PAUSE)
+    await resume_run(*client)
     assert (await platform.ended(run, 60)).status is RunStatus.DONE
     assert StepKind.PAUSED not in {step.kind for step in await platform.steps(run)}
 
@@ -249,18 +247,18 @@ async def test_a_cancelled_run_ends_although_its_ending_takes_longer_than_its_ca
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each heartbeat tells of the cancellation again, and none of them strikes the ending."""
-    latest = ReportWriter.latest
+    latest = ReportWriter.find_latest_report
 
     async def slowly(reports: ReportWriter) -> Any:
         await asyncio.sleep(1)
         return await latest(reports)
 
-    monkeypatch.setattr(ReportWriter, "latest", slowly)
-    monkeypatch.setattr(offing_workers.process, "CANCEL_GRACE", 0.2)
+    monkeypatch.setattr(ReportWriter, "find_latest_report", slowly)
+    monkeypatch.setattr(offing_workers.process, "CANCEL_GRACE_SECONDS", 0.2)
     run = (await platform.submit(slow(2, 60_000))).id
     process.check_queue()
     await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 1)
-    await cancel(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
     ended = await platform.ended(run, 20)
     assert (ended.status, ended.fence) == (RunStatus.CANCELLED, 1)
 
@@ -271,11 +269,11 @@ async def test_a_heart_that_stumbles_beats_on(
     beats: list[float] = []
 
     class Stumbling(HeartbeatConnection):
-        def beat(self, held: Sequence[Fence], term: float) -> list[Wish]:
+        def renew_leases(self, fences: Sequence[FencingToken], lease_seconds: float) -> list[ControlRequest]:
             beats.append(time.monotonic())
             if len(beats) == 2:
                 raise RuntimeError("on purpose")
-            return super().beat(held, term)
+            return super().renew_leases(fences, lease_seconds)
 
     monkeypatch.setattr(offing_workers.process, "HeartbeatConnection", Stumbling)
     process: WorkerProcess = request.getfixturevalue("process")
@@ -286,23 +284,23 @@ async def test_a_heart_that_stumbles_beats_on(
     assert len(beats) > 5
 
 
-async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_loss_is_settled_at_once(
+async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_crash_is_finalized_at_once(
     collector: Collector, platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The beat asks after a run that has just ended. No sweep is near that would settle it."""
-    stored = Slice._let_go  # pyright: ignore[reportPrivateUsage]
+    stored = Slice._release  # pyright: ignore[reportPrivateUsage]
 
-    async def cut_off(slice: Slice, *given: Any, **more: Any) -> None:
-        await stored(slice, *given, **more)
-        slice._hold.lose()  # pyright: ignore[reportPrivateUsage]
+    async def cut_off(slice: Slice, *inputs: Any, **more: Any) -> None:
+        await stored(slice, *inputs, **more)
+        slice._claimed_run.mark_lease_lost()  # pyright: ignore[reportPrivateUsage]
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(Slice, "_let_go", cut_off)
+    monkeypatch.setattr(Slice, "_release", cut_off)
     await collector.collect(size=2)
     process.check_queue()
     for member in await collector.members():
-        await platform.ended(member.run)
-    await until_taken(process, 0)
+        await platform.ended(member.run_id)
+    await wait_for_slots(process, 0)
     assert [member.outcome for member in await collector.members()] == ["answered"] * 2
     assert (await collector.group()).group.state == "complete"
 
@@ -319,35 +317,35 @@ async def test_a_process_takes_no_more_runs_at_once_than_it_has_slots(
 ) -> None:
     ids = [(await platform.submit(slow(3, 20))).id for _ in range(5)]
     process.check_queue()
-    most, ended = 0, 0
+    maximum, ended = 0, 0
     while ended < len(ids):
         async with platform.database.transaction(platform.tenant) as connection:  # all at one moment
             count = "select count(*) filter (where status = 'running'), count(ended_at) from app.run"
             ((running, ended),) = await (await connection.execute(count)).fetchall()
-        most = max(most, running)
-    assert most == 2
+        maximum = max(maximum, running)
+    assert maximum == 2
     assert [(await platform.run(id)).status for id in ids] == [RunStatus.DONE] * 5
 
 
 async def test_a_process_that_drains_takes_no_more_and_passes_notifications_on(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told, calls = list[UUID](), list[str]()
+    messages, calls = list[UUID](), list[str]()
 
-    async def tell(run: UUID) -> None:
-        told.append(run)
+    async def tell(run_id: UUID) -> None:
+        messages.append(run_id)
 
     async def call() -> None:
         calls.append("")
 
-    monkeypatch.setattr(process, "wake", tell)
+    monkeypatch.setattr(process, "dispatch_run", tell)
     monkeypatch.setattr(process._queue_channel, "publish", call)  # pyright: ignore[reportPrivateUsage]
     ids = [(await platform.submit(slow(1000, 20))).id for _ in range(4)]
     process.check_queue()
-    await until_taken(process, 2)
+    await wait_for_slots(process, 2)
     await platform.until(ids[1], lambda row: row.status is RunStatus.RUNNING)
     process.drain()
-    await until_taken(process, 0)
+    await wait_for_slots(process, 0)
     calls.clear()
     process.check_queue()
     give_up = time.monotonic() + 30
@@ -355,7 +353,7 @@ async def test_a_process_that_drains_takes_no_more_and_passes_notifications_on(
         assert time.monotonic() < give_up
         await asyncio.sleep(0.01)
     assert [(await platform.run(id)).fence for id in ids] == [1, 1, 0, 0]
-    assert sorted(told) == sorted(ids[:2])  # those that were handed back
+    assert sorted(messages) == sorted(ids[:2])  # those that were released
 
 
 async def test_a_run_is_advanced_slice_after_slice_although_every_notification_is_lost(
@@ -363,13 +361,13 @@ async def test_a_run_is_advanced_slice_after_slice_although_every_notification_i
 ) -> None:
     async def lose(_: object) -> None: ...
 
-    monkeypatch.setattr(process, "_wake", lose)
+    monkeypatch.setattr(process, "_run_dispatcher", lose)
     run = await platform.submit(slow(1000, 20))
     process.check_queue()
     for fence in range(1, 4):
         await platform.until(run.id, lambda row, fence=fence: row.fence == fence and row.status is RunStatus.RUNNING)
-        hold = await held(process, Fence(platform.tenant, run.id, fence, run.thread))
-        process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+        hold = await claim_run(process, FencingToken(platform.tenant, run.id, fence, run.thread_id))
+        process._loop.call_soon_threadsafe(hold.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     await platform.until(run.id, lambda row: row.fence == 4)
 
 
@@ -382,15 +380,15 @@ async def test_a_process_sweeps_only_while_a_slot_is_free(monkeypatch: pytest.Mo
 
     async def nobody(_: object) -> None: ...
 
-    monkeypatch.setattr(offing_workers.process.runs, "sweep", sweep)
-    monkeypatch.setattr(offing_workers.process.child_runs, "drop_forsaken", nobody)
-    process = WorkerProcess(Settings(sweep_seconds=0.01, worker_concurrency=3), {}, "", "")
+    monkeypatch.setattr(offing_workers.process.runs, "sweep_overdue_runs", sweep)
+    monkeypatch.setattr(offing_workers.process.child_runs, "cancel_orphaned_children", nobody)
+    process = WorkerProcess(Settings(sweep_interval_seconds=0.01, worker_concurrency=3), {}, "", "")
     monkeypatch.setattr(process, "_database", None, raising=False)
-    slots = process._dispatcher.slots  # pyright: ignore[reportPrivateUsage]
-    slots.taken = 2
-    sweeping = asyncio.create_task(process._sweep())  # pyright: ignore[reportPrivateUsage]
+    slots = process._run_claimer.slots  # pyright: ignore[reportPrivateUsage]
+    slots.used = 2
+    sweeping = asyncio.create_task(process._sweep_queue())  # pyright: ignore[reportPrivateUsage]
     await asyncio.wait_for(swept.wait(), 30)
-    slots.taken = 3
+    slots.used = 3
     await asyncio.sleep(0.05)
     swept.clear()
     await asyncio.sleep(0.1)

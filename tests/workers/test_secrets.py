@@ -16,19 +16,19 @@ from urllib.parse import quote
 import orjson
 import redis.asyncio
 
-from offing.core.model import EngineChoice
-from offing.exports.format import Options, named
-from offing.services import exports, trajectories
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
+from offing.core.model import EngineConfig
+from offing.exports.format import FORMATS, ExportOptions
+from offing.services import report_export, trajectories
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage.runs import RunRow
-from offing.storage.trajectories import Query
+from offing.storage.trajectories import TrajectoryQuery
+from tests.model_provider.replies import Completion, Fault
+from tests.model_provider.server import WireServer, scripted
 from tests.web.site import Reply, running
-from tests.wire.replies import Completion, Fault
-from tests.wire.server import WireServer, scripted
-from tests.workers import leaking
-from tests.workers.collecting import Sql
+from tests.workers import leaking_graphs
 from tests.workers.conftest import Platform, StartWorker
+from tests.workers.rollout_batches import Sql
 
 PROVIDERS = ("OPENAI", "ANTHROPIC", "BRAVE", "TAVILY", "MISTRAL", "GROQ", "GEMINI", "COHERE")
 NAMES = (
@@ -53,7 +53,7 @@ def spellings(secret: str) -> Iterator[str]:
 EVERYTHING = " ".join(form for secret in SECRETS.values() for form in spellings(secret))
 
 
-def found_in(text: str) -> list[str]:
+def find_secrets(text: str) -> list[str]:
     """Secrets that a text holds, in whichever spelling a reader could undo."""
     bare = [MARK, MARK.encode().hex(), *(_inner(MARK, lead) for lead in range(3))]
     return [form for form in bare if form in text]
@@ -67,22 +67,22 @@ def _inner(text: str, lead: int) -> str:
 @asynccontextmanager
 async def listening(url: str) -> AsyncGenerator[list[str]]:
     """Everything that is said in Valkey's channels meanwhile."""
-    heard: list[str] = []
+    received: list[str] = []
     async with redis.asyncio.Redis.from_url(url) as client, client.pubsub() as channels:  # pyright: ignore[reportUnknownMemberType]
         await channels.psubscribe("*")  # pyright: ignore[reportUnknownMemberType]
 
         async def listen() -> None:
             async for message in channels.listen():  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-                heard.append(str(message))  # pyright: ignore[reportUnknownArgumentType]
+                received.append(str(message))  # pyright: ignore[reportUnknownArgumentType]
 
         task = asyncio.create_task(listen())
         try:
-            yield heard
+            yield received
         finally:
             task.cancel()
 
 
-async def kept_in(url: str) -> str:
+async def list_keys(url: str) -> str:
     """Keys and values of Valkey."""
     async with redis.asyncio.Redis.from_url(url) as client:  # pyright: ignore[reportUnknownMemberType]
         keys: list[Any] = await client.keys("*")  # pyright: ignore[reportUnknownMemberType]
@@ -90,18 +90,18 @@ async def kept_in(url: str) -> str:
 
 
 def tables(sql: Sql) -> dict[str, str]:
-    """Every row of every table as text, with bytes as they are."""
+    """Every row of every table as text, with bytes unchanged."""
     listed = sql(
         "select quote_ident(schemaname) || '.' || quote_ident(tablename) from pg_tables where schemaname = 'app'"
     )
     return {name: "\n".join(map(str, sql(f"select * from {name}"))) for (name,) in listed}
 
 
-async def asked(platform: Platform, graph: str, server: WireServer) -> RunRow:
-    choice = EngineChoice(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
+async def run_question(platform: Platform, graph: str, server: WireServer) -> RunRow:
+    choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
     request = RunRequest("What is echoed?", graph, scope={"web": True}, engines={"speaker": choice})
-    graphs = installed(leaking.GRAPHS)
-    submitted = await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    graphs = open_registry(leaking_graphs.GRAPHS)
+    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
     return await platform.ended(submitted.run.id, 90)
 
 
@@ -109,44 +109,51 @@ async def test_no_secret_is_found_in_any_sink(
     platform: Platform, start_worker: StartWorker, sql: Sql, redis_url: str
 ) -> None:
     sql("update app.tenant set training_opt_in = true")
-    said = Completion(text=json.dumps({"word": EVERYTHING}))
-    async with running() as site, WireServer(scripted(Fault(500, EVERYTHING), said)) as server:
-        place = f"127.0.0.1:{site.port}"
+    message = Completion(text=json.dumps({"word": EVERYTHING}))
+    async with running() as site, WireServer(scripted(Fault(500, EVERYTHING), message)) as server:
+        address = f"127.0.0.1:{site.port}"
         hit = {
-            "url": f"http://{place}/x?token={quote(SECRETS[NAMES[0]], safe='')}",
+            "url": f"http://{address}/x?token={quote(SECRETS[NAMES[0]], safe='')}",
             "title": EVERYTHING,
             "content": EVERYTHING,
         }
         site.pages = {"/search": Reply(orjson.dumps({"results": [hit]}), headers={"Content-Type": "application/json"})}
         worker = start_worker(
             **SECRETS,
-            **{leaking.NAMES: ",".join(NAMES), "OFFING_GRAPHS": leaking.GRAPHS, "OFFING_SEARCH": "searxng"},
-            SEARXNG_URL=f"http://user:{quote(SECRETS[NAMES[1]], safe='')}@{place}",
-            OFFING_FETCH_HOSTS=place,
+            **{
+                leaking_graphs.NAMES: ",".join(NAMES),
+                "OFFING_EXTRA_GRAPHS": leaking_graphs.GRAPHS,
+                "OFFING_SEARCH_ENGINES": "searxng",
+            },
+            SEARXNG_URL=f"http://user:{quote(SECRETS[NAMES[1]], safe='')}@{address}",
+            OFFING_ALLOWED_FETCH_HOSTS=address,
             OTEL_TRACES_EXPORTER="console",
             OTEL_BSP_SCHEDULE_DELAY="100",
         )
-        async with listening(redis_url) as heard:
-            run = await asked(platform, "leaking", server)
-            broken = await asked(platform, "failing", server)
+        async with listening(redis_url) as received:
+            run = await run_question(platform, "leaking", server)
+            broken = await run_question(platform, "failing", server)
         assert len(server.requests) == 2
     steps = await platform.steps(run.id)
     assert len([s for s in steps if "[redacted]" in str(s)]) > 3 * len(SECRETS)
 
-    live = await kept_in(redis_url)
+    live = await list_keys(redis_url)
     assert worker.finish() == 0
     reports = [
-        (await exports.export(platform.database, platform.tenant, run.id, f)).body for f in ("md", "html", "json")
+        (await report_export.export_report(platform.database, platform.tenant, run.id, f)).body
+        for f in ("md", "html", "json")
     ]
-    wanted, atif = Query(kind="ask"), named("atif")
-    lines = trajectories.stream(platform.database, platform.tenant, wanted, atif, Options(), None, 10)
+    expected, atif = TrajectoryQuery(kind="interactive"), FORMATS["atif"]
+    lines = trajectories.stream_trajectories(
+        platform.database, platform.tenant, expected, atif, ExportOptions(), None, 10
+    )
     exported = b"".join([line async for line in lines])
     assert str(run.id).encode() in exported
 
-    assert {name: found_in(text) for name, text in tables(sql).items() if found_in(text)} == {}
-    assert found_in(live + str(heard)) == []
-    assert heard
-    assert found_in(worker.log.read_text()) == []
-    assert found_in("".join(body.decode() for body in reports)) == []
-    assert found_in(exported.decode()) == []
-    assert broken.terminal
+    assert {name: find_secrets(text) for name, text in tables(sql).items() if find_secrets(text)} == {}
+    assert find_secrets(live + str(received)) == []
+    assert received
+    assert find_secrets(worker.log.read_text()) == []
+    assert find_secrets("".join(body.decode() for body in reports)) == []
+    assert find_secrets(exported.decode()) == []
+    assert broken.is_terminal

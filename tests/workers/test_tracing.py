@@ -11,7 +11,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 async def test_slice_node_role_and_tool_belong_to_the_request(platform: Platform, start_worker: StartWorker) -> None:
     worker = start_worker(OTEL_TRACES_EXPORTER="console", OTEL_BSP_SCHEDULE_DELAY="100")
-    request = RunRequest("a secret question", graph="counting", budget=Budget(turns=1), traceparent=PARENT)
+    request = RunRequest("a secret question", graph="counting", budget=Budget(max_turns=1), traceparent=PARENT)
     run = await platform.submit(request)
     await platform.ended(run.id)
     assert worker.finish() == 0

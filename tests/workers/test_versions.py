@@ -8,22 +8,22 @@ from uuid import UUID
 
 import pytest
 
-from offing.core.model import EngineChoice
-from offing.core.question import Answer
+from offing.core.input_request import InputResponse
+from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
 from offing.core.step import StepKind
-from offing.sdk import RunView
-from offing.services.forks import ForkRequest, fork
-from offing.services.graphs import Catalogue
-from offing.services.runs import RunRequest, submit
+from offing.sdk import RunInfo
+from offing.services.forks import ForkRequest, fork_run
+from offing.services.graphs import GraphRegistry
+from offing.services.runs import RunRequest, submit_run
 from offing.storage import reports
-from offing_workers.carrying_over import upgraded
-from tests.workers.collecting import Sql
+from offing_workers.graph_upgrade import upgrade_state
 from tests.workers.conftest import Platform, StartWorker
-from tests.workers.families import asking
 from tests.workers.graphs import counting
+from tests.workers.parent_graph import question_for
 from tests.workers.processes import Worker
-from tests.workers.test_waiting import heard, say, waiting
+from tests.workers.rollout_batches import Sql
+from tests.workers.test_wait_conditions import list_responses, respond, waiting
 
 TURNS = 8
 PROJECT = '[project.entry-points."offing.graphs"]\nledger = "ledger:graph"\n'
@@ -43,7 +43,7 @@ class Paged(Count):
 
 async def write(state, runtime):
     title = f"{state['pages']} pages"
-    await runtime.context.deliver(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
+    await runtime.context.submit_report(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
     return {}
 
 def build():
@@ -63,7 +63,7 @@ def start(run):
 def upgrade(version, state):
     return %s
 
-graph = replace(counting, name="ledger", build=build, start=start, upgrade=upgrade)
+graph = replace(counting, name="ledger", build=build, initial_state=start, upgrade_state=upgrade)
 """
 CARRIED = '{**state, "pages": 100 + state["turn"]}'
 
@@ -75,7 +75,7 @@ def written(folder: Path, code: str) -> Path:
     return folder
 
 
-class Shelf:
+class VersionFolder:
     """A folder with the graph, and homes in which versions are kept."""
 
     def __init__(self, folder: Path, platform: Platform, start: StartWorker) -> None:
@@ -87,137 +87,143 @@ class Shelf:
 
     async def begun(self, question: str = "Count", *, speaks: bool = True) -> UUID:
         """A run of the first version."""
-        graphs = Catalogue(paths=str(self.folder / "source"), home=self.folder / "first")
-        slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 500})
+        graphs = GraphRegistry(paths=str(self.folder / "source"), data_dir=self.folder / "first")
+        slowly = EngineConfig(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 500})
         request = RunRequest(
-            question, "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly} if speaks else {}
+            question, "ledger", budget=Budget(max_turns=TURNS), engines={"speaker": slowly} if speaks else {}
         )
         p = self._platform
-        run = (await submit(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
+        run = (await submit_run(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
         return run
 
-    async def title(self, run: UUID) -> str:
+    async def title(self, run_id: UUID) -> str:
         async with self._platform.database.transaction(self._platform.tenant) as connection:
-            report = await reports.latest(connection, run)
+            report = await reports.find_latest_report(connection, run_id)
         assert report is not None
         return report.title
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, platform: Platform, start_worker: StartWorker) -> Shelf:
-    return Shelf(tmp_path, platform, start_worker)
+def versions(tmp_path: Path, platform: Platform, start_worker: StartWorker) -> VersionFolder:
+    return VersionFolder(tmp_path, platform, start_worker)
 
 
-async def interrupted(platform: Platform, shelf: Shelf, leave: Callable[[Worker], Any]) -> UUID:
+async def interrupted(platform: Platform, versions: VersionFolder, leave: Callable[[Worker], Any]) -> UUID:
     """A run whose worker has left it in the middle."""
-    first, run = shelf.worker("first"), await shelf.begun()
-    await platform.until(run, lambda row: row.spent.turns >= 3)
+    first, run = versions.worker("first"), await versions.begun()
+    await platform.until(run, lambda row: row.usage.turns >= 3)
     leave(first)
     return run
 
 
-async def words(platform: Platform, run: UUID) -> list[str]:
-    return [s.payload["output"]["word"] for s in await platform.steps(run) if s.kind is StepKind.PLAN]
+async def words(platform: Platform, run_id: UUID) -> list[str]:
+    return [s.payload["output"]["word"] for s in await platform.steps(run_id) if s.kind is StepKind.PLAN]
 
 
-async def test_a_run_keeps_its_version_after_its_folder_has_changed(platform: Platform, shelf: Shelf) -> None:
-    run = await interrupted(platform, shelf, Worker.finish)
-    written(shelf.folder / "source", SECOND % CARRIED)
-    shelf.worker("first")
+async def test_a_run_keeps_its_version_after_its_folder_has_changed(
+    platform: Platform, versions: VersionFolder
+) -> None:
+    run = await interrupted(platform, versions, Worker.finish)
+    written(versions.folder / "source", SECOND % CARRIED)
+    versions.worker("first")
     ended = await platform.ended(run)
     assert ended.status is RunStatus.DONE
-    assert await shelf.title(run) == "Count"
+    assert await versions.title(run) == "Count"
     assert await words(platform, run) == [f"word {n}" for n in range(1, TURNS + 1)]
 
 
-async def test_a_run_whose_version_is_gone_goes_on_in_the_new_one(platform: Platform, shelf: Shelf) -> None:
-    run = await interrupted(platform, shelf, Worker.kill)
+async def test_a_run_whose_version_is_deleted_continues_in_the_new_one(
+    platform: Platform, versions: VersionFolder
+) -> None:
+    run = await interrupted(platform, versions, Worker.kill)
     old = (await platform.run(run)).graph_version
-    written(shelf.folder / "source", SECOND % CARRIED)
-    shelf.worker("second")
+    written(versions.folder / "source", SECOND % CARRIED)
+    versions.worker("second")
     ended = await platform.ended(run)
     carried = [s.payload for s in await platform.steps(run) if s.payload.get("after") == "upgrade"]
     assert ended.status is RunStatus.DONE, ended.error
     assert [(c["from"], c["to"]) for c in carried] == [(old, ended.graph_version)]
-    assert int((await shelf.title(run)).split()[0]) in range(102, 100 + TURNS)
+    assert int((await versions.title(run)).split()[0]) in range(102, 100 + TURNS)
     assert set(await words(platform, run)) == {f"word {n}" for n in range(1, TURNS + 1)}
 
 
 async def test_a_run_that_was_carried_over_is_forked_in_the_version_that_it_had_at_the_step(
-    platform: Platform, shelf: Shelf
+    platform: Platform, versions: VersionFolder
 ) -> None:
-    run = await interrupted(platform, shelf, Worker.kill)
-    written(shelf.folder / "source", SECOND % CARRIED)
-    second = shelf.worker("second")
+    run = await interrupted(platform, versions, Worker.kill)
+    written(versions.folder / "source", SECOND % CARRIED)
+    second = versions.worker("second")
     await platform.ended(run)
     second.finish()
     record = await platform.steps(run)
     upgrade = next(step.seq for step in record if step.payload.get("after") == "upgrade")
-    graphs = Catalogue(paths=str(shelf.folder / "source"), home=shelf.folder / "first")
-    shelf.worker("first")
-    for at, title in ((upgrade - 1, "Count"), (upgrade + 3, await shelf.title(run))):
+    graphs = GraphRegistry(paths=str(versions.folder / "source"), data_dir=versions.folder / "first")
+    versions.worker("first")
+    for at, title in ((upgrade - 1, "Count"), (upgrade + 3, await versions.title(run))):
         request, p = ForkRequest(run, at), platform
-        made = (await fork(p.database, p.hints, p.tenant, request, graphs=graphs)).run
-        ended = await platform.ended(made.id)
+        created = (await fork_run(p.database, p.hints, p.tenant, request, graphs=graphs)).run
+        ended = await platform.ended(created.id)
         assert ended.status is RunStatus.DONE, ended.error
-        assert await shelf.title(made.id) == title
-        steps = await platform.steps(made.id)
+        assert await versions.title(created.id) == title
+        steps = await platform.steps(created.id)
         assert [s.payload for s in steps[:at]] == [s.payload for s in record[:at]]
         assert not [s for s in steps[at:] if s.payload.get("after") == "upgrade"]
-        assert set(await words(platform, made.id)) == {f"word {n}" for n in range(1, TURNS + 1)}
+        assert set(await words(platform, created.id)) == {f"word {n}" for n in range(1, TURNS + 1)}
 
 
-async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(platform: Platform, shelf: Shelf) -> None:
-    run = await interrupted(platform, shelf, Worker.finish)
+async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(
+    platform: Platform, versions: VersionFolder
+) -> None:
+    run = await interrupted(platform, versions, Worker.finish)
     before = await platform.run(run)
-    written(shelf.folder / "source", SECOND % "None")
-    shelf.worker("second")
+    written(versions.folder / "source", SECOND % "None")
+    versions.worker("second")
     waiting = await platform.until(run, lambda row: row.status is RunStatus.WAITING)
     assert waiting.waiting_for is not None
     assert waiting.waiting_for.endswith("; in the one here, its upgrade has no use for that state")
     assert waiting.graph_version == before.graph_version
 
 
-ASKING = """
+ASKING_GRAPH = """
 from dataclasses import replace
-from tests.workers.asking import branching
-graph = replace(branching, name="ledger", upgrade=lambda version, state: {"heard": ["carried", *state["heard"]]})
+from tests.workers.input_graphs import branching
+graph = replace(branching, name="ledger", upgrade_state=lambda version, state: {"heard": ["carried", *state["heard"]]})
 """
 
 
 async def test_a_run_whose_branches_ask_is_carried_over_and_nobody_is_asked_again(
-    platform: Platform, shelf: Shelf
+    platform: Platform, versions: VersionFolder
 ) -> None:
-    written(shelf.folder / "source", ASKING)
-    first, run = shelf.worker("first"), await shelf.begun(speaks=False)
+    written(versions.folder / "source", ASKING_GRAPH)
+    first, run = versions.worker("first"), await versions.begun(speaks=False)
     right, left = await waiting(platform, run, "Right?"), await waiting(platform, run, "Left?")
     first.finish()
-    written(shelf.folder / "source", ASKING + "SECOND = True")
-    shelf.worker("second")
-    await say(platform, run, right, Answer(text="r"))
-    await say(platform, run, left, Answer(text="l"))
-    assert await heard(platform, run) == ["carried", "left l", "quiet", "right 42 r"]
+    written(versions.folder / "source", ASKING_GRAPH + "SECOND = True")
+    versions.worker("second")
+    await respond(platform, run, right, InputResponse(text="r"))
+    await respond(platform, run, left, InputResponse(text="l"))
+    assert await list_responses(platform, run) == ["carried", "left l", "quiet", "right 42 r"]
     kinds = [step.kind for step in await platform.steps(run)]
-    assert [kinds.count(kind) for kind in (StepKind.QUESTION, StepKind.TOOL, StepKind.NOTE)] == [2, 1, 1]
+    assert [kinds.count(kind) for kind in (StepKind.INPUT_REQUEST, StepKind.TOOL_RESULT, StepKind.NOTE)] == [2, 1, 1]
 
 
 PARENT = """
 from dataclasses import replace
-from tests.workers.families import family
-graph = replace(family, name="ledger", upgrade=lambda version, state: state)
+from tests.workers.parent_graph import family
+graph = replace(family, name="ledger", upgrade_state=lambda version, state: state)
 """
 
 
 async def test_a_run_that_waits_for_its_child_is_carried_over_and_starts_no_other(
-    platform: Platform, shelf: Shelf, sql: Sql
+    platform: Platform, versions: VersionFolder, sql: Sql
 ) -> None:
-    written(shelf.folder / "source", PARENT)
-    first, run = shelf.worker("first"), await shelf.begun(asking({"question": "one", "turns": 4}))
+    written(versions.folder / "source", PARENT)
+    first, run = versions.worker("first"), await versions.begun(question_for({"question": "one", "turns": 4}))
     await platform.until(run, lambda row: row.status is RunStatus.WAITING)
     first.finish()
-    written(shelf.folder / "source", PARENT + "SECOND = True")
-    shelf.worker("second")
-    assert (await heard(platform, run))[0] == "one: done, answered, 4 said"
+    written(versions.folder / "source", PARENT + "SECOND = True")
+    versions.worker("second")
+    assert (await list_responses(platform, run))[0] == "one: done, answered, 4 said"
     assert any(step.payload.get("after") == "upgrade" for step in await platform.steps(run))
     assert sql("select count(*) from app.child_run where parent_id = %s", run) == [(1,)]
 
@@ -230,8 +236,8 @@ UPGRADES: list[tuple[Callable[[str, dict[str, Any]], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("upgrade", "said"), UPGRADES)
-def test_what_an_upgrade_gives_is_checked(upgrade: Any, said: Any) -> None:
-    run = RunView(UUID(int=1), "Count")
-    found = upgraded(replace(counting, upgrade=upgrade), run, "old", {"turn": 3, "last": 7, "stop": ""})
-    assert found == said or (isinstance(found, str) and found.startswith(said))
+@pytest.mark.parametrize(("upgrade", "message"), UPGRADES)
+def test_what_an_upgrade_gives_is_checked(upgrade: Any, message: Any) -> None:
+    run = RunInfo(UUID(int=1), "Count")
+    result = upgrade_state(replace(counting, upgrade_state=upgrade), run, "old", {"turn": 3, "last": 7, "stop": ""})
+    assert result == message or (isinstance(result, str) and result.startswith(message))

@@ -1,5 +1,6 @@
-"""The policy engine: a process of its own that serves our weights token by token.
+"""Policy engine: a process that serves policy weights token by token.
 
-The only room that imports torch and transformers to serve. It knows no run, no database and no flow; a request carries
-messages or token ids, and the answer says which ids were drawn, from which distribution, and by which version.
+It is the only package that imports torch and transformers for inference, and uses no database. A
+request carries messages or token ids. The response says which ids were sampled, from which
+distribution, and by which version.
 """

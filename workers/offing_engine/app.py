@@ -1,7 +1,4 @@
-"""HTTP in front of the engine: routes, the bearer token, error bodies, callers that go away.
-
-A bare ASGI application; it knows requests as bytes and hands them to `answers`.
-"""
+"""ASGI application of the engine: routes, the bearer token, error bodies and client disconnects."""
 
 import asyncio
 import hmac
@@ -12,21 +9,21 @@ from typing import Any
 import orjson
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError
-from offing_engine import answers
-from offing_engine.scheduler import Busy, Engine
-from offing_engine.wire import (
+from offing_engine import handlers
+from offing_engine.protocol import (
     ChatRequest,
     CompletionRequest,
-    LoadAdapter,
-    LoadPolicy,
+    LoadAdapterRequest,
+    LoadPolicyRequest,
     TokenizeRequest,
-    UnloadAdapter,
-    UnloadPolicy,
-    error_body,
-    read,
+    UnloadAdapterRequest,
+    UnloadPolicyRequest,
+    parse_request,
+    render_error,
 )
+from offing_engine.scheduler import EngineScheduler, QueueFullError
 
-LARGEST_BODY = 32_000_000
+MAX_BODY_BYTES = 32_000_000
 
 log = logging.getLogger("offing.engine")
 
@@ -35,14 +32,14 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Handler = Callable[[bytes], Awaitable[dict[str, Any]]]
 
 
-class Gone(Exception):
-    """The caller has hung up."""
+class ClientDisconnectedError(Exception):
+    """The client has disconnected."""
 
 
-class App:
-    """`token`: what a bearer must show. None: whoever reaches the socket may ask."""
+class EngineApp:
+    """ASGI application. `token` is the required bearer token; `None` accepts every client of the socket."""
 
-    def __init__(self, engine: Engine, token: str | None) -> None:
+    def __init__(self, engine: EngineScheduler, token: str | None) -> None:
         self._engine, self._token = engine, token
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/health"): self._health,
@@ -60,8 +57,8 @@ class App:
         if scope["type"] != "http":
             return
         try:
-            status, body = await self._answered(scope, receive)
-        except Gone:
+            status, body = await self._route(scope, receive)
+        except ClientDisconnectedError:
             return
         payload = orjson.dumps(body)
         head = [(b"content-type", b"application/json"), (b"content-length", str(len(payload)).encode())]
@@ -70,97 +67,103 @@ class App:
         await send({"type": "http.response.start", "status": status, "headers": head})
         await send({"type": "http.response.body", "body": payload})
 
-    async def _answered(self, scope: Mapping[str, Any], receive: Receive) -> tuple[int, dict[str, Any]]:
+    async def _route(self, scope: Mapping[str, Any], receive: Receive) -> tuple[int, dict[str, Any]]:
         handler = self._routes.get((scope["method"], scope["path"]))
-        if not self._admits(scope):
-            return 401, error_body("The bearer token is missing or wrong.", "AuthenticationError", None, 401)
+        if not self._is_authorized(scope):
+            return 401, render_error("The bearer token is missing or wrong.", "AuthenticationError", None, 401)
         if handler is None:
-            return 404, error_body(f"There is no {scope['method']} {scope['path']}.", "NotFoundError", None, 404)
-        body = await _body(receive)
+            return 404, render_error(f"There is no {scope['method']} {scope['path']}.", "NotFoundError", None, 404)
+        body = await _read_body(receive)
         if body is None:
-            return 413, error_body(f"More than {LARGEST_BODY} bytes.", "BadRequestError", None, 413)
-        return await _guarded(_while_connected(handler(body), receive))
+            return 413, render_error(f"More than {MAX_BODY_BYTES} bytes.", "BadRequestError", None, 413)
+        return await _run_guarded(_run_while_connected(handler(body), receive))
 
-    def _admits(self, scope: Mapping[str, Any]) -> bool:
+    def _is_authorized(self, scope: Mapping[str, Any]) -> bool:
         if self._token is None or scope["path"] == "/health":
             return True
-        shown = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(shown, f"Bearer {self._token}".encode())
+        authorization = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(authorization, f"Bearer {self._token}".encode())
 
     async def _health(self, _: bytes) -> dict[str, Any]:
-        return {"status": "ok", "system_fingerprint": answers.BUILD, "models": list(self._engine.policies)}
+        return {
+            "status": "ok",
+            "system_fingerprint": handlers.SYSTEM_FINGERPRINT,
+            "models": list(self._engine.policies),
+        }
 
     async def _models(self, _: bytes) -> dict[str, Any]:
-        return answers.models(self._engine)
+        return handlers.list_models(self._engine)
 
     async def _chat(self, body: bytes) -> dict[str, Any]:
-        return await answers.chat(self._engine, read(ChatRequest, body))
+        return await handlers.create_chat_completion(self._engine, parse_request(ChatRequest, body))
 
     async def _complete(self, body: bytes) -> dict[str, Any]:
-        return await answers.complete(self._engine, read(CompletionRequest, body))
+        return await handlers.create_completion(self._engine, parse_request(CompletionRequest, body))
 
     async def _tokenize(self, body: bytes) -> dict[str, Any]:
-        return answers.tokenize(self._engine, read(TokenizeRequest, body))
+        return handlers.tokenize_request(self._engine, parse_request(TokenizeRequest, body))
 
     async def _load_adapter(self, body: bytes) -> dict[str, Any]:
-        asked = read(LoadAdapter, body)
-        return await answers.load(self._engine, LoadPolicy(name=asked.lora_name, path=asked.lora_path, base=asked.base))
+        request = parse_request(LoadAdapterRequest, body)
+        return await handlers.load_policy(
+            self._engine, LoadPolicyRequest(name=request.lora_name, path=request.lora_path, base=request.base)
+        )
 
     async def _unload_adapter(self, body: bytes) -> dict[str, Any]:
-        return await answers.unload(self._engine, read(UnloadAdapter, body).lora_name)
+        return await handlers.unload_policy(self._engine, parse_request(UnloadAdapterRequest, body).lora_name)
 
     async def _load(self, body: bytes) -> dict[str, Any]:
-        return await answers.load(self._engine, read(LoadPolicy, body))
+        return await handlers.load_policy(self._engine, parse_request(LoadPolicyRequest, body))
 
     async def _unload(self, body: bytes) -> dict[str, Any]:
-        return await answers.unload(self._engine, read(UnloadPolicy, body).name)
+        return await handlers.unload_policy(self._engine, parse_request(UnloadPolicyRequest, body).name)
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole request body. None: it is larger than allowed."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read the request body. `None` means that it is larger than allowed."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnectedError
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > LARGEST_BODY:
+        if size > MAX_BODY_BYTES:
             return None
     return b"".join(parts)
 
 
-async def _while_connected(answer: Awaitable[dict[str, Any]], receive: Receive) -> dict[str, Any]:
-    """What `answer` gives. Raises Gone, with it cancelled, when the caller hangs up first."""
-    working, listening = asyncio.ensure_future(answer), asyncio.ensure_future(receive())
+async def _run_while_connected(handler: Awaitable[dict[str, Any]], receive: Receive) -> dict[str, Any]:
+    """Await `handler`. If the client disconnects first, cancel it and raise ClientDisconnectedError."""
+    working, listening = asyncio.ensure_future(handler), asyncio.ensure_future(receive())
     try:
         await asyncio.wait({working, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise Gone
+            raise ClientDisconnectedError
         return working.result()
     finally:
         working.cancel()
         listening.cancel()
 
 
-async def _guarded(answer: Awaitable[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-    """Status and body, errors included."""
+async def _run_guarded(handler: Awaitable[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """Return the status and body of a response. Errors become error bodies."""
     try:
-        return 200, await answer
+        return 200, await handler
     except InvalidInput as error:
-        return 400, error_body(str(error), "BadRequestError", error.field, 400)
+        return 400, render_error(str(error), "BadRequestError", error.field, 400)
     except NotFound as error:
-        known = "It is not loaded here, and no other version answers in its place; see GET /v1/models."
-        return 404, error_body(f"{error} {known}", "NotFoundError", "model", 404)
+        remedy = "It is not loaded here, and no other version answers in its place; see GET /v1/models."
+        return 404, render_error(f"{error} {remedy}", "NotFoundError", "model", 404)
     except Conflict as error:
-        return 409, error_body(str(error), "ConflictError", None, 409)
-    except Busy:
-        return 503, error_body("Too many requests wait; try again.", "ServiceUnavailableError", None, 503)
+        return 409, render_error(str(error), "ConflictError", None, 409)
+    except QueueFullError:
+        return 503, render_error("Too many requests wait; try again.", "ServiceUnavailableError", None, 503)
     except OffingError as error:
-        return 400, error_body(str(error), "BadRequestError", None, 400)
-    except Gone:
+        return 400, render_error(str(error), "BadRequestError", None, 400)
+    except ClientDisconnectedError:
         raise
     except Exception:
         log.exception("a request failed")
-        return 500, error_body("The engine failed; its log says why.", "InternalServerError", None, 500)
+        return 500, render_error("The engine failed; its log says why.", "InternalServerError", None, 500)

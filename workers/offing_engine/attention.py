@@ -1,11 +1,11 @@
-"""One step of grouped-query attention without repeating keys and values for each query head.
+"""Grouped-query attention for one new column, without repeating keys and values for each query head.
 
-The only home of this shortcut; everything but a single new column goes the way of transformers. The query heads that
-share a key head become rows of one query, which all see the same columns.
+The query heads that share a key head become rows of one query, which all see the same columns.
+Everything else uses the attention of transformers.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# transformers carries partial types.
+# transformers has partial types.
 
 from typing import Any
 
@@ -15,22 +15,25 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-NAME = "offing"
+ATTENTION_NAME = "offing"
 
 
 def use_shared_heads(model: Any) -> None:
-    """Lets `model` take the shortcut, where it attends by torch's own function."""
+    """Enable the shortcut for `model`, if it uses torch's own attention function."""
     if getattr(model.config, "_attn_implementation", None) != "sdpa":
         return
-    AttentionInterface.register(NAME, attended)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
-    model.set_attn_implementation(NAME)
+    AttentionInterface.register(ATTENTION_NAME, shared_heads_attention)
+    AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
+    model.set_attn_implementation(ATTENTION_NAME)
 
 
-def attended(
+def shared_heads_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
 ) -> tuple[Tensor, None]:
-    """[rows, columns, heads, width] from queries [rows, heads, columns, width]; called by transformers."""
+    """Compute attention for transformers.
+
+    Return [rows, columns, heads, width] from queries [rows, heads, columns, width].
+    """
     rows, heads, columns, width = query.shape
     if columns > 1 or heads == key.shape[1]:
         out, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **more)

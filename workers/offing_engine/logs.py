@@ -1,8 +1,8 @@
-"""What transformers writes besides our own lines: nothing."""
+"""Silence the output of transformers."""
 
 
-def quiet() -> None:
-    """No progress bars: nobody watches the log."""
+def disable_progress_bars() -> None:
+    """Disable progress bars, which are useless in a log."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()

@@ -1,7 +1,7 @@
-"""The engine as a process: its socket, its policies, its signals.
+"""Process of the engine: its socket, policies and signals.
 
-The only home of where it listens and who may. SIGTERM drains: requests that were taken are answered, for at most
-`DRAIN_SECONDS`; new connections are refused.
+SIGTERM drains the engine: accepted requests are answered within `DRAIN_TIMEOUT_SECONDS`, and new
+connections are rejected.
 """
 
 import logging
@@ -18,114 +18,117 @@ import torch
 import uvicorn
 
 from offing.core.errors import Conflict, InvalidInput
-from offing.http_server import ClientLimits, Clients, protocol_for
-from offing_engine.app import App
-from offing_engine.folder import is_adapter, version_name
-from offing_engine.scheduler import Engine, Limits
+from offing.http_server import ClientLimits, ClientRegistry, build_protocol
+from offing.models.policy_folder import is_adapter, parse_version_name
+from offing_engine.app import EngineApp
+from offing_engine.scheduler import EngineScheduler, SchedulerLimits
 
-CONNECTIONS = ClientLimits(connections=4000, half_open=4000)
-"""Workers ask for many answers at once, and on a unix socket all of them have one address."""
+CLIENT_LIMITS = ClientLimits(max_connections=4000, max_half_open=4000)
+"""Workers send many requests at the same time, and all clients of a Unix socket have the same address."""
 
-DRAIN_SECONDS = 25
+DRAIN_TIMEOUT_SECONDS = 25
 
-WATCH_SECONDS = 1.0
-"""Between looks at the folder of policies."""
+POLL_SECONDS = 1.0
+"""Interval between checks of the policy folder."""
 
 log = logging.getLogger("offing.engine")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """What a process serves, and where."""
+class ServeConfig:
+    """Configuration of an engine process."""
 
     policies: Mapping[str, Path]
-    """Loaded at the start, full weights before adapters."""
-    unix: Path | None
-    """A socket that only this user reaches. None: `host` and `port`."""
+    """Policies to load at the start, full weights before adapters."""
+    socket_path: Path | None
+    """Socket that only this user can open. `None` means `host` and `port`."""
     host: str = "127.0.0.1"
     port: int = 8410
     token: str | None = field(default=None, repr=False)
-    """Needed on a port."""
+    """Bearer token. Required for a port."""
     allow_remote: bool = False
     device: str | None = None
-    """Such as cpu or cuda:1. None: the first GPU that torch can use, else the CPU."""
+    """Device, such as cpu or cuda:1. `None` means the first GPU that torch can use, else the CPU."""
     threads: int | None = None
-    """None: all cores but one, which the rest of the machine needs."""
-    limits: Limits = field(default_factory=Limits)
+    """Number of CPU threads. `None` means all cores but one, which is left to other processes."""
+    limits: SchedulerLimits = field(default_factory=SchedulerLimits)
     ready_file: Path | None = None
-    """Gets the pid when requests are taken."""
-    watched: Path | None = None
-    """A folder of policies: versions that are added to it later are loaded too. None: none is looked for."""
+    """File that gets the process id when the engine accepts requests."""
+    watched_dir: Path | None = None
+    """Folder of policies. Versions that are added to it later are loaded, too. `None` means no folder."""
 
 
-def serve(serving: Serving) -> int:
-    """Serves until SIGTERM or SIGINT. The exit code. Raises InvalidInput and Conflict before anything is served."""
-    torch.set_num_threads(serving.threads or max(1, (os.cpu_count() or 2) - 1))
-    with _listening(serving) as listener:
-        engine = Engine(_device(serving.device), serving.limits)
-        for name, folder in ordered(serving.policies):
-            if folder.parent == serving.watched:
-                _load_found(engine, name, folder)
+def serve_engine(serve_config: ServeConfig) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit code.
+
+    Raises InvalidInput and Conflict before serving.
+    """
+    torch.set_num_threads(serve_config.threads or max(1, (os.cpu_count() or 2) - 1))
+    with _open_listener(serve_config) as listener:
+        engine = EngineScheduler(_select_device(serve_config.device), serve_config.limits)
+        for name, folder in order_policies(serve_config.policies):
+            if folder.parent == serve_config.watched_dir:
+                _load_discovered(engine, name, folder)
             else:
                 policy = engine.load(name, folder)
                 log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
         stop = threading.Event()
-        if serving.watched is not None:
-            watch = (engine, serving.watched, stop)
-            threading.Thread(target=_watch, args=watch, name="offing-policies", daemon=True).start()
-        app = App(engine, None if serving.unix else serving.token)
+        if serve_config.watched_dir is not None:
+            watch = (engine, serve_config.watched_dir, stop)
+            threading.Thread(target=_watch_folder, args=watch, name="offing-policies", daemon=True).start()
+        app = EngineApp(engine, None if serve_config.socket_path else serve_config.token)
         config = uvicorn.Config(
             app,  # pyright: ignore[reportArgumentType]
-            http=protocol_for(Clients(CONNECTIONS)),  # pyright: ignore[reportArgumentType]
+            http=build_protocol(ClientRegistry(CLIENT_LIMITS)),  # pyright: ignore[reportArgumentType]
             ws="none",
             log_config=None,
             access_log=False,
             server_header=False,
             lifespan="off",
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=DRAIN_TIMEOUT_SECONDS,
         )
-        # uvicorn hands the signal on when it has drained; nothing is left to do then.
+        # uvicorn raises the signal again after draining, when nothing is left to do.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _nothing)
-        _Server(config, serving.ready_file).run(sockets=[listener])
+            signal.signal(number, _ignore_signal)
+        _Server(config, serve_config.ready_file).run(sockets=[listener])
         stop.set()
         engine.stop()
     return 0
 
 
-def _watch(engine: Engine, folder: Path, stop: threading.Event) -> None:
-    """Loads versions as they appear."""
-    seen: dict[str, float] = {}
-    while not stop.wait(WATCH_SECONDS):
-        load_added(engine, folder, seen)
+def _watch_folder(engine: EngineScheduler, folder: Path, stop: threading.Event) -> None:
+    """Load versions when they appear in the folder."""
+    modification_times: dict[str, float] = {}
+    while not stop.wait(POLL_SECONDS):
+        load_added(engine, folder, modification_times)
 
 
-def load_added(engine: Engine, folder: Path, seen: dict[str, float]) -> None:
-    """One look at a folder of policies. `seen`: when each was last changed, as the looks before found it.
+def load_added(engine: EngineScheduler, folder: Path, modification_times: dict[str, float]) -> None:
+    """Load new versions in a folder of policies once. `modification_times` are from earlier calls.
 
-    What was tried is tried again only when it has changed: one that was unloaded stays away, and one that cannot be
-    loaded is told once.
+    A version is tried again only when its folder has changed. So an unloaded version stays unloaded,
+    and a version that cannot be loaded is reported once.
     """
-    for name, path in ordered(found_policies(folder)):
+    for name, path in order_policies(list_policy_folders(folder)):
         changed = path.stat().st_mtime
-        known = name in engine.policies or seen.get(name) == changed
-        seen[name] = changed
-        if known:
+        is_unchanged = name in engine.policies or modification_times.get(name) == changed
+        modification_times[name] = changed
+        if is_unchanged:
             continue
-        _load_found(engine, name, path)
+        _load_discovered(engine, name, path)
 
 
-def _load_found(engine: Engine, name: str, folder: Path) -> None:
-    """One that cannot be served is told, and keeps no other from being served."""
+def _load_discovered(engine: EngineScheduler, name: str, folder: Path) -> None:
+    """Load a version. If it cannot be served, log the error and continue with others."""
     try:
-        policy = engine.load(name, folder)
-        log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
+        loaded = engine.load(name, folder)
+        log.info("serving %s, weights %s", name, loaded.hashes.weights[:12])
     except Exception as error:
         log.warning("%s cannot be served: %s", name, error)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that says when it is ready."""
+    """uvicorn server that writes a file when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready_file: Path | None) -> None:
         super().__init__(config)
@@ -139,69 +142,71 @@ class _Server(uvicorn.Server):
             draft.replace(self._ready_file)
 
 
-def found_policies(folder: Path) -> dict[str, Path]:
-    """Every NAME@VERSION in a folder of policies. Raises InvalidInput."""
+def list_policy_folders(folder: Path) -> dict[str, Path]:
+    """Find every NAME@VERSION in a folder of policies. Raises InvalidInput."""
     if not folder.is_dir():
-        raise InvalidInput("OFFING_POLICIES", f"{folder} is not a folder", "Name a folder of NAME@VERSION folders.")
+        raise InvalidInput("OFFING_POLICY_DIR", f"{folder} is not a folder", "Name a folder of NAME@VERSION folders.")
     return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and "@" in path.name}
 
 
-def named_policies(pairs: Sequence[str]) -> dict[str, Path]:
-    """`NAME@VERSION=FOLDER` as given on a command line. Raises InvalidInput."""
-    named: dict[str, Path] = {}
+def parse_policy_args(pairs: Sequence[str]) -> dict[str, Path]:
+    """Parse `NAME@VERSION=FOLDER` arguments. Raises InvalidInput."""
+    policies: dict[str, Path] = {}
     for pair in pairs:
         name, equals, folder = pair.partition("=")
         if not equals:
             raise InvalidInput("--policy", f"{pair!r} names no folder", "Use --policy NAME@VERSION=FOLDER.")
-        named[version_name(name)] = Path(folder)
-    return named
+        policies[parse_version_name(name)] = Path(folder)
+    return policies
 
 
-def ordered(policies: Mapping[str, Path]) -> list[tuple[str, Path]]:
-    """Full weights first, since adapters need them."""
+def order_policies(policies: Mapping[str, Path]) -> list[tuple[str, Path]]:
+    """Order full weights first, because adapters need them."""
     return sorted(policies.items(), key=lambda one: is_adapter(one[1]))
 
 
-def _nothing(_number: int, _frame: object) -> None:
-    """A signal that has been dealt with."""
+def _ignore_signal(_number: int, _frame: object) -> None:
+    """Ignore a signal that was already handled."""
 
 
-def _device(asked: str | None) -> torch.device:
-    return torch.device(asked or ("cuda" if torch.cuda.is_available() else "cpu"))
+def _select_device(device: str | None) -> torch.device:
+    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 @contextmanager
-def _listening(serving: Serving) -> Generator[socket.socket]:
-    if serving.unix is None:
-        with _port(serving) as listener:
+def _open_listener(config: ServeConfig) -> Generator[socket.socket]:
+    if config.socket_path is None:
+        with _bind_port(config) as listener:
             yield listener
         return
-    with _unix(serving.unix) as listener:
-        ours = serving.unix.stat().st_ino
+    with _bind_unix_socket(config.socket_path) as listener:
+        own_inode = config.socket_path.stat().st_ino
         try:
             yield listener
         finally:
-            if serving.unix.exists() and serving.unix.stat().st_ino == ours:  # not that of an engine after this one
-                serving.unix.unlink()
+            if (
+                config.socket_path.exists() and config.socket_path.stat().st_ino == own_inode
+            ):  # only this engine's socket, not that of a later one
+                config.socket_path.unlink()
 
 
-def _port(serving: Serving) -> socket.socket:
-    if serving.host not in ("127.0.0.1", "::1", "localhost") and not serving.allow_remote:
+def _bind_port(config: ServeConfig) -> socket.socket:
+    if config.host not in ("127.0.0.1", "::1", "localhost") and not config.allow_remote:
         remedy = "Put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1, or use 127.0.0.1."
-        raise InvalidInput("--host", f"{serving.host} can be reached by other machines", remedy)
-    if not serving.token:
+        raise InvalidInput("--host", f"{config.host} can be reached by other machines", remedy)
+    if not config.token:
         raise InvalidInput("OFFING_ENGINE_KEY", "is not set, and a port is open to every user", "Set a long secret.")
-    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((serving.host, serving.port))
+    listener.bind((config.host, config.port))
     return listener
 
 
-def _unix(path: Path) -> socket.socket:
-    """A socket that only this user may connect to; one that a killed engine left behind is replaced."""
+def _bind_unix_socket(path: Path) -> socket.socket:
+    """Bind a socket that only this user can open. The socket of a killed engine is replaced."""
     if path.exists():
-        _refuse_living(path)
+        _check_socket_unused(path)
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -216,7 +221,7 @@ def _unix(path: Path) -> socket.socket:
     return listener
 
 
-def _refuse_living(path: Path) -> None:
+def _check_socket_unused(path: Path) -> None:
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with probe:
         if probe.connect_ex(str(path)) == 0:

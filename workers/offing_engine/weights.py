@@ -1,11 +1,11 @@
 """Policies in memory: full weights, and LoRA adapters over them.
 
-The only home of loading. A version is immutable: its name never gets other weights while it is resident. An adapter
-shares its base's tensors; which of them answers is set before each forward, from one thread.
+A version is immutable: its name never gets other weights while it is resident. An adapter shares
+the tensors of its base. One thread selects the adapter before each forward pass.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# transformers and peft carry partial types.
+# transformers and peft have partial types.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,27 +15,30 @@ from typing import Any
 import torch
 
 from offing.core.errors import InvalidInput
-from offing_engine.attention import use_shared_heads
-from offing_engine.folder import (
-    BASE_NOTE,
-    Hashes,
-    adapter_sha256,
-    checked_folder,
+from offing.models.policy_folder import (
+    BASE_FILE,
+    PolicyHashes,
+    check_folder,
+    check_unchanged,
+    hash_adapter,
+    hash_template,
+    hash_tokenizer,
+    hash_weights,
     read_json,
-    refuse_changed,
-    template_sha256,
-    tokenizer_sha256,
-    weights_sha256,
 )
-from offing_engine.logs import quiet
-from offing_engine.pieces import Pieces
-from offing_engine.rendering import Renderer
+from offing_engine.attention import use_shared_heads
+from offing_engine.chat_template import ChatTemplate
+from offing_engine.logs import disable_progress_bars
+from offing_engine.token_decoder import TokenDecoder
 
-ATTENDING = {"full_attention", "sliding_attention"}
+FULL_CACHE_LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
-class Network:
-    """A causal language model, perhaps with adapters; `use` chooses which of them the next forward goes through."""
+class ServedNetwork:
+    """Causal language model, possibly with adapters.
+
+    `select_adapter` chooses one for the next forward pass.
+    """
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -45,20 +48,20 @@ class Network:
         self._in_use: str | None = None
 
     @property
-    def layers(self) -> int:
+    def layer_count(self) -> int:
         return int(self.config.num_hidden_layers)
 
     @property
-    def vocabulary(self) -> int:
+    def vocabulary_size(self) -> int:
         return int(self.config.vocab_size)
 
     @property
-    def slides(self) -> bool:
-        """Whether some layer sees only a window."""
+    def has_sliding_layers(self) -> bool:
+        """Whether some layer has sliding-window attention."""
         return "sliding_attention" in (getattr(self.config, "layer_types", None) or ())
 
-    def use(self, adapter: str | None) -> Any:
-        """The model, answering through `adapter`; None: without any."""
+    def select_adapter(self, adapter: str | None) -> Any:
+        """Return the model with `adapter` active. `None` means no adapter."""
         if self._wrapped is None or adapter == self._in_use:
             return self.model
         if adapter is None:
@@ -69,8 +72,8 @@ class Network:
         self._in_use = adapter
         return self.model
 
-    def add(self, adapter: str, folder: Path) -> None:
-        """Loads a LoRA adapter. Blocks; nothing may be in a forward meanwhile."""
+    def add_adapter(self, adapter: str, folder: Path) -> None:
+        """Load a LoRA adapter. Blocks; no forward pass may run meanwhile."""
         from peft import PeftModel
 
         if self._wrapped is None:
@@ -81,9 +84,9 @@ class Network:
         self._wrapped.base_model.disable_adapter_layers()
         self._in_use = None
 
-    def remove(self, adapter: str) -> None:
-        """Frees an adapter. The last one leaves the layers that carried it in place, switched off."""
-        self.use(None)
+    def remove_adapter(self, adapter: str) -> None:
+        """Free an adapter. After the last one, the adapter layers stay in place but are disabled."""
+        self.select_adapter(None)
         self._wrapped.delete_adapter(adapter)
         if not self._wrapped.peft_config:
             self.model = self._wrapped.unload()
@@ -91,32 +94,32 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """One resident version."""
+class LoadedPolicy:
+    """Resident policy version."""
 
     name: str
     path: Path
-    network: Network
+    network: ServedNetwork
     adapter: str | None
-    """Name of the LoRA adapter inside the network. None: full weights."""
-    hashes: Hashes
+    """Name of the LoRA adapter in the network. `None` means full weights."""
+    hashes: PolicyHashes
     files_sha256: str
-    """Of the folder's own files; for full weights the same as the weights' hash."""
-    renderer: Renderer
-    pieces: Pieces
-    ends: frozenset[int]
-    """Ids that end a turn."""
-    context: int
-    """Tokens that prompt and completion may have together."""
+    """Hash of the folder's own files. For full weights it is the weights' hash."""
+    chat_template: ChatTemplate
+    token_decoder: TokenDecoder
+    end_ids: frozenset[int]
+    """Token ids that end a turn."""
+    max_context_tokens: int
+    """Maximum number of tokens of prompt and completion together."""
 
 
-def load_full(name: str, folder: Path, device: torch.device, most_context: int) -> Policy:
-    """Full weights from `folder`, in the precision they are stored in. Raises InvalidInput."""
+def load_full_policy(name: str, folder: Path, device: torch.device, max_context_tokens: int) -> LoadedPolicy:
+    """Load full weights from `folder` in their stored precision. Raises InvalidInput."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    refuse_changed(folder, name, "path")
-    _readable(folder, "path")
-    quiet()
+    check_unchanged(folder, name, "path")
+    _check_readable(folder, "path")
+    disable_progress_bars()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, use_safetensors=True, dtype="auto")
@@ -126,17 +129,17 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
             "path", f"{folder} cannot be loaded: {first}", "Give a folder made by save_pretrained."
         ) from error
     loaded: Any = model
-    network = Network(loaded.to(device).eval().requires_grad_(False))
-    _refuse_other_memory(network, folder)
+    network = ServedNetwork(loaded.to(device).eval().requires_grad_(False))
+    _check_memory_layout(network, folder)
     use_shared_heads(network.model)
-    return _policy(name, folder, network, None, None, tokenizer, folder, most_context)
+    return _build_policy(name, folder, network, None, None, tokenizer, folder, max_context_tokens)
 
 
-def _readable(folder: Path, field: str) -> None:
-    """Raises InvalidInput for a folder that cannot be a policy, or whose files are cut short."""
+def _check_readable(folder: Path, field: str) -> None:
+    """Raise InvalidInput if a folder cannot be a policy or has truncated files."""
     from safetensors import SafetensorError, safe_open
 
-    for file in sorted(checked_folder(folder, field).glob("*.safetensors")):
+    for file in sorted(check_folder(folder, field).glob("*.safetensors")):
         try:
             with safe_open(file, framework="pt"):
                 pass
@@ -144,69 +147,72 @@ def _readable(folder: Path, field: str) -> None:
             raise InvalidInput(field, f"{file} cannot be read: {error}", "Publish it whole, then load it.") from error
 
 
-def _refuse_other_memory(network: Network, folder: Path) -> None:
-    kinds = set(getattr(network.config, "layer_types", None) or ATTENDING) - ATTENDING
+def _check_memory_layout(network: ServedNetwork, folder: Path) -> None:
+    kinds = set(getattr(network.config, "layer_types", None) or FULL_CACHE_LAYER_TYPES) - FULL_CACHE_LAYER_TYPES
     if kinds:
         remedy = "Serve it with vLLM or SGLang; the wire is the same."
         raise InvalidInput("path", f"{folder} has layers of kind {', '.join(sorted(kinds))}", remedy)
 
 
-def base_of(folder: Path, base: str | None, resident: Mapping[str, Policy]) -> Policy:
-    """The resident full weights that an adapter was trained over. Raises InvalidInput when they are not known for sure.
+def resolve_base(folder: Path, base: str | None, resident: Mapping[str, LoadedPolicy]) -> LoadedPolicy:
+    """Return the resident full weights that an adapter was trained over.
 
-    In this order: the name `base`; the hash in the adapter's base.json; the name or path in its own configuration.
+    Raises InvalidInput if they are ambiguous or unknown. They are identified by the name `base`, the
+    hash in the adapter's base.json, or the name or path in its own configuration, in this order.
     """
     full = [policy for policy in resident.values() if policy.adapter is None]
-    noted = read_json(folder / BASE_NOTE).get("weights_sha256")
-    named = base or read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""
+    base_hash = read_json(folder / BASE_FILE).get("weights_sha256")
+    base_name = base or read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""
     for policy in full:
-        if _is_base(policy, named, noted):
+        if _is_base(policy, base_name, base_hash):
             return policy
     have = ", ".join(policy.name for policy in full) or "none"
-    remedy = f"Load the base first and name it in `base`, or note its hash in {BASE_NOTE}. Full weights here: {have}."
-    raise InvalidInput("lora_path", f"the adapter's base {noted or named!r} is not loaded", remedy)
+    remedy = f"Load the base first and name it in `base`, or note its hash in {BASE_FILE}. Full weights here: {have}."
+    raise InvalidInput("lora_path", f"the adapter's base {base_hash or base_name!r} is not loaded", remedy)
 
 
-def _is_base(policy: Policy, named: str, noted: str | None) -> bool:
+def _is_base(policy: LoadedPolicy, named: str, noted: str | None) -> bool:
     if noted is not None:
         return policy.hashes.weights == noted
     return bool(named) and (policy.name == named or policy.path == Path(named).resolve())
 
 
-def load_adapter(name: str, folder: Path, base: Policy, most_context: int) -> Policy:
-    """A LoRA adapter over `base`. The tokenizer and template are its own where its folder has them."""
+def load_adapter_policy(name: str, folder: Path, base: LoadedPolicy, max_context_tokens: int) -> LoadedPolicy:
+    """Load a LoRA adapter over `base`. Its own tokenizer and template are used if its folder has them."""
     from transformers import AutoTokenizer
 
-    refuse_changed(folder, name, "lora_path")
-    _readable(folder, "lora_path")
+    check_unchanged(folder, name, "lora_path")
+    _check_readable(folder, "lora_path")
     label = name.replace(".", "_").replace("@", "-at-")
-    base.network.add(label, folder)
+    base.network.add_adapter(label, folder)
     own = folder if (folder / "tokenizer.json").is_file() else base.path
     tokenizer = AutoTokenizer.from_pretrained(own, local_files_only=True)
-    return _policy(name, folder, base.network, label, base.hashes.weights, tokenizer, own, most_context)
+    return _build_policy(name, folder, base.network, label, base.hashes.weights, tokenizer, own, max_context_tokens)
 
 
-def _policy(
+def _build_policy(
     name: str,
     folder: Path,
-    network: Network,
+    network: ServedNetwork,
     adapter: str | None,
     base: str | None,
     tokenizer: Any,
     tokenizer_folder: Path,
-    most_context: int,
-) -> Policy:
+    max_context_tokens: int,
+) -> LoadedPolicy:
     template = tokenizer.chat_template or ""
-    files = weights_sha256(folder)
-    weights = files if base is None else adapter_sha256(base, files)
-    hashes = Hashes(weights, tokenizer_sha256(tokenizer_folder), template_sha256(template))
-    ends = _ends(network, tokenizer)
-    limit = min(int(network.config.max_position_embeddings), most_context)
-    renderer = Renderer(tokenizer, ends, network.vocabulary)
-    return Policy(name, folder.resolve(), network, adapter, hashes, files, renderer, Pieces(tokenizer), ends, limit)
+    files = hash_weights(folder)
+    weights = files if base is None else hash_adapter(base, files)
+    hashes = PolicyHashes(weights, hash_tokenizer(tokenizer_folder), hash_template(template))
+    end_ids = _read_end_ids(network, tokenizer)
+    limit = min(int(network.config.max_position_embeddings), max_context_tokens)
+    chat_template = ChatTemplate(tokenizer, end_ids, network.vocabulary_size)
+    return LoadedPolicy(
+        name, folder.resolve(), network, adapter, hashes, files, chat_template, TokenDecoder(tokenizer), end_ids, limit
+    )
 
 
-def _ends(network: Network, tokenizer: Any) -> frozenset[int]:
-    said = network.model.generation_config.eos_token_id if network.model.generation_config else None
-    listed = said if isinstance(said, list) else [said]
-    return frozenset(int(id) for id in [*listed, tokenizer.eos_token_id] if id is not None)
+def _read_end_ids(network: ServedNetwork, tokenizer: Any) -> frozenset[int]:
+    configured = network.model.generation_config.eos_token_id if network.model.generation_config else None
+    ids = configured if isinstance(configured, list) else [configured]
+    return frozenset(int(id) for id in [*ids, tokenizer.eos_token_id] if id is not None)

@@ -1,1 +1,1 @@
-"""The offline trainer: stored rollouts in, a better policy version out."""
+"""The offline trainer. It turns stored rollouts into a better policy version."""

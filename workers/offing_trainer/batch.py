@@ -1,8 +1,7 @@
-"""Stored rollouts as flat arrays: groups, rollouts, turns, rows, and the tokens that a policy is trained on.
+"""Stored rollouts as flat arrays: groups, rollouts, turns, rows and trained tokens.
 
-The only home of that layout. A token here is one that the policy sampled and that may be trained; prompts,
-observations and padding are not in a batch at all, so that no estimator can give them weight. Needs numpy; knows no
-table and no torch.
+A token is one that the policy sampled and that may be trained. Prompts, observations and padding
+are not in a batch, so no estimator can give them weight.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,230 +12,243 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from offing.core.episode import Episode
 from offing.core.errors import OffingError
-from offing.core.rows import TrainRow
+from offing.core.training_rows import TrainingRow
 from offing.core.trajectory import Outcome
+from offing.core.trajectory_records import TrajectoryMetadata
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
 Bits = npt.NDArray[np.bool_]
 
-OUTCOMES = {outcome.value: code for code, outcome in enumerate(Outcome)}
-"""What the numbers of `Batch.outcome` stand for."""
+OUTCOME_CODES = {outcome.value: code for code, outcome in enumerate(Outcome)}
+"""The codes of `TrainingBatch.outcome`, by outcome."""
 
-UNKNOWN_OUTCOME = -1
+UNKNOWN_OUTCOME_CODE = -1
 
 
-class MixedPolicies(OffingError):
-    """A group holds turns of more than one policy version; its statistics would compare what cannot be compared."""
+class MixedPoliciesError(OffingError):
+    """A group has turns of more than one policy version, so its statistics would not be comparable."""
 
     code = "mixed_policies"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """One rollout and its rows of tokens; a rollout without rows still counts in the statistics of its group."""
+class TrainingRollout:
+    """One rollout with its training rows. A rollout without rows still counts in its group's statistics."""
 
-    episode: Episode
-    rows: tuple[TrainRow, ...]
+    metadata: TrajectoryMetadata
+    rows: tuple[TrainingRow, ...]
     replayed: bool = False
-    """Taken from an earlier group of the same task, and so of another policy version than its group."""
+    """Taken from an earlier group of the same task, and therefore sampled by another policy version."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class RolloutGroup:
     """The rollouts of one task under one policy version."""
 
     key: str
     task: str
-    samples: tuple[Sample, ...]
+    rollouts: tuple[TrainingRollout, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Whole groups as arrays. Q groups, R rollouts, T turns, N rows, P tokens; an index array points one level up."""
+class TrainingBatch:
+    """Whole groups as arrays of Q groups, R rollouts, T turns, N rows and P tokens.
 
-    group: tuple[str, ...]
-    """(Q,) keys."""
-    task: tuple[str, ...]
-    """(Q,) keys of the tasks."""
-    rollout: tuple[str, ...]
-    """(R,) run ids."""
-    rollout_group: Places
-    """(R,) index of the group."""
+    An index array points one level up.
+    """
+
+    group_keys: tuple[str, ...]
+    """Keys of the groups, (Q,)."""
+    task_keys: tuple[str, ...]
+    """Keys of the tasks, (Q,)."""
+    run_ids: tuple[str, ...]
+    """Ids of the runs, (R,)."""
+    rollout_group: Indices
+    """Index of the group, (R,)."""
     reward: Floats
-    """(R,) as settled. NaN: not scored."""
+    """The finalized reward, (R,). NaN means that the rollout has no score."""
     outcome: Codes
-    """(R,) `OUTCOMES`; -1: not known."""
+    """Code of `OUTCOME_CODES`, (R,). `-1` means that the outcome is unknown."""
     replayed: Bits
-    """(R,) see `Sample.replayed`."""
-    policy: tuple[str, ...]
-    """(R,) NAME@VERSION that sampled it. Empty: it has no trained token."""
-    turn_rollout: Places
-    """(T,) index of the rollout. Turns of a rollout follow one another in their own order."""
-    turn_row: Places
-    """(T,) index of the row that holds it; -1 when a selection left the row out."""
-    turn_number: Places
-    """(T,) of the graph's loop, from 1. 0: outside the loop."""
-    turn_seq: Places
-    """(T,) of its step."""
-    turn_done: Bits
-    """(T,) the role ended the run with it."""
-    turn_tokens: Places
-    """(T,) tokens that were there to be trained, whatever a selection then left out. 0: it is context alone."""
-    row: tuple[str, ...]
-    """(N,) keys: run, segment, part."""
-    row_rollout: Places
-    """(N,) index of the rollout."""
-    row_segment: Places
-    """(N,) segment of its run."""
-    row_fracture: tuple[str, ...]
-    """(N,) `core.trajectory.Fracture`: why the segment began."""
-    token_row: Places
-    """(P,) index of the row; ascending."""
-    token_turn: Places
-    """(P,) index of the turn."""
-    token_id: Places
-    """(P,)"""
-    kind: Codes
-    """(P,) `core.rows.SPAN_CODES`; -1: in no span."""
-    behaviour: Floats
-    """(P,) log-probability under the distribution that it was sampled from. NaN: not known."""
+    """See `TrainingRollout.replayed`, (R,)."""
+    policy_versions: tuple[str, ...]
+    """NAME@VERSION of the sampling policy, (R,). Empty if the rollout has no trained token."""
+    turn_rollout: Indices
+    """Index of the rollout, (T,). The turns of a rollout are adjacent and in order."""
+    turn_row: Indices
+    """Index of the row with this turn, (T,). `-1` means that a selector left the row out."""
+    turn_number: Indices
+    """Number of the turn in the graph's loop, (T,), from 1. `0` means outside the loop."""
+    turn_seq: Indices
+    """`seq` of the turn's step, (T,)."""
+    turn_ends_run: Bits
+    """Whether the role ended the run in this turn, (T,)."""
+    turn_token_counts: Indices
+    """Number of trainable tokens, (T,), including those that a selector left out.
+    `0` means that the turn is only context.
+    """
+    row_keys: tuple[str, ...]
+    """Keys of the rows, (N,): run, segment, part."""
+    row_rollout: Indices
+    """Index of the rollout, (N,)."""
+    row_segment: Indices
+    """Index of the segment within its run, (N,)."""
+    row_boundary_reasons: tuple[str, ...]
+    """Why the segment began, (N,). See `core.trajectory.BoundaryReason`."""
+    token_row: Indices
+    """Index of the row, (P,), ascending."""
+    token_turn: Indices
+    """Index of the turn, (P,)."""
+    token_ids: Indices
+    """Token ids, (P,)."""
+    span_kind: Codes
+    """Code of `core.rows.SPAN_CODES`, (P,). `-1` means that the token is in no span."""
+    behavior_logprobs: Floats
+    """Logprob under the distribution that the token was sampled from, (P,). NaN means unknown."""
     entropy: Floats
-    """(P,) nats, at sampling. NaN: not known."""
-    facts: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
-    """(R,) each: a rollout's cost ledger and what else is known of it, such as `tool_calls`. NaN: not known."""
+    """Entropy in nats at sampling, (P,). NaN means unknown."""
+    rollout_stats: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+    """Usage and other statistics of each rollout by name, such as `tool_calls`, (R,). NaN means unknown."""
 
     @property
-    def groups(self) -> int:
-        return len(self.group)
+    def num_groups(self) -> int:
+        return len(self.group_keys)
 
     @property
-    def rollouts(self) -> int:
-        return len(self.rollout)
+    def num_rollouts(self) -> int:
+        return len(self.run_ids)
 
     @property
-    def turns(self) -> int:
+    def num_turns(self) -> int:
         return len(self.turn_rollout)
 
     @property
-    def rows(self) -> int:
-        return len(self.row)
+    def num_rows(self) -> int:
+        return len(self.row_keys)
 
     @property
-    def tokens(self) -> int:
+    def num_tokens(self) -> int:
         return len(self.token_row)
 
     @property
-    def token_rollout(self) -> Places:
-        """(P,)"""
+    def token_rollout(self) -> Indices:
+        """Return the index of each token's rollout, (P,)."""
         return self.row_rollout[self.token_row]
 
-    def only(self, rows: Places) -> "Batch":
-        """The same groups, rollouts and turns with these rows, in this order; a row named twice is there twice."""
-        starts = np.searchsorted(self.token_row, np.arange(self.rows + 1))
-        tokens = spread(starts[rows], starts[rows + 1])
+    def select_rows(self, rows: Indices) -> "TrainingBatch":
+        """Return the same groups, rollouts and turns with only these rows, in this order.
+
+        A row that is listed twice appears twice.
+        """
+        starts = np.searchsorted(self.token_row, np.arange(self.num_rows + 1))
+        tokens = expand_ranges(starts[rows], starts[rows + 1])
         counts = starts[rows + 1] - starts[rows]
-        place = np.full(self.rows + 1, -1, np.int64)  # the last for turns that are in no row
-        place[rows] = np.arange(len(rows))
-        named: list[int] = rows.tolist()
+        new_index = np.full(self.num_rows + 1, -1, np.int64)  # the last entry is for turns without a row
+        new_index[rows] = np.arange(len(rows))
+        row_list: list[int] = rows.tolist()
         return replace(
             self,
-            turn_row=place[self.turn_row],
-            row=tuple(self.row[n] for n in named),
+            turn_row=new_index[self.turn_row],
+            row_keys=tuple(self.row_keys[n] for n in row_list),
             row_rollout=self.row_rollout[rows],
             row_segment=self.row_segment[rows],
-            row_fracture=tuple(self.row_fracture[n] for n in named),
+            row_boundary_reasons=tuple(self.row_boundary_reasons[n] for n in row_list),
             token_row=np.repeat(np.arange(len(rows)), counts),
             token_turn=self.token_turn[tokens],
-            token_id=self.token_id[tokens],
-            kind=self.kind[tokens],
-            behaviour=self.behaviour[tokens],
+            token_ids=self.token_ids[tokens],
+            span_kind=self.span_kind[tokens],
+            behavior_logprobs=self.behavior_logprobs[tokens],
             entropy=self.entropy[tokens],
         )
 
-    def tokens_of(self, rows: Places) -> Places:
-        """Where the tokens of these rows are in this batch's arrays, in the order of `only(rows)`."""
-        starts = np.searchsorted(self.token_row, np.arange(self.rows + 1))
-        return spread(starts[rows], starts[rows + 1])
+    def token_indices(self, rows: Indices) -> Indices:
+        """Return the indices of these rows' tokens in this batch, in the order of `select_rows(rows)`."""
+        starts = np.searchsorted(self.token_row, np.arange(self.num_rows + 1))
+        return expand_ranges(starts[rows], starts[rows + 1])
 
 
-def spread(starts: Places, ends: Places) -> Places:
-    """start, start + 1, ... end - 1 of each pair, end to end."""
+def expand_ranges(starts: Indices, ends: Indices) -> Indices:
+    """Return start, start + 1, ..., end - 1 of each pair, concatenated."""
     counts = ends - starts
     before = np.cumsum(counts) - counts
     return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
 
 
-def batch_of(groups: Sequence[Group], facts: Mapping[str, Sequence[float]] | None = None) -> Batch:
-    """Groups as arrays, in the order given; `facts` have an entry a rollout. Raises MixedPolicies."""
+def build_training_batch(
+    groups: Sequence[RolloutGroup], rollout_stats: Mapping[str, Sequence[float]] | None = None
+) -> TrainingBatch:
+    """Build the arrays of groups, in the given order.
+
+    `rollout_stats` has one entry per rollout. Raises MixedPoliciesError.
+    """
     for group in groups:
-        _refuse_mixed(group)
-    samples = [sample for group in groups for sample in group.samples]
+        _check_single_policy(group)
+    samples = [sample for group in groups for sample in group.rollouts]
     rows = [row for sample in samples for row in sample.rows]
     row_rollout = np.repeat(np.arange(len(samples)), [len(s.rows) for s in samples]).astype(np.int64)
     turn_row, turn_rollout, order = _turn_order(rows, row_rollout)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
     firsts = np.cumsum([0, *(len(row.turns) for row in rows)])
     masks = [row.loss_mask for row in rows]
     counts = [int(mask.sum()) for mask in masks]
-    turn_in_row = _joined([r.turn_index[m].astype(np.int64) for r, m in zip(rows, masks, strict=True)], np.int64)
-    token_turn = place[np.repeat(firsts[:-1], counts).astype(np.int64) + turn_in_row]
-    return Batch(
-        group=tuple(g.key for g in groups),
-        task=tuple(g.task for g in groups),
-        rollout=tuple(str(s.episode.run) for s in samples),
-        rollout_group=np.repeat(np.arange(len(groups)), [len(g.samples) for g in groups]).astype(np.int64),
-        reward=np.array([np.nan if s.episode.reward is None else s.episode.reward for s in samples], np.float64),
-        outcome=np.array([OUTCOMES.get(s.episode.outcome or "", UNKNOWN_OUTCOME) for s in samples], np.int8),
+    turn_in_row = _concatenate([r.turn_index[m].astype(np.int64) for r, m in zip(rows, masks, strict=True)], np.int64)
+    token_turn = position[np.repeat(firsts[:-1], counts).astype(np.int64) + turn_in_row]
+    return TrainingBatch(
+        group_keys=tuple(g.key for g in groups),
+        task_keys=tuple(g.task for g in groups),
+        run_ids=tuple(str(s.metadata.run_id) for s in samples),
+        rollout_group=np.repeat(np.arange(len(groups)), [len(g.rollouts) for g in groups]).astype(np.int64),
+        reward=np.array([np.nan if s.metadata.reward is None else s.metadata.reward for s in samples], np.float64),
+        outcome=np.array([OUTCOME_CODES.get(s.metadata.outcome or "", UNKNOWN_OUTCOME_CODE) for s in samples], np.int8),
         replayed=np.array([s.replayed for s in samples], np.bool_),
-        policy=tuple(next(iter(_policies(s)), "") for s in samples),
+        policy_versions=tuple(next(iter(_iter_policies(s)), "") for s in samples),
         turn_rollout=turn_rollout[order],
         turn_row=turn_row[order],
-        turn_number=_of_turns(rows, "number", np.int64)[order],
-        turn_seq=_of_turns(rows, "seq", np.int64)[order],
-        turn_done=_of_turns(rows, "done", np.bool_)[order],
-        turn_tokens=np.bincount(token_turn, minlength=len(order)).astype(np.int64),
-        row=tuple(row.key for row in rows),
+        turn_number=_turn_column(rows, "turn", np.int64)[order],
+        turn_seq=_turn_column(rows, "seq", np.int64)[order],
+        turn_ends_run=_turn_column(rows, "is_final", np.bool_)[order],
+        turn_token_counts=np.bincount(token_turn, minlength=len(order)).astype(np.int64),
+        row_keys=tuple(row.key for row in rows),
         row_rollout=row_rollout,
-        row_segment=np.array([row.head.idx for row in rows], np.int64),
-        row_fracture=tuple(row.head.fracture for row in rows),
+        row_segment=np.array([row.segment_info.idx for row in rows], np.int64),
+        row_boundary_reasons=tuple(row.segment_info.boundary_reason for row in rows),
         token_row=np.repeat(np.arange(len(rows)), counts).astype(np.int64),
         token_turn=token_turn,
-        token_id=_joined([r.token_ids[m] for r, m in zip(rows, masks, strict=True)], np.int64),
-        kind=_joined([r.span_kind[m] for r, m in zip(rows, masks, strict=True)], np.int8),
-        behaviour=_joined([r.behaviour_logprobs[m] for r, m in zip(rows, masks, strict=True)], np.float64),
-        entropy=_joined([r.entropy[m] for r, m in zip(rows, masks, strict=True)], np.float64),
-        facts={name: np.array(values, np.float64) for name, values in (facts or {}).items()},
+        token_ids=_concatenate([r.token_ids[m] for r, m in zip(rows, masks, strict=True)], np.int64),
+        span_kind=_concatenate([r.span_kind[m] for r, m in zip(rows, masks, strict=True)], np.int8),
+        behavior_logprobs=_concatenate([r.behavior_logprobs[m] for r, m in zip(rows, masks, strict=True)], np.float64),
+        entropy=_concatenate([r.entropy[m] for r, m in zip(rows, masks, strict=True)], np.float64),
+        rollout_stats={name: np.array(values, np.float64) for name, values in (rollout_stats or {}).items()},
     )
 
 
-def _turn_order(rows: Sequence[TrainRow], row_rollout: Places) -> tuple[Places, Places, Places]:
-    """Row and rollout of each turn, and the order that puts the turns of a rollout by their seq."""
+def _turn_order(rows: Sequence[TrainingRow], row_rollout: Indices) -> tuple[Indices, Indices, Indices]:
+    """Return the row and rollout of each turn, and the order that sorts each rollout's turns by `seq`."""
     turn_row = np.repeat(np.arange(len(rows)), [len(row.turns) for row in rows]).astype(np.int64)
     turn_rollout = row_rollout[turn_row]
-    return turn_row, turn_rollout, np.lexsort((_of_turns(rows, "seq", np.int64), turn_rollout))
+    return turn_row, turn_rollout, np.lexsort((_turn_column(rows, "seq", np.int64), turn_rollout))
 
 
-def _of_turns(rows: Sequence[TrainRow], name: str, dtype: Any) -> npt.NDArray[Any]:
+def _turn_column(rows: Sequence[TrainingRow], name: str, dtype: Any) -> npt.NDArray[Any]:
     return np.array(list(chain.from_iterable(getattr(row.turns, name) for row in rows)), dtype)
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
-    return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
+def _concatenate(arrays: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+    return np.concatenate(arrays).astype(dtype) if arrays else np.empty(0, dtype)
 
 
-def _refuse_mixed(group: Group) -> None:
-    found = sorted({policy for sample in group.samples if not sample.replayed for policy in _policies(sample)})
-    if len(found) > 1:
-        raise MixedPolicies(f"group {group.key} holds turns of {' and '.join(found)}")
+def _check_single_policy(group: RolloutGroup) -> None:
+    policies = sorted({policy for sample in group.rollouts if not sample.replayed for policy in _iter_policies(sample)})
+    if len(policies) > 1:
+        raise MixedPoliciesError(f"group {group.key} holds turns of {' and '.join(policies)}")
 
 
-def _policies(sample: Sample) -> Iterator[str]:
-    """Of the turns that have trained tokens."""
-    for row in sample.rows:
+def _iter_policies(rollout: TrainingRollout) -> Iterator[str]:
+    """Yield the policy of each turn that has trained tokens."""
+    for row in rollout.rows:
         for nth in np.unique(row.turn_index[row.loss_mask]):
             yield row.turns.policy[nth]

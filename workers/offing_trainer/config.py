@@ -1,7 +1,7 @@
-"""A training job's configuration: TOML with a recipe underneath, read and checked.
+"""The configuration of a training job: TOML over a recipe, read and validated.
 
-The only home of its shape and defaults. `algorithm` names a recipe of the folder `recipes`; what the file says goes
-over it. Knows which plug-ins are asked for by name, not what they do: see `chain`.
+`algorithm` names a recipe in the folder `recipes`; the entries of the file override it. This module
+only reads the names of plug-ins. `pipeline` checks them.
 """
 
 import tomllib
@@ -14,16 +14,16 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from offing.core.errors import InvalidInput
-from offing_trainer.learner.settings import Settings
-from offing_trainer.selections.learning_potential import Potential
+from offing_trainer.learner.settings import LearnerSettings
+from offing_trainer.selectors.learning_potential import PotentialOptions
 
 
-class _Table(BaseModel):
+class _TomlTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Asked(BaseModel):
-    """A plug-in by name; what else is there are its options."""
+class PluginConfig(BaseModel):
+    """A plug-in by name. All other keys are its options."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -34,216 +34,241 @@ class Asked(BaseModel):
         return dict(self.model_extra or {})
 
 
-class AskedTerm(Asked):
-    """A regulariser."""
+class RegularizerConfig(PluginConfig):
+    """A regularizer with its coefficient."""
 
     coefficient: float = Field(default=1.0, ge=0)
 
 
-class ChainConfig(_Table):
-    """Which plug-ins, in their order. A seam that takes one may be written as a table or as a list of one."""
+class PipelineConfig(_TomlTable):
+    """The plug-ins in order. A kind that allows one plug-in takes a table or a list of one."""
 
-    view: tuple[Asked, ...] = (Asked(name="policy-turns"),)
-    reward: tuple[Asked, ...] = ()
-    """In order, each on what the one before gave. Empty: the settled reward."""
-    select: tuple[Asked, ...] = ()
-    """Groups and rows, each stage in this order."""
-    advantage: tuple[Asked, ...] = ()
-    modifiers: tuple[Asked, ...] = ()
-    weight: tuple[Asked, ...] = ()
-    """Factors."""
-    surrogate: tuple[Asked, ...] = ()
-    regularise: tuple[AskedTerm, ...] = ()
+    view: tuple[PluginConfig, ...] = (PluginConfig(name="policy-turns"),)
+    rewards: tuple[PluginConfig, ...] = ()
+    """Applied in order, each to the result of the one before. Empty means the finalized reward."""
+    selectors: tuple[PluginConfig, ...] = ()
+    """Selectors of groups and of rows. Within each stage they are applied in this order."""
+    advantage: tuple[PluginConfig, ...] = ()
+    advantage_modifiers: tuple[PluginConfig, ...] = ()
+    token_weights: tuple[PluginConfig, ...] = ()
+    """Their weights are multiplied."""
+    surrogate: tuple[PluginConfig, ...] = ()
+    regularizers: tuple[RegularizerConfig, ...] = ()
 
     @field_validator("*", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, (Mapping, Asked)) else value
+    def _wrap_single(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, (Mapping, PluginConfig)) else value
 
 
-class DataConfig(_Table):
-    """Which stored groups are trained on, and how many make a step."""
+class DataConfig(_TomlTable):
+    """Which stored groups are trained, and how many make a training step."""
 
     graph: str = ""
-    """Empty: any; so for dataset and split."""
+    """Empty means any graph. The same holds for `dataset` and `split`."""
     roles: tuple[str, ...] = ()
-    """Whose segments; empty: all that have tokens of a policy."""
-    batches: tuple[UUID, ...] = ()
-    """Collections. Empty: any."""
+    """Roles whose segments are trained. Empty means all roles that have tokens of a policy."""
+    rollout_batches: tuple[UUID, ...] = ()
+    """Ids of rollout batches. Empty means any."""
     dataset: str = ""
     split: str = ""
     tags: tuple[str, ...] = ()
-    """All of them, of group or task."""
+    """Tags that the group or its task must have. All of them are required."""
     since: datetime | None = None
-    """Complete at that time or later."""
+    """Only groups that became complete at this time or later."""
     group_size: int | None = Field(default=None, ge=1)
-    """Rollouts a group is collected with, where it is known before. None: whatever the groups have."""
+    """Number of rollouts per group, if it is known in advance. `None` means that groups may have any size."""
     max_version_lag: int | None = Field(default=1, ge=0)
-    """Versions that a rollout's policy may be older than the one being trained; older ones are stale. None: any."""
+    """Maximum number of versions that a rollout's policy may be behind the initial one.
+    Older rollouts are stale. `None` means no limit.
+    """
     groups_per_step: int = Field(default=32, ge=1)
-    minimum_informative_groups: int = Field(default=1, ge=0)
-    """A step waits until so many of its groups have rewards that differ. 0: it does not matter."""
-    most_groups_per_step: int | None = Field(default=None, ge=1)
-    """However few are informative. None: four times `groups_per_step`."""
-    passes: int = Field(default=1, ge=1)
-    """How often the groups are gone through."""
-    quarantined: bool = False
-    """Train rows whose record is in doubt too."""
-    answer_introduction: str = Field(default="The answer is:\n", min_length=1)
-    """How the policy's words begin before a task's reference answer, where a plug-in asks how likely that is. Best in
-    the form in which the trained role gives an answer."""
+    min_informative_groups: int = Field(default=1, ge=0)
+    """Minimum number of groups with different rewards in a step.
+    A step waits for them. `0` means that it does not wait.
+    """
+    max_groups_per_step: int | None = Field(default=None, ge=1)
+    """Maximum number of groups per step, even if too few of them are informative.
+    `None` means four times `groups_per_step`.
+    """
+    data_passes: int = Field(default=1, ge=1)
+    """How often the job goes through all groups."""
+    include_quarantined: bool = False
+    """Also train rows that are in quarantine."""
+    answer_prefix: str = Field(default="The answer is:\n", min_length=1)
+    """Text before a task's reference answer, where a plug-in needs the probability of that answer.
+    It should match the way in which the trained role writes an answer.
+    """
 
 
-class LearnerConfig(Settings):
-    """How weights are changed: what `learner.settings` says, and how rows are dealt out to optimiser steps."""
+class LearnerConfig(LearnerSettings):
+    """How weights are updated: the learner's settings and the minibatch split."""
 
     minibatches: int = Field(default=1, ge=1)
-    """Optimiser steps that the rows of a step are dealt out to."""
+    """Number of optimizer steps over which the rows of a training step are split."""
     epochs: int = Field(default=1, ge=1)
-    """How often each row is trained in a step."""
-    deal: Literal["rollouts", "rows"] = "rollouts"
-    """What is dealt out whole."""
+    """How often each row is trained in a training step."""
+    minibatch_unit: Literal["rollouts", "rows"] = "rollouts"
+    """The unit that stays together in one minibatch."""
     mode: Literal["bypass", "decoupled"] = "bypass"
-    """What a clip is anchored at. bypass: the log-probabilities as sampled; decoupled: those under the weights that a
-    step begins with, which costs a forward pass."""
+    """Which old logprobs a clip uses.
+    `bypass` takes the recorded ones. `decoupled` computes them under the weights at the start of the
+    step, which costs a forward pass.
+    """
     value_clip: float | None = Field(default=0.5, gt=0)
-    """How far from its old value a value may go before it gains nothing. None: any."""
+    """Maximum useful change of a value from its old value, as in PPO. `None` means no clipping."""
     value_coefficients: dict[str, float] = Field(default_factory=dict[str, float])
-    """By column of the critic. Not named: 1."""
+    """Loss coefficient of each critic column. The default is 1."""
 
 
-class GuardConfig(_Table):
-    """When a job goes back to its last good checkpoint and stops. None: not watched."""
+class GuardConfig(_TomlTable):
+    """Limits beyond which a job stops and returns to its last good checkpoint. `None` disables a guard."""
 
-    entropy_drop: float | None = Field(default=0.8, gt=0)
-    """Most that the mean entropy may fall below the first step's, as a share of it."""
-    entropy_rise: float | None = Field(default=2.0, gt=0)
-    """Most that it may rise above it, as a share of it."""
-    kl_limit: float | None = Field(default=0.5, gt=0)
-    """Nats a token from the policy that sampled."""
-    ratio_limit: float | None = Field(default=3.0, gt=1)
-    """Mean importance ratio, and its inverse."""
-    reward_drop: float | None = Field(default=None, gt=0)
-    """Most that the mean reward may fall below the first step's."""
-
-
-class CurriculumConfig(Potential):
-    """By which weight a collector draws tasks."""
-
-    candidates: int = Field(default=4, ge=1)
-    """Tasks that are drawn alike for each one that is then chosen by its weight."""
+    max_entropy_drop: float | None = Field(default=0.8, gt=0)
+    """Maximum drop of the mean entropy since the first training step.
+    It is a fraction of the entropy at that step.
+    """
+    max_entropy_rise: float | None = Field(default=2.0, gt=0)
+    """Maximum rise of the mean entropy since the first training step.
+    It is a fraction of the entropy at that step.
+    """
+    max_kl: float | None = Field(default=0.5, gt=0)
+    """Maximum KL divergence from the sampling policy, in nats per token."""
+    max_ratio: float | None = Field(default=3.0, gt=1)
+    """Maximum of the mean importance ratio and of its inverse."""
+    max_reward_drop: float | None = Field(default=None, gt=0)
+    """Maximum drop of the mean reward since the first training step."""
 
 
-class CollectConfig(_Table):
-    """Rollouts that a job has made for each of its steps, by the weights that it has by then: the closed loop."""
+class CurriculumConfig(PotentialOptions):
+    """How the collector weights tasks when it draws them."""
+
+    candidates_per_task: int = Field(default=4, ge=1)
+    """Number of tasks drawn uniformly for each task that is then selected by weight."""
+
+
+class CollectConfig(_TomlTable):
+    """Rollouts that a job collects for each training step, with its current weights."""
 
     role: str
-    """Whose answers are trained."""
-    form: str = ""
-    """The role's other rendering. Empty: its first."""
+    """Role that is trained."""
+    prompt_format: str = ""
+    """Prompt format of the role. Empty means its default format."""
     graph: str = "agentflow"
     engines: dict[str, str] = Field(default_factory=dict)
-    """Of the other roles, as `offing ask --engine` takes them; `all` stands for those that are not named."""
+    """Engines of the other roles, in the syntax of `offing ask --engine`.
+    `all` stands for the roles that are not listed.
+    """
     worlds: tuple[str, ...] = ()
-    """Made-up worlds that give the tasks, one a step in turn."""
+    """Synthetic worlds that provide the tasks. The steps use them in turn."""
     hops: tuple[int, int] = (1, 4)
-    """Fewest and most look-ups of a world's questions."""
-    kinds: tuple[str, ...] = ()
-    """Of a world's questions. Empty: all."""
+    """Minimum and maximum number of lookups of a world's questions."""
+    question_kinds: tuple[str, ...] = ()
+    """Kinds of a world's questions. Empty means all kinds."""
     dataset: str = ""
-    """Stored tasks, in place of worlds."""
+    """Dataset of stored tasks, instead of worlds."""
     curriculum: CurriculumConfig | None = None
-    """Tasks that are neither solved nor hopeless come first. None: all alike."""
+    """Prefer tasks that are neither always solved nor never solved. `None` draws tasks uniformly."""
     group_size: int = Field(default=8, ge=1, le=256)
-    turns: int = Field(default=12, ge=1)
-    attempts: int = Field(default=3, ge=1, le=10)
+    max_turns: int = Field(default=12, ge=1)
+    max_attempts: int = Field(default=3, ge=1, le=10)
     scorers: tuple[str, ...] = ()
-    """Empty: exact_match."""
+    """Empty means `exact_match`."""
     reasks: int = Field(default=0, ge=0, le=5)
-    """How often an answer that cannot be used is asked for again."""
+    """How often a role is asked again after an invalid output."""
     max_tokens: int = Field(default=2048, ge=1)
-    """Of an answer of the trained role, in evaluations too. A policy that does not end holds a whole step up until
-    then."""
+    """Maximum tokens of a completion of the trained role, also in evaluations.
+    A policy that does not stop delays a whole step until this limit.
+    """
 
     @model_validator(mode="after")
-    def _says_where_tasks_are(self) -> "CollectConfig":
+    def _check_task_source(self) -> "CollectConfig":
         if bool(self.worlds) == bool(self.dataset):
             raise ValueError("name worlds or a dataset, one of both")
         return self
 
 
-class TrainConfig(_Table):
-    """A whole job."""
+class TrainConfig(_TomlTable):
+    """The configuration of a training job."""
 
     policy: str
-    """NAME@VERSION to begin with."""
+    """NAME@VERSION of the initial policy."""
     algorithm: str = ""
-    """The recipe underneath, to be shown. Empty: none."""
+    """The recipe that the configuration is based on, for display. Empty means none."""
     name: str = ""
-    """Of the policy that it makes. Empty: that of `policy`."""
-    reference: str = ""
-    """NAME@VERSION that regularisers hold on to. Empty: `policy`."""
+    """Name of the resulting policy. Empty means the name of `policy`."""
+    reference_policy: str = ""
+    """NAME@VERSION of the reference policy of regularizers. Empty means `policy`."""
     data: DataConfig = DataConfig()
     collect: CollectConfig | None = None
-    """None: trains on what is stored."""
-    chain: ChainConfig
+    """`None` means that the job trains on stored rollouts."""
+    pipeline: PipelineConfig
     learner: LearnerConfig = LearnerConfig()
     guards: GuardConfig = GuardConfig()
-    steps: int | None = Field(default=None, ge=1)
-    """Steps of the job at most. None: until there is no data left."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Maximum number of training steps. `None` means until no data is left."""
     sinks: tuple[str, ...] = ()
-    """Where figures go beside the database and a file: tensorboard, mlflow, wandb, trackio."""
+    """Where metrics are sent besides the database and a file:
+    `tensorboard`, `mlflow`, `wandb` or `trackio`.
+    """
 
     @model_validator(mode="after")
-    def _ends(self) -> "TrainConfig":
-        if self.collect is not None and self.steps is None:
+    def _check_max_steps(self) -> "TrainConfig":
+        if self.collect is not None and self.max_steps is None:
             raise ValueError("a job that collects needs `steps`, or it never ends")
         return self
 
 
-RECIPES = files("offing_trainer") / "recipes"
+RECIPE_DIR = files("offing_trainer") / "recipes"
 
 
-def recipe_names() -> tuple[str, ...]:
-    return tuple(sorted(path.name.removesuffix(".toml") for path in RECIPES.iterdir() if path.name.endswith(".toml")))
+def list_recipes() -> tuple[str, ...]:
+    return tuple(
+        sorted(path.name.removesuffix(".toml") for path in RECIPE_DIR.iterdir() if path.name.endswith(".toml"))
+    )
 
 
-def recipe(name: str) -> dict[str, Any]:
-    """A recipe's tables, on their own or over the recipe that it names in turn. Raises InvalidInput."""
-    if name not in recipe_names():
-        raise InvalidInput("algorithm", f"there is no recipe {name}", f"Choose one of {', '.join(recipe_names())}.")
-    return over_recipe(tomllib.loads((RECIPES / f"{name}.toml").read_text("utf-8")))
+def load_recipe(name: str) -> dict[str, Any]:
+    """Return the tables of a recipe, merged over the recipe that it is based on. Raises InvalidInput."""
+    if name not in list_recipes():
+        raise InvalidInput("algorithm", f"there is no recipe {name}", f"Choose one of {', '.join(list_recipes())}.")
+    return apply_recipe(tomllib.loads((RECIPE_DIR / f"{name}.toml").read_text("utf-8")))
 
 
-def over_recipe(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said over what the recipe named there says; see `laid_over`."""
+def apply_recipe(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge tables over the recipe that they name. See `merge_tables`."""
     name = tables.get("algorithm")
-    return laid_over(recipe(name), tables) if isinstance(name, str) and name else dict(tables)
+    return merge_tables(load_recipe(name), tables) if isinstance(name, str) and name else dict(tables)
 
 
-def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged, all else replaced; so is a plug-in's table when it names another plug-in."""
-    merged = dict(under)
-    for key, value in over.items():
-        before = merged.get(key)
-        merged[key] = laid_over(_table(before), _table(value)) if _goes_over(before, value) else value
+def merge_tables(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge tables recursively. All other values are replaced.
+
+    The table of a plug-in is replaced as a whole if it names another plug-in.
+    """
+    merged = dict(base)
+    for key, value in overrides.items():
+        base_value = merged.get(key)
+        merged[key] = (
+            merge_tables(_as_mapping(base_value), _as_mapping(value)) if _is_mergeable(base_value, value) else value
+        )
     return merged
 
 
-def _goes_over(before: Any, value: Any) -> bool:
-    if not isinstance(before, Mapping) or not isinstance(value, Mapping):
+def _is_mergeable(base_value: Any, value: Any) -> bool:
+    if not isinstance(base_value, Mapping) or not isinstance(value, Mapping):
         return False
-    return _table(value).get("name", _table(before).get("name")) == _table(before).get("name")
+    return _as_mapping(value).get("name", _as_mapping(base_value).get("name")) == _as_mapping(base_value).get("name")
 
 
-def _table(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], value)
 
 
-def config_of(tables: Mapping[str, Any]) -> TrainConfig:
-    """Raises InvalidInput that names the entry."""
+def parse_config(tables: Mapping[str, Any]) -> TrainConfig:
+    """Validate the tables of a training job. Raises InvalidInput, which names the invalid entry."""
     try:
-        return TrainConfig.model_validate(over_recipe(tables))
+        return TrainConfig.model_validate(apply_recipe(tables))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -1,7 +1,7 @@
-"""The closed loop: a start where there is none, training on its own rollouts, evaluation, and promotion by measurement.
+"""The training loop: initial policy, training on its own rollouts, evaluation, promotion.
 
-The only home of that order. Each part is a batch with a key or a training job with the same configuration, so that a
-loop that was cut short goes on where it was. Knows no algorithm, no table and no torch.
+Each part is a rollout batch with an idempotency key or a training job that is found by its
+configuration. An interrupted loop therefore continues where it was.
 """
 
 import asyncio
@@ -13,310 +13,340 @@ from typing import Any, Literal
 from uuid import UUID
 
 from offing.core.errors import Conflict, Unavailable
-from offing.core.model import EngineChoice, parse_engine
+from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
-from offing.services import policies, promotion, tasks, training
-from offing.services.graphs import named
-from offing.services.promotion import Frozen
+from offing.models.policy_folder import hash_policy
+from offing.services import policies, promotion, tasks, training_jobs
+from offing.services.graphs import get_graph
+from offing.services.policies import PolicyRegistration
+from offing.services.promotion import EvaluationSetup
+from offing.services.promotion_gate import GateRules
 from offing.services.rollouts import BatchRequest
-from offing.services.tasks import Drawn
-from offing.services.training_gate import Rules
 from offing.storage import evaluations, policy_versions
-from offing.storage.evaluations import ResultRow
-from offing.storage.policy_versions import VersionRow
-from offing.storage.training_jobs import JobRow
-from offing_trainer.config import CollectConfig, config_of
-from offing_trainer.job.collecting import Collector, other_engines
+from offing.storage.evaluations import EvaluationResultRow
+from offing.storage.policy_versions import PolicyVersionRow
+from offing.storage.training_jobs import TrainingJobRow
+from offing.tools.environment import TaskSample
+from offing_trainer.config import CollectConfig, parse_config
+from offing_trainer.job.rollout_collector import RolloutCollector, build_other_engine_configs
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
 
-Run = Callable[[UUID], Awaitable[JobRow]]
-"""Advances a training job to its end."""
+JobRunner = Callable[[UUID], Awaitable[TrainingJobRow]]
+"""Runs a training job to its end."""
 
 
-Mode = Literal["sampled", "greedy"]
+SamplingMode = Literal["sampled", "greedy"]
 
-MODES: tuple[Mode, ...] = ("sampled", "greedy")
+SAMPLING_MODES: tuple[SamplingMode, ...] = ("sampled", "greedy")
 
-TRIES = 6
-"""Of a loop whose servers go away, as often as each of them is started again in a row."""
+MAX_ATTEMPTS = 6
+"""Maximum number of attempts of a loop whose servers become unavailable.
+The servers are restarted equally often.
+"""
 
-PAUSE_SECONDS = 1.0
-"""Before it is begun again."""
+RETRY_DELAY_SECONDS = 1.0
+"""Delay before the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A version on the frozen tasks."""
+class VersionScore:
+    """Rewards of a version on the evaluation tasks."""
 
-    version: VersionRow
-    mode: Mode
+    version: PolicyVersionRow
+    mode: SamplingMode
     rewards: Mapping[UUID, float]
-    """By task; those that the platform failed are left out."""
+    """Reward by task. Tasks with infrastructure failures are left out."""
 
     @property
-    def share(self) -> float:
+    def mean_reward(self) -> float:
         """Mean reward."""
         return sum(self.rewards.values()) / len(self.rewards) if self.rewards else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """What a loop came to. Each tuple: sampled, then greedy."""
+class LoopResult:
+    """Result of a training loop. Each tuple has the sampled score, then the greedy one."""
 
-    before: tuple[Scored, ...]
-    after: tuple[Scored, ...]
-    compared: tuple[Scored, ...]
-    """What `compare` made of the same rollouts. Empty: nothing was to be compared."""
+    before: tuple[VersionScore, ...]
+    after: tuple[VersionScore, ...]
+    comparison: tuple[VersionScore, ...]
+    """Scores of the `compare` job on the same rollouts. Empty if there is none."""
     promoted: bool
-    why_not: str
-    """Empty: it was."""
+    rejection_reason: str
+    """Empty if the version was promoted."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoopRoom:
-    """What a loop works with."""
+class LoopContext:
+    """Resources of a training loop."""
 
-    tenant: UUID
-    collector: Collector
-    run: Run
-    policies: Path
-    """Where versions' folders lie."""
-    make: Callable[[Path, StartConfig, int], None]
-    """Makes a folder a policy with random weights drawn from a seed."""
-    hashes: Callable[[Path], tuple[str, str, str]]
-    """Of a folder: weights, tokenizer, template."""
-    said: Callable[[str], None]
+    tenant_id: UUID
+    collector: RolloutCollector
+    run_job: JobRunner
+    policy_dir: Path
+    """Directory with the folders of policy versions."""
+    create_policy: Callable[[Path, StartConfig, int], None]
+    """Writes a policy with random weights to a folder, drawn from a seed."""
+    report: Callable[[str], None]
 
 
-async def persistent_loop(room: LoopRoom, config: LoopConfig) -> Closed:
-    """`closed_loop`; where a server goes away in the middle it is begun again, and goes on with what it has made."""
-    for left in reversed(range(TRIES)):
+async def run_training_loop_with_retry(context: LoopContext, config: LoopConfig) -> LoopResult:
+    """Run a training loop. If a server becomes unavailable, retry and continue with the finished parts."""
+    for remaining_attempts in reversed(range(MAX_ATTEMPTS)):
         try:
-            return await closed_loop(room, config)
+            return await run_training_loop(context, config)
         except Unavailable as error:
-            if not left:
+            if not remaining_attempts:
                 raise
-            room.said(f"{error}; going on")
-            await asyncio.sleep(PAUSE_SECONDS)
+            context.report(f"{error}; going on")
+            await asyncio.sleep(RETRY_DELAY_SECONDS)
     raise AssertionError("the last try returns or raises")
 
 
-async def closed_loop(room: LoopRoom, config: LoopConfig) -> Closed:
-    """Raises what a part of it raises, and Conflict for a job that failed; the same call then goes on."""
-    start = await _started(room, config)
-    room.said(f"{start.label} is where it begins")
-    before = await _scored(room, config, start)
-    await _first_champion(room, start)
-    trained, job = await _trained(room, config, start)
-    after = await _scored(room, config, trained)
-    why_not = await _promoted(room, config, trained)
-    room.said(why_not or f"{trained.label} is active now")
-    compared = await _compared(room, config, start, job) if config.compare else ()
-    return Closed(before, after, compared, not why_not, why_not)
+async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopResult:
+    """Run a training loop. Call it again to continue after an error.
+
+    Raises the errors of its parts, and Conflict for a failed job.
+    """
+    start = await _prepare_start(context, config)
+    context.report(f"{start.label} is where it begins")
+    before = await _evaluate(context, config, start)
+    await _activate_first_version(context, start)
+    trained, job = await _train(context, config, start)
+    after = await _evaluate(context, config, trained)
+    why_not = await _promote(context, config, trained)
+    context.report(why_not or f"{trained.label} is active now")
+    compared = await _train_comparison(context, config, start, job) if config.compare else ()
+    return LoopResult(before, after, compared, not why_not, why_not)
 
 
-async def _first_champion(room: LoopRoom, start: VersionRow) -> None:
-    """Where no version of the name is active, the start is."""
-    database = room.collector.database
-    async with database.transaction(room.tenant) as connection:
-        champion = await policy_versions.in_state(connection, start.name, "active")
-    if champion is None:
-        await promotion.promote(database, room.tenant, start.label)
+async def _activate_first_version(context: LoopContext, start: PolicyVersionRow) -> None:
+    """Activate the initial version if the name has no active version."""
+    database = context.collector.database
+    async with database.transaction(context.tenant_id) as connection:
+        active = await policy_versions.find_version_in_state(connection, start.name, "active")
+    if active is None:
+        await promotion.promote(database, context.tenant_id, start.label)
 
 
-async def _promoted(room: LoopRoom, config: LoopConfig, trained: VersionRow) -> str:
-    """Why it does not take over. Empty: it did, for it passed the gate."""
+async def _promote(context: LoopContext, config: LoopConfig, trained: PolicyVersionRow) -> str:
+    """Promote the version if it passes the gate. Returns the reason of a rejection, else an empty string."""
     try:
         await promotion.promote(
-            room.collector.database, room.tenant, trained.label, Rules(margin=config.evaluate.margin),
-            dataset=_dataset(config.evaluate), mode="sampled",
+            context.collector.database, context.tenant_id, trained.label, GateRules(margin=config.evaluate.margin),
+            dataset=_dataset_name(config.evaluate), mode="sampled",
         )  # fmt: skip
     except Conflict as refused:
         return str(refused)
     return ""
 
 
-async def _compared(room: LoopRoom, config: LoopConfig, start: VersionRow, job: UUID) -> tuple[Scored, ...]:
-    """Another way to learn from the very rollouts that a job collected, from the same start."""
-    data = {"roles": [config.collect.role], "tags": [f"job:{job}"], **config.compare.get("data", {})}
+async def _train_comparison(
+    context: LoopContext, config: LoopConfig, start: PolicyVersionRow, job_id: UUID
+) -> tuple[VersionScore, ...]:
+    """Train another policy on the rollouts that a job collected, from the same initial version."""
+    data = {"roles": [config.collect.role], "tags": [f"job:{job_id}"], **config.compare.get("data", {})}
     name = f"{config.name}-compared"
     tables = {**config.compare, "policy": start.label, "name": name, "data": data}
-    version, _ = await _produced(room, tables, config.seed)
-    return await _scored(room, config, version)
+    version, _ = await _run_training_job(context, tables, config.seed)
+    return await _evaluate(context, config, version)
 
 
-async def _started(room: LoopRoom, config: LoopConfig) -> VersionRow:
-    """The version to begin with; where none is named, one that imitates demonstrations."""
+async def _prepare_start(context: LoopContext, config: LoopConfig) -> PolicyVersionRow:
+    """Return the initial version. If none is configured, train one on demonstrations by SFT."""
     if config.policy:
-        return await policies.named(room.collector.database, room.tenant, config.policy)
-    blank = await _blank(room, config)
-    batch = await _demonstrations(room, config)
-    room.said("imitating")
+        return await policies.get_version_by_name(context.collector.database, context.tenant_id, config.policy)
+    blank = await _register_random_policy(context, config)
+    batch = await _collect_demonstrations(context, config)
+    context.report("imitating")
     tables = {
         "algorithm": "sft",
-        **config.start.learning,
+        **config.start.sft,
         "policy": blank.label,
         "name": config.name,
         "data": {
-            "batches": [str(batch)],
+            "rollout_batches": [str(batch)],
             "roles": [config.collect.role],
             "max_version_lag": 0,
-            **config.start.learning.get("data", {}),
+            **config.start.sft.get("data", {}),
         },
     }
-    return (await _produced(room, tables, config.seed))[0]
+    return (await _run_training_job(context, tables, config.seed))[0]
 
 
-async def _blank(room: LoopRoom, config: LoopConfig) -> VersionRow:
-    """A version with random weights. The same seed gives the same, and so it is registered once."""
-    shape = _digest(f"{config.start.words}/{config.start.size}")
-    folder = room.policies / f".start-{config.name}-{config.seed}-{shape}"
+async def _register_random_policy(context: LoopContext, config: LoopConfig) -> PolicyVersionRow:
+    """Register a version with random weights. The same seed gives the same weights and the same version."""
+    config_hash = _short_hash(f"{config.start.tokenizer}/{config.start.model_size}")
+    folder = context.policy_dir / f".start-{config.name}-{config.seed}-{config_hash}"
     if not folder.exists():
-        await asyncio.to_thread(room.make, folder, config.start, config.seed)
-    weights, tokenizer, template = await asyncio.to_thread(room.hashes, folder)
-    version, _ = await policies.register(
-        room.collector.database, room.tenant, name=config.name, kind="full", uri=str(folder.resolve()),
-        sha256=weights, tokenizer_sha256=tokenizer, template_sha256=template,
-    )  # fmt: skip
+        await asyncio.to_thread(context.create_policy, folder, config.start, config.seed)
+    hashes = await asyncio.to_thread(hash_policy, folder, None)
+    registration = PolicyRegistration(name=config.name, kind="full", uri=str(folder.resolve()), hashes=hashes)
+    version, _ = await policies.register_version(context.collector.database, context.tenant_id, registration)
     return version
 
 
-async def _demonstrations(room: LoopRoom, config: LoopConfig) -> UUID:
+async def _collect_demonstrations(context: LoopContext, config: LoopConfig) -> UUID:
     start, collect = config.start, config.collect
-    wanted: list[UUID] = []
+    task_ids: list[UUID] = []
     for nth, world in enumerate(start.worlds):
-        count = _share(start.demonstrations, len(start.worlds), nth)
-        wanted += await _drawn(room, world, count, start.hops, collect, config.seed)
-    room.said(f"{len(wanted)} demonstrations")
-    demonstrator = parse_engine(start.engine).model_copy(update={"form": collect.form})
-    return await _batch(room, config, wanted, demonstrator, "demonstrations", ("loop",))
+        count = _split_evenly(start.demonstration_count, len(start.worlds), nth)
+        task_ids += await _draw_tasks(context, world, count, start.hops, collect, config.seed)
+    context.report(f"{len(task_ids)} demonstrations")
+    demonstrator = parse_engine(start.engine).model_copy(update={"prompt_format": collect.prompt_format})
+    return await _run_batch(context, config, task_ids, demonstrator, "demonstrations", ("loop",))
 
 
-async def _scored(room: LoopRoom, config: LoopConfig, version: VersionRow) -> tuple[Scored, ...]:
-    """A version on the frozen tasks, a rollout each in either mode, with the same seeds for every version."""
-    await room.collector.served(room.tenant, version)
-    evaluate, wanted = config.evaluate, list[UUID]()
+async def _evaluate(context: LoopContext, config: LoopConfig, version: PolicyVersionRow) -> tuple[VersionScore, ...]:
+    """Evaluate a version in both modes, with one rollout per task.
+
+    All versions are evaluated on the same tasks with the same seeds.
+    """
+    await context.collector.deploy_version(context.tenant_id, version)
+    evaluate, task_ids = config.evaluate, list[UUID]()
     for nth, world in enumerate(evaluate.worlds):
-        count = _share(evaluate.count, len(evaluate.worlds), nth)
-        wanted += await _drawn(room, world, count, evaluate.hops, config.collect, evaluate.seed)
-    return tuple([await _in_mode(room, config, version, mode, wanted) for mode in MODES])
+        count = _split_evenly(evaluate.task_count, len(evaluate.worlds), nth)
+        task_ids += await _draw_tasks(context, world, count, evaluate.hops, config.collect, evaluate.seed)
+    return tuple([await _evaluate_mode(context, config, version, mode, task_ids) for mode in SAMPLING_MODES])
 
 
-async def _in_mode(
-    room: LoopRoom, config: LoopConfig, version: VersionRow, mode: Mode, wanted: Sequence[UUID]
-) -> Scored:
-    collector, collect = room.collector, config.collect
-    frozen = Frozen(
-        dataset=_dataset(config.evaluate), tasks=wanted, graph=collect.graph, role=collect.role,
-        greedy=mode == "greedy", seed=config.evaluate.seed, form=collect.form, max_tokens=collect.max_tokens,
-        budget=Budget(turns=collect.turns),
-        engines=other_engines(named(collector.graphs, collect.graph), collect),
+async def _evaluate_mode(
+    context: LoopContext, config: LoopConfig, version: PolicyVersionRow, mode: SamplingMode, task_ids: Sequence[UUID]
+) -> VersionScore:
+    collector, collect = context.collector, config.collect
+    setup = EvaluationSetup(
+        dataset=_dataset_name(config.evaluate), task_ids=task_ids, graph=collect.graph, role=collect.role,
+        greedy=mode == "greedy", seed=config.evaluate.seed,
+        prompt_format=collect.prompt_format, max_tokens=collect.max_tokens,
+        budget=Budget(max_turns=collect.max_turns),
+        engines=build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
     )  # fmt: skip
-    results = await _results(room, version, frozen)
+    results = await _find_results(context, version, setup)
     if not results:
         label, database = version.label, collector.database
-        room.said(f"evaluating {label}, {mode}")
-        made = await promotion.evaluate(
-            database, collector.hints, room.tenant, label, frozen, graphs=collector.graphs, key=_key(version, frozen)
+        context.report(f"evaluating {label}, {mode}")
+        created = await promotion.start_evaluation(
+            database,
+            collector.notifier,
+            context.tenant_id,
+            label,
+            setup,
+            graphs=collector.graphs,
+            idempotency_key=_evaluation_key(version, setup),
         )
-        await collector.ended(room.tenant, made.batch.id, version)
-        await promotion.settle_evaluation(database, room.tenant, label, made.batch.id, frozen)
-        results = await _results(room, version, frozen)
-    found = Scored(version, mode, {row.task: row.reward for row in results if row.reward is not None})
-    room.said(f"{version.label} {mode}: {found.share:.3f} of {len(found.rewards)}")
-    return found
+        await collector.wait_for_batch(context.tenant_id, created.batch.id, version)
+        await promotion.store_evaluation(database, context.tenant_id, label, created.batch.id, setup)
+        results = await _find_results(context, version, setup)
+    score = VersionScore(version, mode, {row.task_id: row.reward for row in results if row.reward is not None})
+    context.report(f"{version.label} {mode}: {score.mean_reward:.3f} of {len(score.rewards)}")
+    return score
 
 
-def _key(version: VersionRow, frozen: Frozen) -> str:
-    """Of the batch, so that an evaluation that was cut short goes on with the rollouts that it has."""
-    return f"{version.id}/{sha256(repr(frozen).encode()).hexdigest()}"
+def _evaluation_key(version: PolicyVersionRow, setup: EvaluationSetup) -> str:
+    """Return the idempotency key of an evaluation, so that an interrupted one continues."""
+    return f"{version.id}/{sha256(repr(setup).encode()).hexdigest()}"
 
 
-async def _results(room: LoopRoom, version: VersionRow, frozen: Frozen) -> Sequence[ResultRow]:
-    """Of an evaluation on these tasks. Empty: there is none yet."""
-    async with room.collector.database.transaction(room.tenant) as connection:
-        for one in await evaluations.latest(connection, version.id, frozen.dataset, frozen.mode):
-            found = await evaluations.results(connection, one.id)
-            if one.seed == frozen.seed and {row.task for row in found} == set(frozen.tasks):
-                return found
+async def _find_results(
+    context: LoopContext, version: PolicyVersionRow, setup: EvaluationSetup
+) -> Sequence[EvaluationResultRow]:
+    """Find the results of an evaluation on these tasks. Empty if there are none."""
+    async with context.collector.database.transaction(context.tenant_id) as connection:
+        for one in await evaluations.list_evaluations(connection, version.id, setup.dataset, setup.mode):
+            results = await evaluations.list_results(connection, one.id)
+            if one.seed == setup.seed and {row.task_id for row in results} == set(setup.task_ids):
+                return results
     return ()
 
 
-def _dataset(evaluate: EvaluateConfig) -> str:
+def _dataset_name(evaluate: EvaluateConfig) -> str:
     return "world:" + "+".join(evaluate.worlds)
 
 
-async def _trained(room: LoopRoom, config: LoopConfig, start: VersionRow) -> tuple[VersionRow, UUID]:
-    """What came of it, and the job."""
+async def _train(context: LoopContext, config: LoopConfig, start: PolicyVersionRow) -> tuple[PolicyVersionRow, UUID]:
+    """Train on collected rollouts. Returns the new version and the id of the job."""
     collect = config.collect.model_dump(mode="json", exclude_defaults=True)
     data = {"roles": [config.collect.role], **config.train.get("data", {})}
     tables = {**config.train, "policy": start.label, "name": config.name, "collect": collect, "data": data}
-    return await _produced(room, tables, config.seed)
+    return await _run_training_job(context, tables, config.seed)
 
 
-async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> tuple[VersionRow, UUID]:
-    """What a training job of this configuration makes, and the job; one that was begun before is gone on with."""
+async def _run_training_job(
+    context: LoopContext, tables: Mapping[str, Any], seed: int
+) -> tuple[PolicyVersionRow, UUID]:
+    """Run a training job of this configuration. Returns its version and its id.
+
+    An existing job with this configuration is continued.
+    """
     learner: dict[str, Any] = tables.get("learner", {})
     tables = {**tables, "learner": {**learner, "seed": seed}}
-    config_of(tables)
-    database = room.collector.database
-    job = await training.earlier(database, room.tenant, tables)
+    parse_config(tables)
+    database = context.collector.database
+    job = await training_jobs.find_same_job(database, context.tenant_id, tables)
     if job is None:
-        job = await training.create(database, room.tenant, tables, kind="loop" if "collect" in tables else "train")
+        job = await training_jobs.create_job(
+            database, context.tenant_id, tables, kind="loop" if "collect" in tables else "train"
+        )
     if job.state in ("paused", "failed"):
-        await training.resume(database, room.tenant, job.id)
+        await training_jobs.resume_job(database, context.tenant_id, job.id)
     if job.state != "done":
-        job = await room.run(job.id)
-    if job.state != "done" or job.produced is None:
+        job = await context.run_job(job.id)
+    if job.state != "done" or job.produced_version_id is None:
         remedy = "When the cause is mended, the same command goes on."
-        why = (job.error or job.stop_reason).removesuffix(".")
-        raise Conflict(f"Training job {job.id} is {job.state}: {why}.", remedy)
-    return await policies.one(database, room.tenant, job.produced), job.id
+        reason = (job.error or job.stop_reason).removesuffix(".")
+        raise Conflict(f"Training job {job.id} is {job.state}: {reason}.", remedy)
+    return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id
 
 
-async def _drawn(
-    room: LoopRoom, world: str, count: int, hops: tuple[int, int], collect: CollectConfig, seed: int
+async def _draw_tasks(
+    context: LoopContext, world: str, count: int, hops: tuple[int, int], collect: CollectConfig, seed: int
 ) -> list[UUID]:
     if not count:
         return []
-    drawn = Drawn(world, count, hops, collect.kinds or None, seed)
-    return await tasks.of_world_stored(room.collector.database, room.tenant, drawn)
+    drawn = TaskSample(world, count, hops, collect.question_kinds or None, seed)
+    return await tasks.store_sampled_tasks(context.collector.database, context.tenant_id, drawn)
 
 
-async def _batch(
-    room: LoopRoom,
+async def _run_batch(
+    context: LoopContext,
     config: LoopConfig,
-    wanted: Sequence[UUID],
-    ours: EngineChoice,
-    what: str,
+    task_ids: Sequence[UUID],
+    engine_config: EngineConfig,
+    name: str,
     tags: Sequence[str],
 ) -> UUID:
-    """One rollout of each task, by `ours` in the trained role. Returns when all of them are final."""
-    collect, collector = config.collect, room.collector
+    """Run one rollout per task with `engine_config` for the trained role, and wait for all of them."""
+    collect, collector = config.collect, context.collector
     request = BatchRequest(
         graph=collect.graph,
-        tasks=wanted,
+        task_ids=task_ids,
         group_size=1,
-        engines={**other_engines(named(collector.graphs, collect.graph), collect), collect.role: ours},
-        budget=Budget(turns=collect.turns),
-        attempts=collect.attempts,
+        engines={
+            **build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
+            collect.role: engine_config,
+        },
+        budget=Budget(max_turns=collect.max_turns),
+        attempts=collect.max_attempts,
         seed=config.seed,
         tags=tags,
-        name=what,
+        name=name,
     )
-    request = replace(request, idempotency_key=_batch_key(config, what, request))
-    return (await collector.made(room.tenant, request)).batch.id
+    request = replace(request, idempotency_key=_batch_key(config, name, request))
+    return (await collector.run_batch(context.tenant_id, request)).batch.id
 
 
-def _batch_key(config: LoopConfig, what: str, request: BatchRequest) -> str:
-    """Of all that shapes the batch: the same loop goes on with it, and one with another setting makes its own."""
-    return f"{config.name}/{config.seed}/{what}/{_digest(repr(request))}"
+def _batch_key(config: LoopConfig, name: str, request: BatchRequest) -> str:
+    """Return an idempotency key from everything that determines the batch.
+
+    The same loop continues with its batch. Other settings create a new one.
+    """
+    return f"{config.name}/{config.seed}/{name}/{_short_hash(repr(request))}"
 
 
-def _digest(text: str) -> str:
+def _short_hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _share(total: int, parts: int, nth: int) -> int:
-    """Of the nth part, when `total` is divided as evenly as it goes."""
+def _split_evenly(total: int, parts: int, nth: int) -> int:
+    """Return the nth part when `total` is divided as evenly as possible."""
     return total // parts + (nth < total % parts)

@@ -1,6 +1,6 @@
-"""A loop's configuration: its start, its collection, its training job, its frozen tasks.
+"""The configuration of a training loop: initial policy, collection, training job, evaluation tasks.
 
-The only home of its shape and defaults; the tables of training jobs inside are read by `config`.
+Its tables of training jobs are validated by `config`.
 """
 
 from collections.abc import Mapping
@@ -12,59 +12,59 @@ from offing.core.errors import InvalidInput
 from offing_trainer.config import CollectConfig
 
 
-class _Table(BaseModel):
+class _TomlTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class StartConfig(_Table):
-    """A policy to begin with, where there is none: random weights that imitate demonstrations."""
+class StartConfig(_TomlTable):
+    """An initial policy, if none is given: random weights, trained by SFT on demonstrations."""
 
-    size: Literal["tiny", "small"] = "tiny"
-    words: Literal["compact", "bytes"] = "compact"
-    """compact: a token for each word of small planners; bytes: any text."""
-    demonstrations: int = Field(default=4000, ge=1)
-    """Rollouts."""
+    model_size: Literal["tiny", "small"] = "tiny"
+    tokenizer: Literal["compact", "bytes"] = "compact"
+    """`compact` has one token per word of small planners. `bytes` can encode any text."""
+    demonstration_count: int = Field(default=4000, ge=1)
+    """Number of demonstration rollouts."""
     worlds: tuple[str, ...] = ("train-1@500", "train-2@500", "train-3@500", "train-4@500")
     hops: tuple[int, int] = (1, 3)
-    """Of their questions."""
+    """Minimum and maximum number of lookups of their questions."""
     engine: str = "rules:random"
-    """Who demonstrates the role that is to be trained."""
-    learning: dict[str, Any] = Field(default_factory=dict)
-    """Tables over the recipe `sft`."""
+    """Engine that demonstrates the trained role."""
+    sft: dict[str, Any] = Field(default_factory=dict)
+    """Tables that override the recipe `sft`."""
 
 
-class EvaluateConfig(_Table):
-    """Frozen tasks, on which versions are compared."""
+class EvaluateConfig(_TomlTable):
+    """The tasks on which versions are compared."""
 
     worlds: tuple[str, ...] = ("heldout-1@500",)
-    count: int = Field(default=200, ge=1)
-    """Tasks in all."""
+    task_count: int = Field(default=200, ge=1)
+    """Total number of tasks."""
     hops: tuple[int, int] = (1, 3)
-    """Of their questions."""
+    """Minimum and maximum number of lookups of their questions."""
     seed: int = 0
     margin: float = 0.0
-    """How far below the active version the new one's mean reward may lie and still take over."""
+    """How far the new version's mean reward may be below the active version's for it to be promoted."""
 
 
-class LoopConfig(_Table):
-    """A whole loop."""
+class LoopConfig(_TomlTable):
+    """The configuration of a training loop."""
 
     name: str
-    """Of the policy."""
+    """Name of the policy."""
     seed: int = 0
     policy: str = ""
-    """NAME@VERSION to begin with. Empty: one is made, see `start`."""
+    """NAME@VERSION of the initial policy. If empty, one is trained as `start` describes."""
     start: StartConfig = StartConfig()
     collect: CollectConfig
     train: dict[str, Any]
-    """Tables of a training job, its recipe included; policy, collection and seed come from here."""
+    """Tables of the training job, including its recipe. Policy, collection and seed are set by the loop."""
     evaluate: EvaluateConfig = EvaluateConfig()
     compare: dict[str, Any] = Field(default_factory=dict)
-    """Tables of another training job on the rollouts that the first one collected. Empty: none."""
+    """Tables of another training job on the same rollouts, for comparison. Empty means none."""
 
 
-def loop_config(tables: Mapping[str, Any]) -> LoopConfig:
-    """Raises InvalidInput that names the entry."""
+def parse_loop_config(tables: Mapping[str, Any]) -> LoopConfig:
+    """Validate the tables of a loop. Raises InvalidInput, which names the invalid entry."""
     try:
         return LoopConfig.model_validate(tables)
     except ValidationError as error:

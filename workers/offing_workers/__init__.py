@@ -1,1 +1,1 @@
-"""Workers: they claim runs, advance them slice by slice on one event loop a process, and hand them back."""
+"""Workers: they claim runs, advance them in slices on one event loop per process, and release them."""

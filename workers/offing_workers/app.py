@@ -1,11 +1,11 @@
-"""Celery's side of a worker: its configuration, its one task, and its signals.
+"""The Celery side of a worker: its configuration, its only task and its signals.
 
-A message is a notification that runs are queued. It is acknowledged at once and never waits for a slice: what must run,
-and in which order, is in Postgres.
+A message is a notification that runs are queued. It is acknowledged immediately and never waits for
+a slice. Postgres decides which runs are executed, and in which order.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-# Celery ships no types.
+# Celery has no type annotations.
 
 import gc
 import logging
@@ -21,40 +21,46 @@ from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from offing.bus.broker import use_transport
-from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
-from offing.settings import Settings, app_address, load_settings, redis_address
+from offing.bus.dispatch import ADVANCE_TASK, QUEUE_NAME, build_broker_url, build_transport_options
+from offing.settings import Settings, get_app_database_url, get_redis_url, load_settings
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing
-from offing_workers.process import GRACE, WorkerProcess
-from offing_workers.ready import tell_ready
+from offing_workers.process import GRACE_SECONDS, WorkerProcess
+from offing_workers.ready_file import write_ready_file
 
 process: WorkerProcess | None = None
 
 log = structlog.get_logger()
 
-EXIT_SECONDS = GRACE + 5.0
-"""From the request to stop until the process has ended: calls in flight have their grace, all else the remainder."""
+EXIT_TIMEOUT_SECONDS = GRACE_SECONDS + 5.0
+"""Maximum time from the stop request to the end of the process, in seconds.
+
+It includes the grace time of running calls and the time to close.
+"""
 
 EXIT_CODE = 70
-"""Of a process that did not close in time; EX_SOFTWARE of sysexits."""
+"""Exit code of a process that did not close in time: EX_SOFTWARE of sysexits."""
 
-THREADS = 2
-"""For messages, each of which is done in an instant. Runs are advanced elsewhere."""
+MAX_CELERY_THREADS = 2
+"""Number of threads for Celery messages, which take no time. Runs are advanced elsewhere."""
 
-COLLECT_AFTER = (50_000, 20, 100)
-"""Thresholds of Python's collector of cycles. Its own 700 make it a fifth of what a process with hundreds of runs in
-hand does; these leave some megabytes lying for a while."""
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Thresholds of Python's cyclic garbage collector.
+
+With the default of 700, the collector takes a fifth of the CPU time of a process with hundreds of
+runs. These values leave a few megabytes uncollected for a while.
+"""
 
 
-def celery_app(redis_url: str) -> Celery:
-    """The app of this process."""
+def create_celery_app(redis_url: str) -> Celery:
+    """Create the Celery app of this process."""
     use_transport()
-    app = Celery("offing", broker=broker_url(redis_url))
+    app = Celery("offing", broker=build_broker_url(redis_url))
     app.conf.update(
-        broker_transport_options=transport_options(),
+        broker_transport_options=build_transport_options(),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        task_default_queue=QUEUE,
+        task_default_queue=QUEUE_NAME,
         task_acks_late=False,
         task_ignore_result=True,
         task_serializer="json",
@@ -65,65 +71,67 @@ def celery_app(redis_url: str) -> Celery:
         worker_enable_remote_control=False,
         worker_send_task_events=False,
     )
-    app.task(name=ADVANCE)(advance)
+    app.task(name=ADVANCE_TASK)(handle_dispatch)
     return app
 
 
-def advance(*_: str) -> None:
-    """Check the queue. Arguments are those of an older version's messages."""
+def handle_dispatch(*_: str) -> None:
+    """Check the queue. The arguments are ignored."""
     assert process is not None
     process.check_queue()
 
 
-def serve(settings: Settings, database_url: str, redis_url: str) -> None:
-    """Work until told to stop."""
+def run_worker_process(settings: Settings, database_url: str, redis_url: str) -> None:
+    """Run the worker process until it is stopped."""
 
     def begin(**_: Any) -> None:
-        from offing.services.graphs import available
+        from offing.services.graphs import open_registry_from_settings
 
         global process
-        process = WorkerProcess(settings, available(settings), database_url, redis_url)
+        process = WorkerProcess(settings, open_registry_from_settings(settings), database_url, redis_url)
         process.start()
-        gc.freeze()  # what is loaded by now stays, and is not looked through again
-        gc.set_threshold(*COLLECT_AFTER)
+        gc.freeze()  # objects loaded so far stay and are not scanned again
+        gc.set_threshold(*GC_THRESHOLDS)
 
     worker_init.connect(begin, weak=False)
-    app = celery_app(redis_url)
-    concurrency = f"--concurrency={THREADS}"
+    app = create_celery_app(redis_url)
+    concurrency = f"--concurrency={MAX_CELERY_THREADS}"
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    setup_logging.connect(lambda **_: None, weak=False)  # ours stands; Celery would put its own in its place
-    # Celery warns root because of pickle; only JSON with a run's id is accepted here.
+    setup_logging.connect(lambda **_: None, weak=False)  # keep our logging; Celery would install its own
+    # Celery warns about root because of pickle. Only JSON with run ids is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app.start(["--quiet", "worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
 
 
 @worker_ready.connect
-def _ready(**_: Any) -> None:
-    tell_ready()
+def _on_ready(**_: Any) -> None:
+    write_ready_file()
 
 
 @worker_shutting_down.connect
-def _drain(**_: Any) -> None:
+def _on_shutting_down(**_: Any) -> None:
     if process is not None:
-        end_within(EXIT_SECONDS)
+        exit_after(EXIT_TIMEOUT_SECONDS)
         process.drain()
 
 
-def end_within(seconds: float) -> None:
-    """End this process after that time whatever still hangs: a slice that waits for Postgres, or a client that is being
-    closed. What it had claimed, others take over as after a kill."""
+def exit_after(timeout_seconds: float) -> None:
+    """End this process after the timeout, even if a slice waits for Postgres or a client is still closing.
+
+    Other workers claim its runs, as after a kill.
+    """
 
     def end() -> None:
-        log.error("not closed in time; ending hard", seconds=seconds)
+        log.error("not closed in time; ending hard", seconds=timeout_seconds)
         os._exit(EXIT_CODE)
 
-    timer = threading.Timer(seconds, end)
+    timer = threading.Timer(timeout_seconds, end)
     timer.daemon = True
     timer.start()
 
 
 @worker_shutdown.connect
-def _stop(**_: Any) -> None:
+def _on_shutdown(**_: Any) -> None:
     if process is not None:
         process.stop()
 
@@ -132,6 +140,6 @@ def main() -> None:
     """Entry point of `python -m offing_workers`."""
     settings = load_settings()
     setup_logs("console" if sys.stderr.isatty() else "json")
-    logging.getLogger("celery").setLevel(logging.WARNING)  # it tells of every hint, which is no news
+    logging.getLogger("celery").setLevel(logging.WARNING)  # it logs every message
     setup_tracing("offing-worker")
-    serve(settings, app_address(settings), redis_address(settings))
+    run_worker_process(settings, get_app_database_url(settings), get_redis_url(settings))

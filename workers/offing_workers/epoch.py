@@ -1,9 +1,10 @@
-"""The database as one epoch of a claim reaches it: nothing begins there once the epoch is over.
+"""The database as seen by one epoch of a claim. After the epoch, no operation can begin.
 
-An epoch lasts from reading the journal until the slice ends, or until Postgres goes away and the journal has to be read
-again. A branch of the graph can outlive it: in a thread, in a task that a node started, or because it takes its
-cancellation for an ordinary error. Whatever it still asks of the database is refused here, and what it had begun
-before is waited for. What the server alone still has under way is refused there (`storage.runs.reopen`).
+An epoch lasts from reading the journal until the slice ends, or until Postgres becomes unavailable
+and the journal has to be read again. A branch of the graph can outlive it: in a thread, in a task
+that a node started, or because it treats its cancellation as an ordinary error. Later operations of
+such a branch are rejected here, and operations that have begun are awaited. Statements that are
+still running on the server are rejected there (`storage.runs.begin_epoch`).
 """
 
 import asyncio
@@ -12,45 +13,45 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 from uuid import UUID
 
-from offing.core.errors import Fenced
+from offing.core.errors import LeaseLostError
 from offing.storage.pool import Connection, Database
 
 
 class EpochDatabase(Database):
-    """A view of a pool, which stays open."""
+    """A view of a pool. The pool stays open."""
 
     def __init__(self, pool: Database) -> None:
-        self._behind = pool
-        self._over, self._under_way = False, 0
-        self._still = asyncio.Event()
-        """None of its transactions is under way."""
-        self._still.set()
+        self._database = pool
+        self._has_ended, self._open_count = False, 0
+        self._idle = asyncio.Event()
+        """Set while no operation is in progress."""
+        self._idle.set()
 
     @asynccontextmanager
-    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
-        """As the pool's. Raises Fenced when the epoch is over."""
-        with self._counted():
-            async with self._behind.transaction(tenant) as connection:
+    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+        """Open a transaction of the pool. Raises LeaseLostError if the epoch has ended."""
+        with self._track_operation():
+            async with self._database.transaction(tenant_id) as connection:
                 yield connection
 
-    async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._counted():
-            return await self._behind.platform(query, parameters)
+    async def call_function(self, query: LiteralString, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._track_operation():
+            return await self._database.call_function(query, parameters)
 
     async def end(self) -> None:
-        """Let nothing begin any more. Returns when all that is under way has its outcome."""
-        self._over = True
-        await self._still.wait()
+        """End the epoch: reject new operations, and wait until all operations in progress have finished."""
+        self._has_ended = True
+        await self._idle.wait()
 
     @contextmanager
-    def _counted(self) -> Generator[None]:
-        if self._over:
-            raise Fenced("This epoch of the claim is over.")
-        self._under_way += 1
-        self._still.clear()
+    def _track_operation(self) -> Generator[None]:
+        if self._has_ended:
+            raise LeaseLostError("This epoch of the claim is over.")
+        self._open_count += 1
+        self._idle.clear()
         try:
             yield
         finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self._still.set()
+            self._open_count -= 1
+            if not self._open_count:
+                self._idle.set()

@@ -1,7 +1,7 @@
-"""A worker process: one event loop that owns every client, the runs in hand, and the watchers beside them.
+"""A worker process: one event loop with all clients, the claimed runs and the watchers.
 
-Watchers: the heartbeat (a thread with a connection of its own), the sweepers of runs and of ended rollouts, the one
-that does jobs which learn, and the listener for nudges.
+The watchers are the heartbeat (a thread with its own connection), the sweepers of runs and of ended
+rollouts, the runner of distillation jobs, and the listeners for notifications.
 """
 
 import asyncio
@@ -16,184 +16,216 @@ from uuid import UUID
 
 import structlog
 
-from offing.bus.control import Control
-from offing.bus.hints import BusHints
+from offing.bus.control import ControlChannel
+from offing.bus.dispatch import CeleryDispatcher
 from offing.bus.live import LiveBus
+from offing.bus.notifier import BusNotifier
 from offing.bus.queue_channel import QueueChannel
-from offing.bus.wake import CeleryWake
-from offing.core.errors import Fenced, Unavailable
-from offing.core.run import Fence
-from offing.process_name import own_name
+from offing.core.errors import LeaseLostError, Unavailable
+from offing.core.run import FencingToken
+from offing.process_name import get_process_name
 from offing.sdk import Graph
 from offing.services import child_runs
-from offing.services.reach import opened
+from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, NextRun
-from offing_workers.collection import settle, settle_forgotten
-from offing_workers.dispatcher import Dispatcher, slots
-from offing_workers.hold import Drain, Hold
-from offing_workers.prompts.learning import FOLDER, Room, work_one
+from offing.storage.runs import Claim, NextClaim
+from offing_workers.claimed_run import ClaimedRun, DrainReason
+from offing_workers.live_publisher import LivePublisher
+from offing_workers.prompt_distillation.job import PROMPT_LIBRARY_FOLDER, DistillationContext, run_next_job
 from offing_workers.retention import remove_expired
-from offing_workers.showing import Showing
+from offing_workers.rollout_finalizer import finalize_ended_rollout, finalize_overdue
+from offing_workers.run_claimer import RunClaimer, build_slots
 from offing_workers.slice import Slice, SliceLimits
 
-THREADS = 512
-"""At most; made as they are needed. A graph's plain function holds one while it waits for a model, and what that
-model's call needs a thread for must find another."""
+MAX_THREADS = 512
+"""Maximum number of threads. They are started when needed.
 
-GRACE = 20.0
-"""Seconds that a drain waits for calls in flight before it interrupts them."""
+A plain function of a graph occupies a thread while it waits for a model, and the call of the model
+may need another one.
+"""
 
-CANCEL_GRACE = 2.0
-"""The same for a run that a person cancelled."""
+GRACE_SECONDS = 20.0
+"""Seconds that a drain waits for running calls before it interrupts them."""
 
-LEARN_SECONDS = 2.0
-"""Between looks for a job that learns: a person waits who has just asked for it."""
+CANCEL_GRACE_SECONDS = 2.0
+"""Seconds that a run waits for running calls after a person cancelled it."""
+
+DISTILLATION_POLL_SECONDS = 2.0
+"""Seconds between polls for a distillation job.
+
+They are few, because a person waits for the job to start.
+"""
 
 log = structlog.get_logger()
 
 
 class WorkerProcess:
-    """Made once a process, by `start`. Its methods are called from Celery's threads; the rest happens on its loop."""
+    """A worker process, which `start` starts once per process.
+
+    Its methods are called from Celery's threads. Everything else runs on its event loop.
+    """
 
     def __init__(self, settings: Settings, graphs: Mapping[str, Graph], database_url: str, redis_url: str) -> None:
         self._settings, self._graphs = settings, graphs
         self._database_url, self._redis_url = database_url, redis_url
-        self._name = own_name()
-        self._holds: dict[UUID, Hold] = {}
-        room = slots(settings.worker_concurrency, settings.interactive_slots)
-        self._dispatcher = Dispatcher(room, self._claim_next, self._advance, self._broadcast)
+        self._name = get_process_name()
+        self._claimed_runs: dict[UUID, ClaimedRun] = {}
+        slots = build_slots(settings.worker_concurrency, settings.interactive_slots)
+        self._run_claimer = RunClaimer(slots, self._claim_next, self._advance, self._broadcast)
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(ThreadPoolExecutor(THREADS, "offing-thread"))
+        self._loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, "offing-thread"))
         self._draining = False
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Open the clients and begin watching."""
+        """Open the clients and start the watchers."""
         threading.Thread(target=self._loop.run_forever, name="offing-loop", daemon=True).start()
-        self._wait(self._open())
-        threading.Thread(target=self._heartbeat, name="offing-heartbeat", daemon=True).start()
+        self._run_on_loop(self._open())
+        threading.Thread(target=self._run_heartbeat, name="offing-heartbeat", daemon=True).start()
 
     def check_queue(self) -> None:
-        """Claim queued runs: a notification has come. Returns at once, so that none waits behind another's slice."""
-        self._loop.call_soon_threadsafe(partial(self._dispatcher.check_queue, notified=True))
+        """Check the queue after a notification. Returns immediately, so that notifications never wait."""
+        self._loop.call_soon_threadsafe(partial(self._run_claimer.check_queue, was_notified=True))
 
     def drain(self) -> None:
-        """Stop every slice at its next boundary, and take no other. Returns at once; safe in a signal handler."""
+        """Stop every slice at its next superstep boundary, and claim no more runs.
+
+        Returns immediately. Safe in a signal handler.
+        """
         self._draining = True
         self._loop.call_soon_threadsafe(self._drain_all)
 
     def stop(self) -> None:
-        """Close everything, after the last slice."""
-        self._wait(self._dispatcher.close())
+        """Close all clients after the last slice."""
+        self._run_on_loop(self._run_claimer.close())
         self._stopped.set()
-        self._wait(self._close())
+        self._run_on_loop(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _run_on_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _open(self) -> None:
         settings = self._settings
         pool = Database(
-            self._database_url, most=settings.pool_size, queue_seconds=None, stall_seconds=settings.lease_seconds
+            self._database_url,
+            max_connections=settings.pool_size,
+            queue_seconds=None,
+            stall_seconds=settings.lease_seconds,
         )
         self._database = await pool.__aenter__()
-        self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
+        self._live_bus, self._control_channel = LiveBus(self._redis_url), ControlChannel(self._redis_url)
         self._queue_channel = QueueChannel(self._redis_url)
-        self._showing = Showing(self._live)
-        self._wake = CeleryWake(self._redis_url)
-        self._reaching = opened(settings)
-        self._reach = await self._reaching.__aenter__()
-        queue = (self._dispatcher.watch, self._hear_of_queue, self._sweep)
-        watchers = (*queue, self._settle, self._learn, self._listen, self._retain)
-        self._watchers = [asyncio.create_task(self._watch(watcher)) for watcher in watchers]
-        self._dispatcher.check_queue()
+        self._live_publisher = LivePublisher(self._live_bus)
+        self._run_dispatcher = CeleryDispatcher(self._redis_url)
+        self._tool_backends_context = open_tool_backends(settings)
+        self._tool_backends = await self._tool_backends_context.__aenter__()
+        queue = (self._run_claimer.claim_until_cancelled, self._listen_to_queue, self._sweep_queue)
+        watchers = (
+            *queue,
+            self._sweep_rollouts,
+            self._run_distillation_jobs,
+            self._listen_to_control,
+            self._remove_expired,
+        )
+        self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
+        self._run_claimer.check_queue()
 
     async def _close(self) -> None:
         for watcher in self._watchers:
             watcher.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)
-        await self._reaching.__aexit__(None, None, None)
-        await self._showing.close()
+        await self._tool_backends_context.__aexit__(None, None, None)
+        await self._live_publisher.close()
         await self._queue_channel.close()
-        await self._control.close()
-        await self._live.close()
+        await self._control_channel.close()
+        await self._live_bus.close()
         await self._database.__aexit__()
 
-    async def _claim_next(self, room: int, rollout_room: int, also: Sequence[UUID]) -> list[NextRun]:
+    async def _claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:
         term = self._settings.lease_seconds
-        return await runs.claim_next(self._database, self._name, term, room=room, rollout_room=rollout_room, also=also)
+        return await runs.claim_next_runs(
+            self._database, self._name, term, max_runs=max_runs, max_rollouts=max_rollouts, swept_run_ids=swept_run_ids
+        )
 
     async def _broadcast(self) -> None:
         await self._queue_channel.publish()
 
     async def _advance(self, claim: Claim) -> None:
-        """Advance a claimed run by a slice."""
+        """Advance a claimed run by one slice."""
         term = self._settings.lease_seconds
-        hold = self._claimed(claim.fence)
+        claimed_run = self._register_claim(claim.fence)
         keep = self._settings.keep_running_checkpoints
         limits = SliceLimits(
-            term, self._settings.slice_turns, self._settings.slice_seconds, keep, self._settings.store_items
+            term, self._settings.slice_max_turns, self._settings.slice_max_seconds, keep, self._settings.max_store_items
         )
-        slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
-        hold.task = asyncio.create_task(slice.advance())
+        slice = Slice(
+            self._database, self._live_publisher, self, self._graphs, claim, claimed_run, limits, self._tool_backends
+        )
+        claimed_run.task = asyncio.create_task(slice.advance_run())
         if self._draining:
-            self._drain_one(hold)  # claimed while the others were told
+            self._drain_run(claimed_run)  # claimed while the other runs were drained
         try:
-            await asyncio.wait({hold.task})
+            await asyncio.wait({claimed_run.task})
         finally:
-            self._release(hold)
-        self._report(hold)
-        if slice.to_settle and not self._draining:
-            await self._settle_at_once(hold)
+            self._forget_run(claimed_run)
+        self._log_failure(claimed_run)
+        if slice.needs_finalization and not self._draining:
+            await self._finalize_rollout(claimed_run)
 
-    def _claimed(self, fence: Fence) -> Hold:
-        """The hold of a new claim. An earlier slice of the same run that has not handed it back has lost it."""
-        before, hold = self._holds.get(fence.run), Hold(fence)
-        self._holds[fence.run] = hold
+    def _register_claim(self, fencing_token: FencingToken) -> ClaimedRun:
+        """Register a new claim. An earlier slice that has not released the same run has lost its lease."""
+        before, claimed_run = self._claimed_runs.get(fencing_token.run_id), ClaimedRun(fencing_token)
+        self._claimed_runs[fencing_token.run_id] = claimed_run
         if before is not None:
-            before.lose()
-        return hold
+            before.mark_lease_lost()
+        return claimed_run
 
-    def _release(self, hold: Hold) -> None:
-        """Forget a hold, and never the one of a later claim: a slice that has handed its run back may still be telling
-        of it while this process claims the run again."""
-        if self._holds.get(hold.fence.run) is hold:
-            del self._holds[hold.fence.run]
+    def _forget_run(self, claimed_run: ClaimedRun) -> None:
+        """Remove a claimed run, but never the one of a later claim.
 
-    async def _settle_at_once(self, hold: Hold) -> None:
-        """Settle the rollout that has just ended, once its hold is gone: an ended run has no lease, and a judge takes
-        its time. Where it cannot be done now, the sweep does it later."""
+        A slice that has released its run may still publish events while this process claims the run again.
+        """
+        if self._claimed_runs.get(claimed_run.fencing_token.run_id) is claimed_run:
+            del self._claimed_runs[claimed_run.fencing_token.run_id]
+
+    async def _finalize_rollout(self, claimed_run: ClaimedRun) -> None:
+        """Finalize a rollout that has just ended, after its claimed run was removed.
+
+        An ended run has no lease, and a judge takes time. If the rollout cannot be finalized now, the sweep
+        does it later.
+        """
         try:
-            await settle(self._database, self, hold.fence.tenant, hold.fence.run)
+            await finalize_ended_rollout(
+                self._database, self, claimed_run.fencing_token.tenant_id, claimed_run.fencing_token.run_id
+            )
         except Unavailable as error:
-            log.info("not settled", run=str(hold.fence.run), reason=str(error))
+            log.info("not settled", run=str(claimed_run.fencing_token.run_id), reason=str(error))
 
-    def _report(self, hold: Hold) -> None:
-        assert hold.task is not None
-        if not hold.task.cancelled() and (error := hold.task.exception()):
-            log.error("slice failed", run=str(hold.fence.run), exc_info=error)
+    def _log_failure(self, claimed_run: ClaimedRun) -> None:
+        assert claimed_run.task is not None
+        if not claimed_run.task.cancelled() and (error := claimed_run.task.exception()):
+            log.error("slice failed", run=str(claimed_run.fencing_token.run_id), exc_info=error)
 
-    async def wake(self, run: UUID) -> None:
-        """Notify a worker that a run is queued. Should that be lost, this process finds the run by itself."""
-        self._dispatcher.check_queue_when_slot_frees()
-        await self._wake([run])
+    async def dispatch_run(self, run_id: UUID) -> None:
+        """Dispatch a queued run to the workers. If the message is lost, this process finds the run on its own."""
+        self._run_claimer.check_queue_when_slot_frees()
+        await self._run_dispatcher([run_id])
 
     def _drain_all(self) -> None:
-        self._dispatcher.stop_claiming()
-        for hold in self._holds.values():
-            self._drain_one(hold)
+        self._run_claimer.stop_claiming()
+        for claimed_run in self._claimed_runs.values():
+            self._drain_run(claimed_run)
 
-    def _drain_one(self, hold: Hold) -> None:
-        hold.drain(Drain.SHUTDOWN)
-        self._loop.call_later(GRACE, hold.abandon)
+    def _drain_run(self, claimed_run: ClaimedRun) -> None:
+        claimed_run.request_drain(DrainReason.SHUTDOWN)
+        self._loop.call_later(GRACE_SECONDS, claimed_run.cancel_slice)
 
-    async def _watch(self, watcher: Callable[[], Awaitable[None]]) -> None:
-        """Keep a watcher up: its fault is told, and costs a second, but never the watch."""
+    async def _run_watcher(self, watcher: Callable[[], Awaitable[None]]) -> None:
+        """Run a watcher, and restart it one second after any error."""
         while True:
             try:
                 await watcher()
@@ -203,87 +235,102 @@ class WorkerProcess:
                 log.exception("watcher failed", watcher=watcher.__name__)
             await asyncio.sleep(1.0)
 
-    async def _sweep(self) -> None:
-        """Check the queue, whether or not a notification has come. Any number of workers may do so at once."""
+    async def _sweep_queue(self) -> None:
+        """Check the queue periodically, without a notification. Several workers may do so at once."""
         settings = self._settings
         while True:
-            await asyncio.sleep(settings.sweep_seconds * random.uniform(0.5, 1.0))
-            await child_runs.drop_forsaken(self._database)
-            if self._dispatcher.slots.free:
-                found = await runs.sweep(self._database, 2 * settings.sweep_seconds, settings.lease_seconds)
-                self._dispatcher.check_queue(found)
+            await asyncio.sleep(settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            await child_runs.cancel_orphaned_children(self._database)
+            if self._run_claimer.slots.free:
+                swept = await runs.sweep_overdue_runs(
+                    self._database, 2 * settings.sweep_interval_seconds, settings.lease_seconds
+                )
+                self._run_claimer.check_queue(swept)
 
-    async def _settle(self) -> None:
-        """Settle rollouts that have ended and that nobody settled. Apart from runs, since a judge may take minutes."""
+    async def _sweep_rollouts(self) -> None:
+        """Finalize overdue rollouts periodically.
+
+        This is separate from the sweep of runs, because a judge may take minutes.
+        """
         while True:
-            await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
-            await settle_forgotten(self._database, self, 2 * self._settings.sweep_seconds)
+            await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            await finalize_overdue(self._database, self, 2 * self._settings.sweep_interval_seconds)
 
-    async def _retain(self) -> None:
-        """Remove what was kept for long enough, a batch at a time; sooner again while there is more."""
-        seconds = self._settings.retention_seconds
+    async def _remove_expired(self) -> None:
+        """Remove expired data in batches, periodically. The interval is shorter while there is more to remove."""
+        seconds = self._settings.retention_interval_seconds
         more = False
         while True:
             await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
             more = await remove_expired(self._database, self._settings)
 
-    async def _learn(self) -> None:
-        """Do jobs that learn from judged runs, one at a time; they wait for a model nearly all of their time."""
+    async def _run_distillation_jobs(self) -> None:
+        """Run distillation jobs, one at a time. Nearly all of their time is spent waiting for a model."""
         settings = self._settings
-        async with BusHints(self._redis_url) as hints:
-            folder, term = settings.home / FOLDER, settings.lease_seconds
-            room = Room(self._database, folder, self._name, term, self._graphs, hints)
+        async with BusNotifier(self._redis_url) as notifier:
+            folder, term = settings.home / PROMPT_LIBRARY_FOLDER, settings.lease_seconds
+            context = DistillationContext(self._database, folder, self._name, term, self._graphs, notifier)
             while True:
-                await asyncio.sleep(min(LEARN_SECONDS, settings.sweep_seconds))
+                await asyncio.sleep(min(DISTILLATION_POLL_SECONDS, settings.sweep_interval_seconds))
                 try:
-                    while not self._draining and await work_one(room) is not None:
+                    while not self._draining and await run_next_job(context) is not None:
                         pass
-                except Fenced as error:
+                except LeaseLostError as error:
                     log.info("a job that learns was lost", reason=str(error))
 
-    async def _hear_of_queue(self) -> None:
-        """Claim runs that a notified worker had no slot for. Without Redis the sweep finds them as well."""
-        async for _ in self._queue_channel.messages():
-            self._dispatcher.check_queue()
+    async def _listen_to_queue(self) -> None:
+        """Check the queue when a notified worker has no free slot. Without Redis, the sweep does the same."""
+        async for _ in self._queue_channel.listen():
+            self._run_claimer.check_queue()
 
-    async def _listen(self) -> None:
-        """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""
-        async for run in self._control.nudges():
-            if hold := self._holds.get(run):
-                await self._look(hold)
+    async def _listen_to_control(self) -> None:
+        """Refresh the control requests of notified runs. Without Redis, the heartbeat does the same."""
+        async for run in self._control_channel.listen():
+            if claimed_run := self._claimed_runs.get(run):
+                await self._refresh_control(claimed_run)
 
-    async def _look(self, hold: Hold) -> None:
-        fence = hold.fence
+    async def _refresh_control(self, claimed_run: ClaimedRun) -> None:
+        fence = claimed_run.fencing_token
         term = f"{self._settings.lease_seconds} seconds"
-        rows = await self._database.platform(runs.HEARTBEAT, ([fence.run], [fence.number], term))
-        self._take(hold, runs.wish_of(rows[0]) if rows else None)
+        rows = await self._database.call_function(runs.HEARTBEAT, ([fence.run_id], [fence.number], term))
+        self._apply_control(claimed_run, runs.control_request_from_row(rows[0]) if rows else None)
 
-    def _take(self, hold: Hold, wish: runs.Wish | None) -> None:
-        if self._holds.get(hold.fence.run) is not hold or hold.released:
-            return  # a later claim of this process has the run, or nobody needs to be told any more
-        if wish is None:
-            return hold.lose()
-        hold.apply(wish)
-        if hold.draining is Drain.CANCEL:
-            self._loop.call_later(CANCEL_GRACE, hold.interrupt)
+    def _apply_control(self, claimed_run: ClaimedRun, request: runs.ControlRequest | None) -> None:
+        if self._claimed_runs.get(claimed_run.fencing_token.run_id) is not claimed_run or claimed_run.is_released:
+            return  # a later claim of this process has the run, or the run was released
+        if request is None:
+            return claimed_run.mark_lease_lost()
+        claimed_run.apply_control_request(request)
+        if claimed_run.drain_reason is DrainReason.CANCEL:
+            self._loop.call_later(CANCEL_GRACE_SECONDS, claimed_run.interrupt_graph)
 
-    def _heartbeat(self) -> None:
-        """Renew all leases each few seconds; give up what could not be renewed before another worker may take it."""
+    def _run_heartbeat(self) -> None:
+        """Renew all leases periodically.
+
+        Claims that cannot be renewed are given up before another worker may claim their runs.
+        """
         settings, connection = self._settings, HeartbeatConnection(self._database_url)
         renewed = time.monotonic()
-        while not self._stopped.wait(settings.heartbeat_seconds):
-            held = [hold for hold in list(self._holds.values()) if not hold.released]
+        while not self._stopped.wait(settings.heartbeat_interval_seconds):
+            claimed_runs = [
+                claimed_run for claimed_run in list(self._claimed_runs.values()) if not claimed_run.is_released
+            ]
             try:
-                wishes = connection.beat([h.fence for h in held], settings.lease_seconds) if held else []
+                requests = (
+                    connection.renew_leases([h.fencing_token for h in claimed_runs], settings.lease_seconds)
+                    if claimed_runs
+                    else []
+                )
                 renewed = time.monotonic()
-                self._loop.call_soon_threadsafe(self._apply, held, {w.run: w for w in wishes})
-            except Exception as error:  # whatever it is, a heart that stops beating loses every run of this process
-                known = isinstance(error, Unavailable)
-                log.warning("no heartbeat", reason=str(error), exc_info=None if known else error)
+                by_run = {request.run_id: request for request in requests}
+                self._loop.call_soon_threadsafe(self._apply_heartbeat, claimed_runs, by_run)
+            except Exception as error:  # continue after any error, because without a heartbeat all runs are lost
+                is_expected = isinstance(error, Unavailable)
+                log.warning("no heartbeat", reason=str(error), exc_info=None if is_expected else error)
                 if time.monotonic() - renewed > 0.8 * settings.lease_seconds:
-                    log.warning("leases may have passed", runs=len(held))
+                    log.warning("leases may have passed", runs=len(claimed_runs))
         connection.close()
 
-    def _apply(self, held: list[Hold], wishes: Mapping[UUID, runs.Wish]) -> None:
-        for hold in held:
-            self._take(hold, wishes.get(hold.fence.run))
+    def _apply_heartbeat(self, claimed_runs: list[ClaimedRun], requests: Mapping[UUID, runs.ControlRequest]) -> None:
+        for claimed_run in claimed_runs:
+            self._apply_control(claimed_run, requests.get(claimed_run.fencing_token.run_id))

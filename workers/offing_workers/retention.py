@@ -1,4 +1,4 @@
-"""The sweep that removes what is kept for a time, as the settings say. Any number of workers may do it at once."""
+"""Periodic removal of expired data, as configured. Several workers may do so at once."""
 
 import asyncio
 import time
@@ -6,53 +6,62 @@ from collections.abc import Callable
 
 import structlog
 
-from offing.services.graph_folders import BrokenProject, Project, drop_version, projects, versions_kept
+from offing.services.graph_folders import (
+    BrokenGraphProject,
+    GraphProject,
+    delete_copied_version,
+    list_copied_versions,
+    list_projects,
+)
 from offing.settings import Settings
 from offing.storage import retention
 from offing.storage.pool import Database
 
-BATCH = 50
-"""Runs, login links, and items of the store, of one sweep of a worker: what takes longer waits for the next."""
+MAX_ROWS_PER_SWEEP = 50
+"""Maximum number of runs, login links and store items per sweep. The next sweep continues."""
 
-UNUSED_GRAPH_SECONDS = 24 * 3600.0
-"""How long a kept version of a graph that no run names stays: its author may be about to ask a question with it."""
+MIN_UNUSED_GRAPH_SECONDS = 24 * 3600.0
+"""Minimum age of an unused graph version before it is removed, in seconds.
+
+Its author may be about to start a run with it.
+"""
 
 log = structlog.get_logger("offing.worker")
 
 
 async def remove_expired(database: Database, settings: Settings) -> bool:
-    """Remove one batch of each kind. Whether there may be more."""
-    pruned = await retention.prune_checkpoints(database, settings.keep_checkpoints_days, BATCH)
+    """Remove one batch of each kind. Return whether there may be more."""
+    pruned = await retention.prune_checkpoints(database, settings.keep_checkpoints_days, MAX_ROWS_PER_SWEEP)
     files = 0
     if settings.keep_run_files_days is not None:
-        files = await retention.drop_run_files(database, settings.keep_run_files_days, BATCH)
-    logins = await retention.drop_logins(database, BATCH)
-    items = await retention.drop_items(database, BATCH)
+        files = await retention.delete_run_files(database, settings.keep_run_files_days, MAX_ROWS_PER_SWEEP)
+    logins = await retention.delete_expired_logins(database, MAX_ROWS_PER_SWEEP)
+    items = await retention.delete_expired_items(database, MAX_ROWS_PER_SWEEP)
     await remove_unused_graphs(database, settings)
     if files:
         log.info("old files of runs removed", runs=files)
-    return max(pruned, files, logins, items) >= BATCH
+    return max(pruned, files, logins, items) >= MAX_ROWS_PER_SWEEP
 
 
 async def remove_unused_graphs(
-    database: Database, settings: Settings, seconds: Callable[[], float] = time.time
+    database: Database, settings: Settings, now_seconds: Callable[[], float] = time.time
 ) -> tuple[str, ...]:
-    """Remove kept versions of graphs in folders that are not on offer and that no run names. Which they were.
+    """Remove copied graph versions that are not offered and that no run uses, and return them.
 
-    While a folder cannot be read, what it offers is not known, and nothing is removed.
+    If a graph folder cannot be read, its versions are unknown, and nothing is removed.
     """
-    old = await asyncio.to_thread(versions_kept, settings.home, seconds() - UNUSED_GRAPH_SECONDS)
-    used = await retention.graph_versions_in_use(database, old) if old else frozenset[str]()
-    if not set(old) - used:  # folders are hashed only where something may go
+    old = await asyncio.to_thread(list_copied_versions, settings.home, now_seconds() - MIN_UNUSED_GRAPH_SECONDS)
+    used = await retention.list_graph_versions_in_use(database, old) if old else frozenset[str]()
+    if not set(old) - used:  # hash folders only if something may be removed
         return ()
-    found = await asyncio.to_thread(projects, settings.graph_paths)
-    if broken := [one for one in found if isinstance(one, BrokenProject)]:
+    projects = await asyncio.to_thread(list_projects, settings.graph_paths)
+    if broken := [one for one in projects if isinstance(one, BrokenGraphProject)]:
         log.warning("unused versions of graphs stay", reason=str(broken[0].error))
         return ()
-    on_offer = {one.version for one in found if isinstance(one, Project)}
+    on_offer = {one.version for one in projects if isinstance(one, GraphProject)}
     unused = tuple(version for version in old if version not in used | on_offer)
     for version in unused:
-        await asyncio.to_thread(drop_version, version, settings.home)
+        await asyncio.to_thread(delete_copied_version, version, settings.home)
     if unused:
         log.info("unused versions of graphs removed", versions=len(unused))
     return unused

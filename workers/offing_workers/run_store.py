@@ -1,4 +1,4 @@
-"""One run in Postgres, as the kernel reads and writes it for an epoch of a claim."""
+"""The run store of one run in Postgres, for one epoch of a claim."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -7,273 +7,284 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
-from offing.core.model import Answer
-from offing.core.question import Answerer, Question
+from offing.bus.notifier import RunDispatcher
+from offing.core.input_request import InputRequest, Responder
+from offing.core.model import EngineResponse
 from offing.core.report import Report
-from offing.core.run import Fence, RunStatus
+from offing.core.run import FencingToken, RunStatus
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.store_item import ItemPut
-from offing.core.tool import Effect, Span
-from offing.core.trajectory import Tail
+from offing.core.tool import SideEffect, SourceSpan
+from offing.core.trajectory import SegmentTail
 from offing.core.usage import UsageDelta
-from offing.kernel.store import (
-    ChildRecord,
-    ChildResult,
+from offing.kernel.run_store import (
     ChildRun,
-    ChildRunsUnavailable,
-    Entry,
-    Hook,
-    InputRequestRecord,
+    ChildRunAttachment,
+    InputRequestAttachment,
+    InputResponseAttachment,
     InterruptRequest,
-    ItemsRecord,
+    ItemsAttachment,
+    JournalEntry,
     ParentUsage,
-    Record,
-    ReportRecord,
-    ResponseRecord,
-    RoleCallRecord,
+    ReportAttachment,
+    RoleCallAttachment,
+    StepAttachment,
+    StoredChildResult,
     ThreadReport,
-    ToolPolicyRecord,
+    ToolPolicyAttachment,
+    TransactionHook,
 )
 from offing.sdk import Graph
-from offing.sdk.children import ChildRequest
+from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
 from offing.services import child_runs as child_services
-from offing.services.library import texts_of
+from offing.services.library import read_spans
 from offing.storage import (
     child_runs,
-    conversation,
+    daily_spend,
+    input_requests,
     intents,
-    questions,
     reports,
+    role_calls,
     runs,
     segments,
-    spend,
     steps,
     store_items,
+    thread_history,
     tool_policies,
-    turn_rows,
-    turns,
 )
+from offing.storage.input_requests import NewInputRequest
 from offing.storage.pool import Connection, Database
-from offing.storage.questions import NewQuestion
+from offing.storage.role_calls import RoleCallRow
 from offing.storage.runs import RunRow
-from offing.storage.turn_rows import TurnRow
 
-MAX_OBSERVATIONS = 10_000
-"""Tool calls of a child run that are read."""
+MAX_TOOL_RESULTS = 10_000
+"""Maximum number of tool results of a child run that are read."""
 
 
-class Checkpoints(Protocol):
-    """Where the graph stands: checkpoints that may be written together with the next append."""
+class CheckpointWriter(Protocol):
+    """Writes checkpoints together with the next append."""
 
-    async def save(self, connection: Connection) -> Any:
-        """Write what is due, in the caller's transaction, and return what that was. Raises Fenced."""
+    async def save_due(self, connection: Connection) -> Any:
+        """Write the due checkpoints in the caller's transaction, and return them. Raises LeaseLostError."""
         ...
 
-    def saved(self, due: Any) -> None:
-        """That transaction was committed."""
+    def confirm_saved(self, due: Any) -> None:
+        """Confirm that the transaction was committed."""
         ...
-
-
-class Wakes(Protocol):
-    async def wake(self, run: UUID) -> None: ...
 
 
 class PostgresRunStore:
-    """The `RunStore` of one epoch. `lease_seconds`: each append renews the lease for as long."""
+    """The `RunStore` of one epoch. Each append renews the lease for `lease_seconds`."""
 
     def __init__(
         self,
         database: Database,
         row: RunRow,
-        fence: Fence,
+        fencing_token: FencingToken,
         lease_seconds: float,
-        checkpoints: Checkpoints,
+        checkpointer: CheckpointWriter,
         graphs: Mapping[str, Graph],
-        wakes: Wakes,
+        dispatcher: RunDispatcher,
     ) -> None:
-        self._database, self._row, self._fence, self._lease_seconds = database, row, fence, lease_seconds
-        self._checkpoints, self._graphs, self._wakes = checkpoints, graphs, wakes
-        self._saving: Any = ()
-        """Checkpoints that the latest try took along."""
+        self._database, self._row, self._fence, self._lease_seconds = database, row, fencing_token, lease_seconds
+        self._checkpointer, self._graphs, self._dispatcher = checkpointer, graphs, dispatcher
+        self._unconfirmed_checkpoints: Any = ()
+        """Checkpoints in the latest write attempt."""
 
     # Journal ----------------------------------------------------------------------------------------------------------
 
-    async def write(self, entries: Sequence[Entry], usage: UsageDelta, hook: Hook | None = None) -> list[Step]:
+    async def append_entries(
+        self, entries: Sequence[JournalEntry], usage: UsageDelta, hook: TransactionHook | None = None
+    ) -> list[Step]:
         drafts = [entry.draft for entry in entries]
         async with self._transaction() as connection:
-            new = await steps.append(connection, self._fence, self._lease_seconds, drafts, usage)
-            self._saving = await self._checkpoints.save(connection)
-            await self._store_records(connection, entries, new)
-            if untrained := [d.untrains for d in drafts if d.untrains]:
-                await turns.untrain(connection, self._fence.run, untrained)
+            new = await steps.append_steps(connection, self._fence, self._lease_seconds, drafts, usage)
+            self._unconfirmed_checkpoints = await self._checkpointer.save_due(connection)
+            await self._store_attachments(connection, entries, new)
+            if untrained := [d.excluded_role_call_seq for d in drafts if d.excluded_role_call_seq]:
+                await role_calls.exclude_from_training(connection, self._fence.run_id, untrained)
             if hook is not None:
                 await hook(connection, new)
-            if usage.usd or usage.released:  # last, because all runs of the tenant share that row
-                await spend.settle(connection, self._fence, usage.released, usage.usd, usage.day)
-        self._checkpoints.saved(self._saving)
+            if usage.cost_usd or usage.released_usd:  # last, because all runs of the tenant share that row
+                await daily_spend.settle_reservation(
+                    connection, self._fence, usage.released_usd, usage.cost_usd, usage.reservation_day
+                )
+        self._checkpointer.confirm_saved(self._unconfirmed_checkpoints)
         return new
 
-    async def find(self, entries: Sequence[Entry], after: int) -> list[Step] | None:
-        found = await self._found([entry.draft for entry in entries], after)
-        if found is not None:
-            self._checkpoints.saved(self._saving)
-        return found
+    async def find_entries(self, entries: Sequence[JournalEntry], after_seq: int) -> list[Step] | None:
+        steps = await self._find_steps([entry.draft for entry in entries], after_seq)
+        if steps is not None:
+            self._checkpointer.confirm_saved(self._unconfirmed_checkpoints)
+        return steps
 
-    async def declare_intent(self, key: CallKey, tool: str, args: Mapping[str, Any], effect: Effect) -> bool:
+    async def declare_intent(self, key: CallKey, tool: str, args: Mapping[str, Any], side_effect: SideEffect) -> bool:
         async with self._transaction() as connection:
-            return await intents.declare(connection, self._fence, key, tool, dict(args), effect)
+            return await intents.insert_intent(connection, self._fence, key, tool, dict(args), side_effect)
 
     # Steps, reports and segments --------------------------------------------------------------------------------------
 
-    async def steps_by_seq(self, seqs: Sequence[int]) -> Sequence[Step]:
+    async def get_steps(self, seqs: Sequence[int]) -> Sequence[Step]:
         async with self._transaction() as connection:
-            return await steps.by_seq(connection, self._fence.run, seqs)
+            return await steps.list_steps_by_seq(connection, self._fence.run_id, seqs)
 
     async def last_steps(self, kind: StepKind, limit: int) -> Sequence[Step]:
         async with self._transaction() as connection:
-            return await steps.last_of_kind(connection, self._fence.run, kind, limit)
+            return await steps.list_last_steps(connection, self._fence.run_id, kind, limit)
 
-    async def user_messages(self) -> Sequence[Step]:
+    async def list_user_messages(self) -> Sequence[Step]:
         async with self._transaction() as connection:
-            return await steps.messages(connection, self._fence.run, 0)
+            return await steps.list_user_messages(connection, self._fence.run_id, 0)
 
-    async def latest_report(self) -> Report | None:
+    async def find_latest_report(self) -> Report | None:
         async with self._transaction() as connection:
-            return await reports.latest(connection, self._fence.run)
+            return await reports.find_latest_report(connection, self._fence.run_id)
 
-    async def texts(self, spans: Sequence[Span]) -> Sequence[str | None]:
-        return await texts_of(self._database, self._fence.tenant, spans)
+    async def read_texts(self, spans: Sequence[SourceSpan]) -> Sequence[str | None]:
+        return await read_spans(self._database, self._fence.tenant_id, spans)
 
-    async def segment_tails(self) -> tuple[int, Mapping[str, Tail]]:
+    async def get_segment_tails(self) -> tuple[int, Mapping[str, SegmentTail]]:
         async with self._transaction() as connection:
-            return await segments.tails_of(connection, self._fence.run)
+            return await segments.read_segment_tails(connection, self._fence.run_id)
 
     # Money and people -------------------------------------------------------------------------------------------------
 
     async def reserve(self, usd: Decimal) -> date | None:
         async with self._transaction() as connection:
-            return await spend.reserve(connection, self._fence, usd)
+            return await daily_spend.reserve(connection, self._fence, usd)
 
-    async def input_request(self, number: int, *, take_default: bool) -> Question | None:
-        run = self._fence.run
+    async def find_input_request(self, number: int, *, take_default: bool) -> InputRequest | None:
+        run = self._fence.run_id
         async with self._transaction() as connection:
-            found = await questions.find(connection, run, number)
-            if found is None or found.answer or found.asking.default is None:
-                return found
-            if take_default or await questions.overdue(connection, run, number):
-                await questions.answer(connection, run, found, found.asking.default, Answerer.DEFAULT)
-            return await questions.find(connection, run, number)
+            request = await input_requests.find_input_request(connection, run, number)
+            if request is None or request.response or request.input_prompt.default is None:
+                return request
+            if take_default or await input_requests.is_overdue(connection, run, number):
+                await input_requests.store_response(
+                    connection, run, request, request.input_prompt.default, Responder.DEFAULT
+                )
+            return await input_requests.find_input_request(connection, run, number)
 
-    async def interrupt_requests(self, ids: Sequence[str]) -> Mapping[str, InterruptRequest]:
+    async def list_interrupt_requests(self, ids: Sequence[str]) -> Mapping[str, InterruptRequest]:
         async with self._transaction() as connection:
-            known = await questions.of_interrupts(connection, self._fence.run, ids)
-            fresh = await questions.untaken(connection, self._fence.run, ids)
-        return {id_: InterruptRequest(one, one.number not in fresh) for id_, one in known.items()}
+            requests = await input_requests.list_input_requests_of_interrupts(connection, self._fence.run_id, ids)
+            fresh = await input_requests.list_unconsumed(connection, self._fence.run_id, ids)
+        return {id_: InterruptRequest(one, one.seq not in fresh) for id_, one in requests.items()}
 
     # The thread and child runs ----------------------------------------------------------------------------------------
 
-    async def thread_reports(self, limit: int) -> Sequence[ThreadReport]:
-        found: list[ThreadReport] = []
+    async def list_thread_reports(self, limit: int) -> Sequence[ThreadReport]:
+        thread_reports: list[ThreadReport] = []
         async with self._transaction() as connection:
-            for run, question in await conversation.earlier(connection, self._row.thread, self._fence.run, limit):
-                if report := await reports.latest(connection, run):
-                    found.append(ThreadReport(run, question, report))
-        return found
+            for run, question in await thread_history.list_earlier_runs(
+                connection, self._row.thread_id, self._fence.run_id, limit
+            ):
+                if report := await reports.find_latest_report(connection, run):
+                    thread_reports.append(ThreadReport(run, question, report))
+        return thread_reports
 
-    async def thread_notes(self, limit: int) -> Sequence[tuple[str, str, UUID]]:
+    async def list_thread_notes(self, limit: int) -> Sequence[tuple[str, str, UUID]]:
         async with self._transaction() as connection:
-            return await conversation.notes(connection, self._row.thread, self._fence.run, limit)
+            return await thread_history.list_notes(connection, self._row.thread_id, self._fence.run_id, limit)
 
     async def create_children(
-        self, wanted: Sequence[tuple[CallKey, ChildRequest]], usage: ParentUsage
+        self, requests: Sequence[tuple[CallKey, ChildRequest]], usage: ParentUsage
     ) -> Sequence[ChildRun] | ChildRunsUnavailable:
         if self._row.kind == "rollout":
             return ChildRunsUnavailable("A rollout works alone: what others did would not be its policy's.")
         if self._row.durability == "exit":
             return ChildRunsUnavailable("A run that writes nothing before its end cannot wait for others.")
         async with self._transaction() as connection:
-            made = await child_services.make(connection, self._fence, self._row, wanted, self._graphs, usage)
-        if isinstance(made, ChildRunsUnavailable):
-            return made
-        for child in made:
+            children = await child_services.create_children(
+                connection, self._fence, self._row, requests, self._graphs, usage
+            )
+        if isinstance(children, ChildRunsUnavailable):
+            return children
+        for child in children:
             if child.status is RunStatus.QUEUED and child.fence == 0:
-                await self._wakes.wake(child.id)
-        return [_child_run(row) for row in made]
+                await self._dispatcher.dispatch_run(child.id)
+        return [_child_run_from_row(row) for row in children]
 
-    async def child_result(self, run: UUID) -> ChildResult:
+    async def get_child_result(self, run_id: UUID) -> StoredChildResult:
         async with self._transaction() as connection:
-            report = await reports.latest(connection, run)
-            calls = await steps.last_of_kind(connection, run, StepKind.TOOL, MAX_OBSERVATIONS)
-            used = await child_runs.tools(connection, run, "used")
-            received = await child_runs.tools(connection, run, "received")
-        return ChildResult(report, tuple(calls), used, received)
+            report = await reports.find_latest_report(connection, run_id)
+            calls = await steps.list_last_steps(connection, run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+            used = await child_runs.sum_tool_usage(connection, run_id, "used")
+            received = await child_runs.sum_tool_usage(connection, run_id, "received")
+        return StoredChildResult(report, tuple(calls), used, received)
 
     def _transaction(self):
-        return self._database.transaction(self._fence.tenant)
+        return self._database.transaction(self._fence.tenant_id)
 
-    async def _store_records(self, connection: Connection, entries: Sequence[Entry], new: Sequence[Step]) -> None:
-        """Store what belongs to the steps of one append."""
-        pairs = [(e.record, step.seq) for e, step in zip(entries, new, strict=True) if e.record is not None]
+    async def _store_attachments(
+        self, connection: Connection, entries: Sequence[JournalEntry], new: Sequence[Step]
+    ) -> None:
+        """Store the attachments of the steps of one append."""
+        pairs = [(e.attachment, step.seq) for e, step in zip(entries, new, strict=True) if e.attachment is not None]
         async with connection.pipeline() if len(pairs) > 1 else nullcontext():  # one round trip for all of them
-            await self._store_pairs(connection, pairs)
+            await self._store_in_order(connection, pairs)
 
-    async def _store_pairs(self, connection: Connection, pairs: Sequence[tuple[Record, int]]) -> None:
-        if rows := [_turn_row(record, seq) for record, seq in pairs if isinstance(record, RoleCallRecord)]:
-            await turn_rows.insert(connection, self._fence, rows)
-        if puts := [put for record, _ in pairs if isinstance(record, ItemsRecord) for put in record.puts]:
+    async def _store_in_order(self, connection: Connection, pairs: Sequence[tuple[StepAttachment, int]]) -> None:
+        if rows := [
+            _build_role_call_row(record, seq) for record, seq in pairs if isinstance(record, RoleCallAttachment)
+        ]:
+            await role_calls.insert_role_calls(connection, self._fence, rows)
+        if puts := [put for record, _ in pairs if isinstance(record, ItemsAttachment) for put in record.puts]:
             await self._put_items(connection, puts)
         for record, seq in pairs:
-            await self._store_record(connection, record, seq)
+            await self._store_attachment(connection, record, seq)
 
-    async def _store_record(self, connection: Connection, record: Record, seq: int) -> None:
-        run = self._fence.run
-        match record:
-            case ReportRecord(report, last_calls):
-                await reports.insert(connection, self._fence, seq, report)
+    async def _store_attachment(self, connection: Connection, attachment: StepAttachment, seq: int) -> None:
+        run = self._fence.run_id
+        match attachment:
+            case ReportAttachment(report, last_calls):
+                await reports.insert_report(connection, self._fence, seq, report)
                 if last_calls:
-                    await turns.mark_done(connection, run, last_calls)
-            case InputRequestRecord(asking, interrupt_id):
-                await questions.insert(connection, self._fence, NewQuestion(seq, asking, interrupt_id))
-            case ResponseRecord(number):
-                await questions.take(connection, run, number, seq)
-            case ChildRecord(child):
-                await child_runs.collect(connection, run, child)
-            case ToolPolicyRecord(policy):
-                await tool_policies.narrow(connection, run, policy)
+                    await role_calls.mark_final_calls(connection, run, last_calls)
+            case InputRequestAttachment(asking, interrupt_id):
+                await input_requests.insert_input_request(
+                    connection, self._fence, NewInputRequest(seq, asking, interrupt_id)
+                )
+            case InputResponseAttachment(number):
+                await input_requests.mark_consumed(connection, run, number, seq)
+            case ChildRunAttachment(child):
+                await child_runs.mark_consumed(connection, run, child)
+            case ToolPolicyAttachment(policy):
+                await tool_policies.update_tool_policy(connection, run, policy)
             case _:
                 pass
 
     async def _put_items(self, connection: Connection, puts: Sequence[ItemPut]) -> None:
-        """A rollout's are on its record alone, of which its own store is made."""
-        if not self._row.keeps_own_items:
-            await store_items.put(connection, self._fence.tenant, puts, self._fence.run)
+        """Store items. Items of a rollout are only in its steps, from which its private items are built."""
+        if not self._row.has_own_store:
+            await store_items.write_items(connection, self._fence.tenant_id, puts, self._fence.run_id)
 
-    async def _found(self, drafts: Sequence[Any], after: int) -> list[Step] | None:
+    async def _find_steps(self, drafts: Sequence[Any], after_seq: int) -> list[Step] | None:
         async with self._transaction() as connection:
             if not drafts:
-                return [] if await runs.handed_back(connection, self._fence) else None
-            known = await self._later(connection, drafts, after)
-        ours = {(s.key, s.kind): s for s in known if s.fence == self._fence.number}
-        if any((d.key, d.kind) not in ours for d in drafts):
+                return [] if await runs.is_released(connection, self._fence) else None
+            later_steps = await self._list_later_steps(connection, drafts, after_seq)
+        ours = {(s.call_key, s.kind): s for s in later_steps if s.fence == self._fence.number}
+        if any((d.call_key, d.kind) not in ours for d in drafts):
             return None
-        return [ours[d.key, d.kind] for d in drafts]
+        return [ours[d.call_key, d.kind] for d in drafts]
 
-    async def _later(self, connection: Connection, drafts: Sequence[Any], after: int) -> list[Step]:
-        """Steps among which those of `drafts` are, if they were stored."""
-        run, superstep = self._fence.run, min((d.key.superstep for d in drafts if d.key), default=None)
-        later = await steps.after(connection, run, after, max(1000, len(drafts)))
+    async def _list_later_steps(self, connection: Connection, drafts: Sequence[Any], after_seq: int) -> list[Step]:
+        """Return later steps, which include those of `drafts` if they were stored."""
+        run, superstep = self._fence.run_id, min((d.call_key.superstep for d in drafts if d.call_key), default=None)
+        later = await steps.list_steps_after(connection, run, after_seq, max(1000, len(drafts)))
         if superstep is None:
             return later
-        # An append beside this one may have been noted first, and ours have a smaller seq.
-        return later + list((await steps.journal(connection, run, superstep - 1)).values())
+        # A parallel append may have been noted first, while ours have a smaller seq.
+        return later + list((await steps.load_journal(connection, run, superstep - 1)).values())
 
 
-def _turn_row(record: RoleCallRecord, seq: int) -> TurnRow:
-    if isinstance(record.call, Answer):
-        return turns.turn_of(seq, record.origin, record.call, record.position)
-    assert record.position is not None
-    return turns.rejected_of(seq, record.origin, record.call, record.position)
+def _build_role_call_row(attachment: RoleCallAttachment, seq: int) -> RoleCallRow:
+    if isinstance(attachment.completion, EngineResponse):
+        return role_calls.build_role_call_row(seq, attachment.origin, attachment.completion, attachment.position)
+    assert attachment.position is not None
+    return role_calls.build_rejected_row(seq, attachment.origin, attachment.completion, attachment.position)
 
 
-def _child_run(row: RunRow) -> ChildRun:
-    return ChildRun(row.id, row.status, row.stop_reason, row.error or "", row.spent, row.terminal)
+def _child_run_from_row(row: RunRow) -> ChildRun:
+    return ChildRun(row.id, row.status, row.stop_reason, row.error or "", row.usage, row.is_terminal)

@@ -1,7 +1,7 @@
-"""One slice of one run: from claim to hand-back.
+"""One slice of one run, from claim to release.
 
-Decides how a slice ends; what happens inside is the graph's business. Every ending of a run goes through `_end`, which
-sees to it that there is a report before there is an end.
+It decides how a slice ends. Every run ends in `_end_run`, which ensures that there is a report
+before the run ends.
 """
 
 import asyncio
@@ -15,383 +15,464 @@ import structlog
 from langgraph.errors import GraphDrained
 from langgraph.types import Command, Interrupt
 
-from offing.core.errors import Fenced, Unavailable
-from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
+from offing.bus.notifier import RunDispatcher
+from offing.core.errors import LeaseLostError, Unavailable
+from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.usage import UsageDelta
-from offing.kernel import ending, interrupts
-from offing.kernel.execution import Execution, execute
-from offing.kernel.store import Entry
-from offing.kernel.wait_conditions import awaited
+from offing.kernel import final_report, interrupts
+from offing.kernel.execution import GraphProgress, execute_graph
+from offing.kernel.run_store import JournalEntry
+from offing.kernel.wait_conditions import collect_waits
 from offing.sdk import Graph
-from offing.services.graphs import at_version
-from offing.services.reach import Reach
-from offing.services.runs import ended_step
-from offing.services.store_items import MAX_ITEMS, TenantItems
-from offing.storage import runs, spend, steps
-from offing.storage.checkpoints import PostgresCheckpoints
+from offing.services.graphs import find_graph_version
+from offing.services.runs import draft_end_step
+from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
+from offing.services.tool_backends import ToolBackends
+from offing.storage import daily_spend, runs, steps
+from offing.storage.checkpoints import PostgresCheckpointStore
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
-from offing.telemetry.logs import bound
+from offing.telemetry.logs import bind_log_context
 from offing.telemetry.redaction import redact
-from offing_workers import waiting
-from offing_workers.carrying_over import carried_over, thread_carried_over
+from offing_workers import wait_release
+from offing_workers.claim_setup import ClaimEpoch, LoadedRun, load_run
+from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.epoch import EpochDatabase
-from offing_workers.hold import Drain, Hold
-from offing_workers.opening import ClaimedEpoch, OpenedRun, opened
-from offing_workers.run_store import Wakes
-from offing_workers.saver import FencedSaver
-from offing_workers.showing import Viewers
-from offing_workers.spans import slice_span
+from offing_workers.fenced_checkpointer import FencedCheckpointer
+from offing_workers.graph_upgrade import upgrade_run, upgrade_thread
+from offing_workers.live_publisher import LiveEventPublisher
+from offing_workers.trace_spans import open_slice_span
 
-STALLED_CLAIMS = 5
-"""Lost workers in a row without progress, after which a run is dead."""
+MAX_STALLED_CLAIMS = 5
+"""Maximum number of consecutive claims that were lost without progress. After them, the run fails."""
 
-VERSION_RETRY = 60.0
-"""Seconds between looks for a worker that has the run's graph version."""
+VERSION_RETRY_SECONDS = 60.0
+"""Seconds before a run checks again for a worker with its graph version."""
 
-RETURN_PAUSE = 0.5
-"""Seconds before a slice that Postgres left in the middle goes on from its last checkpoint."""
+REOPEN_DELAY_SECONDS = 0.5
+"""Seconds before a slice continues from its last checkpoint after Postgres was unavailable."""
 
-NOBODY = "The graph asked a person, and a rollout has nobody to ask."
+NO_RESPONDER_MESSAGE = "The graph asked a person, and a rollout has nobody to ask."
 
-Decide = Callable[[Connection, Sequence[Step]], Awaitable[Release]]
-"""Says how a run is handed back, in the transaction that does it and after what was said with it."""
+ReleaseDecider = Callable[[Connection, Sequence[Step]], Awaitable[Release]]
+"""Decides how a run is released, in the transaction that releases it and after its last steps."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class SliceLimits:
-    """How long a slice may last, and the lease it lives under. Seconds."""
+    """Limits of a slice and of its lease."""
 
-    term: float
-    turns: int
-    seconds: float
-    keep_checkpoints: int | None = None
-    """How many checkpoints of each namespace a graph for LangGraph alone keeps while it runs. `None`: all."""
-    store_items: int = MAX_ITEMS
-    """How many items the runs of a tenant may have in LangGraph's store."""
+    lease_seconds: float
+    max_turns: int
+    max_seconds: float
+    max_checkpoints: int | None = None
+    """Maximum number of checkpoints per namespace that a running adapted graph keeps.
+
+    `None` means no limit.
+    """
+    max_store_items: int = MAX_ITEMS_PER_TENANT
+    """Maximum number of items of a tenant in LangGraph's store."""
 
 
 class Slice:
-    """One claim's work."""
+    """The work of one claim."""
 
     def __init__(
         self,
         database: Database,
-        viewers: Viewers,
-        wakes: Wakes,
+        live_publisher: LiveEventPublisher,
+        dispatcher: RunDispatcher,
         graphs: Mapping[str, Graph],
         claim: Claim,
-        hold: Hold,
+        claimed_run: ClaimedRun,
         limits: SliceLimits,
-        reach: Reach | None = None,
+        tool_backends: ToolBackends | None = None,
     ) -> None:
-        """`reach` None: runs that were asked with the web do without it."""
-        self._pool, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
+        """If `tool_backends` is `None`, runs with web access run without it."""
+        self._pool, self._live_publisher, self._dispatcher, self._graphs = database, live_publisher, dispatcher, graphs
         self._database = EpochDatabase(database)
         self._abort: Callable[[], None] = lambda: None
         """Ends the journal of the epoch."""
         self._reads_again = False
-        self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
-        self._reach = reach
-        self._fresh, self._announced = claim.fence.number == 1, False
-        self._at_exit, self._is_rollout = False, False
-        self._parent: UUID | None = None
-        """Who started the run and may wait for it. None: nobody."""
-        self._ended = Execution()
-        self.to_settle = False
-        """The run is a rollout, and this slice set out to end it. It may have been cut off before or after the end was
-        stored: a heartbeat that finds an ended run takes it for lost."""
+        self._claim, self._claimed_run, self._limits, self._fence = claim, claimed_run, limits, claim.fence
+        self._tool_backends = tool_backends
+        self._is_first_claim, self._has_start_step = claim.fence.number == 1, False
+        self._writes_at_exit, self._is_rollout = False, False
+        self._parent_run_id: UUID | None = None
+        """The parent run, which may wait for this run. `None` means that there is none."""
+        self._progress = GraphProgress()
+        self.needs_finalization = False
+        """Whether the run is a rollout that this slice started to end.
 
-    async def advance(self) -> None:
-        """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
-
-        When Postgres goes away in the middle, the run stays ours until the heartbeat says otherwise, and another epoch
-        of the claim begins.
+        The slice may have been interrupted before or after the end was stored, because a heartbeat takes an
+        ended run for a lost lease.
         """
-        with bound(run=self._fence.run, tenant=self._fence.tenant):
-            while not await self._advanced():
-                await asyncio.sleep(RETURN_PAUSE)
-                self._fresh, self._reads_again = False, True
+
+    async def advance_run(self) -> None:
+        """Advance the run until it ends, must stop, or the slice ends. After a lost lease, do nothing more.
+
+        If Postgres becomes unavailable, the claim stays valid until the heartbeat finds otherwise, and
+        another epoch of the claim begins.
+        """
+        with bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
+            while not await self._run_epoch():
+                await asyncio.sleep(REOPEN_DELAY_SECONDS)
+                self._is_first_claim, self._reads_again = False, True
                 self._database = EpochDatabase(self._pool)
 
-    async def _advanced(self) -> bool:
-        """Whether that was all. False: Postgres went away, and the journal has to be read again."""
+    async def _run_epoch(self) -> bool:
+        """Run one epoch. Return `False` if Postgres became unavailable and the journal must be read again."""
         try:
-            await self._advance_or_bury()
-        except Fenced:
-            log.info("fenced", run=str(self._fence.run), fence=self._fence.number)
+            await self._advance_or_end_stalled()
+        except LeaseLostError:
+            log.info("fenced", run=str(self._fence.run_id), fence=self._fence.number)
         except Unavailable as error:
-            log.warning("interrupted by an absent server", run=str(self._fence.run), reason=str(error))
+            log.warning("interrupted by an absent server", run=str(self._fence.run_id), reason=str(error))
             return False
         finally:
             await self._end_epoch()
         return True
 
     async def _end_epoch(self) -> None:
-        """Whatever of the graph has outlived it neither calls nor writes any more, and what it wrote has an outcome."""
+        """End the epoch: reject calls and writes of remaining branches, and wait for operations in progress."""
         self._abort()
         await self._database.end()
 
-    async def _advance_or_bury(self) -> None:
-        """A run that cannot even be opened, or be ended, is left to the next claim; after several it is ended bare."""
+    async def _advance_or_end_stalled(self) -> None:
+        """Advance the run. After several stalled claims, end a run that cannot even be loaded or ended.
+
+        Before, an error leaves the run to the next claim.
+        """
         try:
             await self._advance()
-        except (Fenced, Unavailable):
+        except (LeaseLostError, Unavailable):
             raise
         except Exception as error:
-            if self._claim.stalled < STALLED_CLAIMS:
+            if self._claim.stall_count < MAX_STALLED_CLAIMS:
                 raise
-            log.exception("given up", run=str(self._fence.run))
-            await self._bury(f"{type(error).__name__}: {error}")
+            log.exception("given up", run=str(self._fence.run_id))
+            await self._end_stalled_run(f"{type(error).__name__}: {error}")
 
-    async def _bury(self, detail: str) -> None:
+    async def _end_stalled_run(self, detail: str) -> None:
         """End the run without its graph, its state or a report."""
-        status, reason, term = RunStatus.DEAD, StopReason.NO_PROGRESS, self._limits.term
-        self.to_settle = self._is_rollout
-        async with self._database.transaction(self._fence.tenant) as connection:
-            await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], UsageDelta())
-            await runs.hand_back(connection, self._fence, Release(status, stop_reason=reason, error=detail))
+        status, reason, term = RunStatus.FAILED, StopReason.NO_PROGRESS, self._limits.lease_seconds
+        self.needs_finalization = self._is_rollout
+        async with self._database.transaction(self._fence.tenant_id) as connection:
+            await steps.append_steps(
+                connection, self._fence, term, [draft_end_step(status, reason, detail=detail)], UsageDelta()
+            )
+            await runs.release_run(connection, self._fence, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:
-        async with self._opening() as connection:
-            row = await runs.by_id(connection, self._fence.run)
+        async with self._open_transaction() as connection:
+            row = await runs.get_run(connection, self._fence.run_id)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
-                raise Fenced(str(self._fence.run), self._fence.number)
-            graph = await self._graph_here(connection, row)
+                raise LeaseLostError(str(self._fence.run_id), self._fence.number)
+            graph = await self._find_graph(connection, row)
             if isinstance(graph, str):
                 return await self._wait_for_version(connection, row, graph)
-            row = await runs.by_id(connection, self._fence.run) if row.graph_version != graph.version else row
-            self._at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
-            saver = FencedSaver(
+            row = await runs.get_run(connection, self._fence.run_id) if row.graph_version != graph.version else row
+            self._writes_at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
+            saver = FencedCheckpointer(
                 self._database,
                 self._fence,
-                turn_key=graph.turn_key,
-                at_exit=self._at_exit,
-                content=graph.plain.types if graph.plain else None,
-                keep_latest=self._limits.keep_checkpoints,
+                turn_key=graph.turn_counter,
+                writes_at_exit=self._writes_at_exit,
+                content_types=graph.langgraph_adapter.state_types if graph.langgraph_adapter else None,
+                keep_latest=self._limits.max_checkpoints,
             )
-            opened_run = await self._open(connection, row, saver, graph)
-        if self._claim.lost:
-            await self._give_back_lost()
-        with slice_span(self._fence, row.graph, row.traceparent) as spans:
-            opened_run.run.parts.spans.nodes = spans
-            await self._work(row, graph, saver, opened_run)
+            opened_run = await self._load_run(connection, row, saver, graph)
+        if self._claim.lease_expired:
+            await self._release_lost_reservations()
+        with open_slice_span(self._fence, row.graph, row.traceparent) as spans:
+            opened_run.active_run.components.spans.node_spans = spans
+            await self._advance_loaded_run(row, graph, saver, opened_run)
 
-    async def _graph_here(self, connection: Connection, row: RunRow) -> Graph | str:
-        """The graph that the run continues with, which may be another version, or what is in the way of that."""
-        known = at_version(self._graphs, row.graph, row.graph_version)
-        graph = known or self._graphs.get(row.graph)
-        if graph is None or graph.upgrade is None:
-            return known or ""
-        store = PostgresCheckpoints(self._database, self._fence, graph.plain.types if graph.plain else None)
-        why = "" if known else await carried_over(connection, self._fence, self._limits.term, row, graph, store)
-        return why or await thread_carried_over(connection, self._fence, row, graph, store) or graph
+    async def _find_graph(self, connection: Connection, row: RunRow) -> Graph | str:
+        """Return the graph with which the run continues, possibly another version.
 
-    async def _give_back_lost(self) -> None:
-        """By itself: in the transaction that opens the slice, others of the tenant would wait until all is read."""
-        async with self._database.transaction(self._fence.tenant) as connection:
-            await spend.give_back_lost(connection, self._fence)
+        If there is none, return the reason.
+        """
+        installed = find_graph_version(self._graphs, row.graph, row.graph_version)
+        graph = installed or self._graphs.get(row.graph)
+        if graph is None or graph.upgrade_state is None:
+            return installed or ""
+        store = PostgresCheckpointStore(
+            self._database, self._fence, graph.langgraph_adapter.state_types if graph.langgraph_adapter else None
+        )
+        why = (
+            ""
+            if installed
+            else await upgrade_run(connection, self._fence, self._limits.lease_seconds, row, graph, store)
+        )
+        return why or await upgrade_thread(connection, self._fence, row, graph, store) or graph
+
+    async def _release_lost_reservations(self) -> None:
+        """Release lost reservations in a separate transaction.
+
+        The transaction that opens the slice would block other runs of the tenant until everything is read.
+        """
+        async with self._database.transaction(self._fence.tenant_id) as connection:
+            await daily_spend.release_lost_reservations(connection, self._fence)
 
     @asynccontextmanager
-    async def _opening(self) -> AsyncGenerator[Connection]:
-        """The transaction that reads the journal. Read again, nothing that was sent before is stored after it."""
+    async def _open_transaction(self) -> AsyncGenerator[Connection]:
+        """Open the transaction that reads the journal.
+
+        When the journal is read again, writes that were sent before can no longer be stored.
+        """
         before = self._fence
         try:
-            async with self._database.transaction(before.tenant) as connection:
+            async with self._database.transaction(before.tenant_id) as connection:
                 if self._reads_again:
-                    self._fence = await runs.reopen(connection, before, self._limits.term)
+                    self._fence = await runs.begin_epoch(connection, before, self._limits.lease_seconds)
                 yield connection
         except BaseException:
             self._fence = before
             raise
 
-    async def _work(self, row: RunRow, graph: Graph, saver: FencedSaver, run: OpenedRun) -> None:
+    async def _advance_loaded_run(
+        self, row: RunRow, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
+    ) -> None:
         if row.cancel_mode is CancelMode.DISCARD:
-            return await self._end(run, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
-        if self._claim.stalled >= STALLED_CLAIMS:
-            detail = f"{self._claim.stalled} workers in a row were lost while they worked on this run."
-            return await self._end(run, saver, graph, RunStatus.DEAD, StopReason.NO_PROGRESS, detail)
-        await self._announce(run)
-        await self._execute(graph, saver, run)
+            return await self._end_run(loaded_run, checkpointer, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
+        if self._claim.stall_count >= MAX_STALLED_CLAIMS:
+            detail = f"{self._claim.stall_count} workers in a row were lost while they worked on this run."
+            return await self._end_run(
+                loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.NO_PROGRESS, detail
+            )
+        await self._append_start_step(loaded_run)
+        await self._execute(graph, checkpointer, loaded_run)
 
-    async def _open(self, connection: Connection, row: RunRow, saver: FencedSaver, graph: Graph) -> OpenedRun:
-        """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
-        epoch = ClaimedEpoch(
+    async def _load_run(
+        self, connection: Connection, row: RunRow, checkpointer: FencedCheckpointer, graph: Graph
+    ) -> LoadedRun:
+        """Load everything that the claim needs. A first claim has nothing of its run to read back."""
+        epoch = ClaimEpoch(
             self._database,
             self._fence,
-            self._hold,
+            self._claimed_run,
             self._graphs,
-            self._viewers,
-            self._wakes,
-            self._reach,
-            self._limits.term,
-            self._limits.turns,
-            self._fresh,
-            TenantItems(self._database, self._fence.tenant, self._limits.store_items),
+            self._live_publisher,
+            self._dispatcher,
+            self._tool_backends,
+            self._limits.lease_seconds,
+            self._limits.max_turns,
+            self._is_first_claim,
+            TenantItems(self._database, self._fence.tenant_id, self._limits.max_store_items),
         )
-        found = await opened(connection, epoch, row, graph, saver)
-        self._parent, self._ended = found.parent, Execution()
-        self._journal = found.run.parts.journal
+        loaded = await load_run(connection, epoch, row, graph, checkpointer)
+        self._parent_run_id, self._progress = loaded.parent_run_id, GraphProgress()
+        self._journal = loaded.active_run.components.journal
         self._abort = self._journal.abort
-        return found
+        return loaded
 
-    async def _announce(self, run: OpenedRun) -> None:
-        """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
-        if self._announced:
+    async def _append_start_step(self, loaded_run: LoadedRun) -> None:
+        """Append a start step, or a resume step after a crash. Later slices append none."""
+        if self._has_start_step:
             return
-        if self._claim.lost:
-            detail = f"{run.recorded} recorded calls read back, none repeated"
-            payload = {"after": "lost worker", "read_back": run.recorded}
+        if self._claim.lease_expired:
+            detail = f"{loaded_run.recorded_call_count} recorded calls read back, none repeated"
+            payload = {"after": "lost worker", "read_back": loaded_run.recorded_call_count}
             title = "Resumed after a worker was lost"
-            await self._journal.append(Entry(StepDraft(StepKind.RESUMED, title, payload, detail=detail)))
-        elif not run.started:
-            await self._journal.append(Entry(StepDraft(StepKind.STARTED, "A worker took the run")))
-        self._announced = True
+            await self._journal.append(JournalEntry(StepDraft(StepKind.RESUMED, title, payload, detail=detail)))
+        elif not loaded_run.has_start_step:
+            await self._journal.append(JournalEntry(StepDraft(StepKind.STARTED, "A worker took the run")))
+        self._has_start_step = True
 
-    async def _execute(self, graph: Graph, saver: FencedSaver, run: OpenedRun) -> None:
-        timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._hold.drain, Drain.SLICE_OVER)
+    async def _execute(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> None:
+        timer = asyncio.get_running_loop().call_later(
+            self._limits.max_seconds, self._claimed_run.request_drain, DrainReason.SLICE_OVER
+        )
         try:
-            raised = await self._called(graph, saver, run)
+            raised = await self._invoke_and_end_calls(graph, checkpointer, loaded_run)
         except GraphDrained:
-            return await self._drained(graph, saver, run)
+            return await self._handle_drain(graph, checkpointer, loaded_run)
         except asyncio.CancelledError:
-            return await self._interrupted(graph, saver, run)
-        except (Fenced, Unavailable):
+            return await self._handle_cancellation(graph, checkpointer, loaded_run)
+        except (LeaseLostError, Unavailable):
             raise
         except Exception as error:
-            log.exception("the graph raised", run=str(self._fence.run), graph=graph.name)
+            log.exception("the graph raised", run=str(self._fence.run_id), graph=graph.name)
             detail = redact(f"{type(error).__name__}: {error}")
-            return await self._end(run, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail)
+            return await self._end_run(
+                loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail
+            )
         finally:
             timer.cancel()
         if raised:
-            return await self._wait(graph, saver, run, raised)
-        await self._end(run, saver, graph, RunStatus.DONE, self._ended.stop, self._ended.detail)
+            return await self._handle_wait(graph, checkpointer, loaded_run, raised)
+        await self._end_run(
+            loaded_run, checkpointer, graph, RunStatus.DONE, self._progress.stop_reason, self._progress.detail
+        )
 
-    async def _called(self, graph: Graph, saver: FencedSaver, run: OpenedRun) -> tuple[Interrupt, ...]:
-        """As `_invoke`; however it ends, nothing of the graph calls any more."""
-        self._hold.enter_graph()
+    async def _invoke_and_end_calls(
+        self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
+    ) -> tuple[Interrupt, ...]:
+        """Invoke the graph. Afterwards, no branch of the graph can make calls."""
+        self._claimed_run.enter_graph()
         try:
-            return await self._invoke(graph, saver, run)
+            return await self._invoke(graph, checkpointer, loaded_run)
         finally:
-            self._hold.in_graph = False
+            self._claimed_run.is_in_graph = False
             self._journal.end_calls()
 
-    async def _invoke(self, graph: Graph, saver: FencedSaver, run: OpenedRun) -> tuple[Interrupt, ...]:
-        """Why the graph waits. Empty: it has ended."""
-        given = await self._going_on(saver, run) if run.begun else graph.start(run.run.context.run)
-        how: dict[str, Any] = {"durability": "exit" if self._at_exit else "sync", "control": self._hold.control}
-        self._ended = await execute(graph, run.run, saver, given, thread=str(self._fence.thread), **how)
-        return self._ended.raised
+    async def _invoke(
+        self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
+    ) -> tuple[Interrupt, ...]:
+        """Execute the graph, and return the interrupts for which it waits. Empty means that it has ended."""
+        graph_input = (
+            await self._build_resume_command(checkpointer, loaded_run)
+            if loaded_run.has_begun_graph
+            else graph.initial_state(loaded_run.active_run.context.run)
+        )
+        how: dict[str, Any] = {
+            "durability": "exit" if self._writes_at_exit else "sync",
+            "control": self._claimed_run.control,
+        }
+        self._progress = await execute_graph(
+            graph, loaded_run.active_run, checkpointer, graph_input, thread_id=str(self._fence.thread_id), **how
+        )
+        return self._progress.interrupts
 
-    async def _going_on(self, saver: FencedSaver, run: OpenedRun) -> Command[Any] | None:
-        """A begun graph's input: the answers to what it interrupted itself for. None: there are none."""
-        answers = await interrupts.resume_values(run.store, self._journal, saver.interrupts())
+    async def _build_resume_command(
+        self, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
+    ) -> Command[Any] | None:
+        """Return the command that resumes a graph with responses to its interrupts. `None` means no responses."""
+        answers = await interrupts.consume_responses(loaded_run.store, self._journal, checkpointer.pending_interrupts())
         return Command(resume=answers) if answers else None
 
-    async def _wait(self, graph: Graph, saver: FencedSaver, run: OpenedRun, raised: tuple[Interrupt, ...]) -> None:
-        """Hand the run back until what its branches wait for is there."""
-        wanted = awaited(raised)
-        if self._hold.draining in (Drain.CANCEL, Drain.PAUSE, Drain.LOST):
-            return await self._drained(graph, saver, run)
-        if wanted.of_people and (reason := self._hold.must_write):
-            return await self._end(run, saver, graph, RunStatus.DONE, reason)
-        if wanted.of_people and self._is_rollout:
-            return await self._end(run, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, NOBODY)
-        new = await interrupts.new_requests(run.store, wanted.interrupts)
+    async def _handle_wait(
+        self,
+        graph: Graph,
+        checkpointer: FencedCheckpointer,
+        loaded_run: LoadedRun,
+        raised_interrupts: tuple[Interrupt, ...],
+    ) -> None:
+        """Release the run until a wait condition of one of its branches is met."""
+        waits = collect_waits(raised_interrupts)
+        if self._claimed_run.drain_reason in (DrainReason.CANCEL, DrainReason.PAUSE, DrainReason.LEASE_LOST):
+            return await self._handle_drain(graph, checkpointer, loaded_run)
+        if waits.needs_human_input and (reason := self._claimed_run.forced_stop_reason):
+            return await self._end_run(loaded_run, checkpointer, graph, RunStatus.DONE, reason)
+        if waits.needs_human_input and self._is_rollout:
+            return await self._end_run(
+                loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, NO_RESPONDER_MESSAGE
+            )
+        new = await interrupts.build_new_requests(loaded_run.store, waits.interrupts)
         release = Release(RunStatus.WAITING)
 
         async def decided(connection: Connection, _: Sequence[Step]) -> Release:
             nonlocal release
-            told = self._hold.write_now
-            release = await waiting.release(connection, self._fence.run, wanted, told_to_write=told)
+            finish_requested = self._claimed_run.finish_requested
+            release = await wait_release.decide_release(
+                connection, self._fence.run_id, waits, finish_requested=finish_requested
+            )
             return release
 
-        await self._let_go(saver, decided, *new)
+        await self._release(checkpointer, decided, *new)
         if release.status is RunStatus.QUEUED:
-            await self._wakes.wake(self._fence.run)
+            await self._dispatcher.dispatch_run(self._fence.run_id)
 
-    async def _drained(self, graph: Graph, saver: FencedSaver, run: OpenedRun) -> None:
-        why = self._hold.draining
-        if why is Drain.CANCEL:
-            await self._end(run, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
-        elif why is Drain.PAUSE:
-            await self._pause(saver)
-        elif why is not Drain.LOST:
-            await self._let_go(saver, Release(RunStatus.QUEUED))
-            await self._wakes.wake(self._fence.run)
+    async def _handle_drain(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> None:
+        why = self._claimed_run.drain_reason
+        if why is DrainReason.CANCEL:
+            await self._end_run(loaded_run, checkpointer, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
+        elif why is DrainReason.PAUSE:
+            await self._handle_pause(checkpointer)
+        elif why is not DrainReason.LEASE_LOST:
+            await self._release(checkpointer, Release(RunStatus.QUEUED))
+            await self._dispatcher.dispatch_run(self._fence.run_id)
 
-    async def _pause(self, saver: FencedSaver) -> None:
-        """Hand the run back until a person resumes it; at once, if that was done or it was cancelled meanwhile."""
-        async with self._database.transaction(self._fence.tenant) as connection:
-            release = await self._pause_release(connection)
-        said = [Entry(StepDraft(StepKind.PAUSED, "Paused by a person"))] if release.status is RunStatus.PAUSED else []
+    async def _handle_pause(self, checkpointer: FencedCheckpointer) -> None:
+        """Release a paused run until a person resumes it.
+
+        If it was resumed or cancelled meanwhile, it is queued again.
+        """
+        async with self._database.transaction(self._fence.tenant_id) as connection:
+            release = await self._decide_pause_release(connection)
+        entries = (
+            [JournalEntry(StepDraft(StepKind.PAUSED, "Paused by a person"))]
+            if release.status is RunStatus.PAUSED
+            else []
+        )
 
         async def decided(connection: Connection, _: Sequence[Step]) -> Release:
             nonlocal release
-            release = await self._pause_release(connection)
+            release = await self._decide_pause_release(connection)
             return release
 
-        await self._let_go(saver, decided, *said)
+        await self._release(checkpointer, decided, *entries)
         if release.status is RunStatus.QUEUED:
-            await self._wakes.wake(self._fence.run)
+            await self._dispatcher.dispatch_run(self._fence.run_id)
 
-    async def _pause_release(self, connection: Connection) -> Release:
-        """How a run that was paused is handed back, as people want it now."""
-        wish = await runs.wish(connection, self._fence.run)
-        if wish.pause and wish.cancel is not CancelMode.DISCARD:
+    async def _decide_pause_release(self, connection: Connection) -> Release:
+        """Return how a paused run is released, according to its current control request."""
+        control_request = await runs.get_control_request(connection, self._fence.run_id)
+        if control_request.pause_requested and control_request.cancel_mode is not CancelMode.DISCARD:
             return Release(RunStatus.PAUSED, waiting_for="a person to resume it")
         return Release(RunStatus.QUEUED)
 
-    async def _interrupted(self, graph: Graph, saver: FencedSaver, run: OpenedRun) -> None:
-        """Cancelled in mid-call. What was not recorded is done again by whoever comes next."""
+    async def _handle_cancellation(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> None:
+        """Handle a cancellation during a call. The next claim repeats calls that were not recorded."""
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
-        if self._hold.draining is not Drain.LOST:
-            await self._drained(graph, saver, run)
+        if self._claimed_run.drain_reason is not DrainReason.LEASE_LOST:
+            await self._handle_drain(graph, checkpointer, loaded_run)
 
-    async def _wait_for_version(self, connection: Connection, row: RunRow, why: str = "") -> None:
-        """`why`: what keeps the version that is here from taking the run."""
-        wanted = f"a worker with {row.graph} {row.graph_version[:12]}" + (f"; in the one here, {why}" if why else "")
-        release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
-        await runs.hand_back(connection, self._fence, release)
+    async def _wait_for_version(self, connection: Connection, row: RunRow, reason: str = "") -> None:
+        """Release the run until a worker with its graph version is available.
 
-    async def _let_go(self, saver: FencedSaver, how: Release | Decide, *said: Entry) -> None:
-        """Hand the run back with its position and what is said, in one transaction."""
+        `reason` says why the installed version cannot continue the run.
+        """
+        requirement = f"a worker with {row.graph} {row.graph_version[:12]}" + (
+            f"; in the one here, {reason}" if reason else ""
+        )
+        release = Release(RunStatus.WAITING, waiting_for=requirement, wait_seconds=VERSION_RETRY_SECONDS)
+        await runs.release_run(connection, self._fence, release)
+
+    async def _release(
+        self, checkpointer: FencedCheckpointer, release_or_decider: Release | ReleaseDecider, *entries: JournalEntry
+    ) -> None:
+        """Release the run with its position and its last entries, in one transaction."""
 
         async def with_position(connection: Connection, new: Sequence[Step]) -> None:
-            release = how if isinstance(how, Release) else await how(connection, new)
-            if release.status not in TERMINAL or not self._at_exit:
-                await saver.flush(connection)
-            await runs.hand_back(connection, self._fence, release)
+            release = (
+                release_or_decider
+                if isinstance(release_or_decider, Release)
+                else await release_or_decider(connection, new)
+            )
+            if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
+                await checkpointer.flush(connection)
+            await runs.release_run(connection, self._fence, release)
 
-        self._hold.handing_back = True
+        self._claimed_run.is_releasing = True
         try:
-            await self._journal.append_last(*said, hook=with_position)
-            self._hold.released = True
+            await self._journal.append_last(*entries, hook=with_position)
+            self._claimed_run.is_released = True
         finally:
-            self._hold.handing_back = False
+            self._claimed_run.is_releasing = False
 
-    async def _end(
+    async def _end_run(
         self,
-        run: OpenedRun,
-        saver: FencedSaver,
+        loaded_run: LoadedRun,
+        checkpointer: FencedCheckpointer,
         graph: Graph,
         status: RunStatus,
         reason: StopReason | None,
         detail: str = "",
     ) -> None:
-        report = await run.run.parts.reports.latest()
-        own = None if report else await ending.own_answer(graph, run.run, self._ended)
-        stop = reason or (StopReason(report.reason) if report else ending.reason_without_report(own))
-        said = [Entry(ended_step(status, stop, detail=detail))]
+        report = await loaded_run.active_run.components.reports.find_latest_report()
+        own = None if report else await final_report.build_adapter_report(graph, loaded_run.active_run, self._progress)
+        stop = reason or (StopReason(report.stop_reason) if report else final_report.choose_stop_reason(own))
+        entries = [JournalEntry(draft_end_step(status, stop, detail=detail))]
         if report is None and status is not RunStatus.CANCELLED:
-            said = [await ending.closing_report(graph, run.run, own, stop), *said]
-        self.to_settle = self._is_rollout
-        await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said)
-        await self._viewers.doing(self._fence.tenant, self._fence.run, None)
-        if self._parent is not None:
-            await self._wakes.wake(self._parent)
+            entries = [await final_report.build_final_report(graph, loaded_run.active_run, own, stop), *entries]
+        self.needs_finalization = self._is_rollout
+        await self._release(checkpointer, Release(status, stop_reason=stop, error=detail or None), *entries)
+        await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
+        if self._parent_run_id is not None:
+            await self._dispatcher.dispatch_run(self._parent_run_id)

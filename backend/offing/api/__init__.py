@@ -1,1 +1,4 @@
-"""HTTP under /api/v1, and the page. Translates between the wire and the services; decides nothing itself."""
+"""Serve the HTTP API under /api/v1 and the web UI.
+
+This layer translates between HTTP and the services and decides nothing itself.
+"""

@@ -1,4 +1,4 @@
-"""`python -m offing.api`: one process that serves the API and the page until it is told to stop."""
+"""Run one process that serves the API and the web UI: `python -m offing.api`."""
 
 import asyncio
 import os
@@ -11,22 +11,25 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from offing import environment
 from offing.api.app import create_app
 from offing.api.guard import is_loopback
 from offing.core.errors import InvalidInput, OffingError
-from offing.http_server import ClientLimits, Clients, protocol_for
+from offing.http_server import ClientLimits, ClientRegistry, build_protocol
 from offing.settings import Settings, load_settings
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing, shutdown_tracing
 
-STOP_SECONDS = 5
+SHUTDOWN_TIMEOUT_SECONDS = 5
 
-SPARE_FILES = 256
-"""Open files besides connections: the database's, Redis's, libraries, documents that are being taken in."""
+RESERVED_FILE_DESCRIPTORS = 256
+"""File descriptors reserved besides connections: for the database, Redis, libraries and documents that are
+being ingested.
+"""
 
 
 class Server(uvicorn.Server):
-    """uvicorn that says when it is ready, and lets event streams go when it stops."""
+    """A uvicorn server that reports when it is ready and closes event streams when it stops."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, ready_file: Path | None) -> None:
         super().__init__(config)
@@ -43,12 +46,12 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        if self._own_loop is not None and hasattr(self._offing.state, "parts"):
-            self._own_loop.call_soon_threadsafe(self._offing.state.parts.live.wind_up)
+        if self._own_loop is not None and hasattr(self._offing.state, "dependencies"):
+            self._own_loop.call_soon_threadsafe(self._offing.state.dependencies.bus.close_subscribers)
 
 
-def refuse_remote(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Raises InvalidInput for an address that others can reach, unless the operator has said that this is meant."""
+def check_not_remote(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raise InvalidInput for an address that other machines can reach, unless the operator has allowed it."""
     if not is_loopback(settings.host) and environment.get("OFFING_ALLOW_REMOTE") != "1":
         raise InvalidInput(
             "OFFING_HOST",
@@ -58,46 +61,46 @@ def refuse_remote(settings: Settings, environment: Mapping[str, str]) -> None:
 
 
 def serve(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    refuse_remote(settings, environment)
+    """Serve until SIGTERM or SIGINT arrives."""
+    check_not_remote(settings, environment)
     hosts = environment.get("OFFING_ALLOWED_HOSTS", "").split(",")
     ready_file = environment.get("OFFING_READY_FILE")
     app = create_app(settings, hosts=hosts)
-    allow_files(settings.connections + SPARE_FILES)
-    Server(server_config(app, settings), app, Path(ready_file) if ready_file else None).run()
+    raise_open_file_limit(settings.max_connections + RESERVED_FILE_DESCRIPTORS)
+    Server(build_server_config(app, settings), app, Path(ready_file) if ready_file else None).run()
 
 
-def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
-    """Return how `app` is served: strict requests, time limits, and a limited number of connections."""
-    limits = ClientLimits(connections=settings.connections, half_open=settings.unfinished_requests)
+def build_server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Return the uvicorn configuration for `app`: strict requests, time limits and a limited number of connections."""
+    limits = ClientLimits(max_connections=settings.max_connections, max_half_open=settings.max_unfinished_requests)
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol_for(Clients(limits)),  # pyright: ignore[reportArgumentType]
+        http=build_protocol(ClientRegistry(limits)),  # pyright: ignore[reportArgumentType]
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_SECONDS,
     )
 
 
-def allow_files(wanted: int) -> None:
-    """Raise this process's limit on open files to `wanted`, or as far as it may be raised."""
+def raise_open_file_limit(file_count: int) -> None:
+    """Raise the limit on open files of this process to `file_count`, or to the highest value that is allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    limit = file_count if hard == resource.RLIM_INFINITY else min(file_count, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def main() -> int:
     setup_logs("console" if sys.stderr.isatty() else "json")
     setup_tracing("offing-api")
     try:
-        serve(load_settings(), os.environ)
+        serve(load_settings(), environment.VARIABLES)
     except OffingError as error:
         print(f"offing: {error}", file=sys.stderr)
         return 2

@@ -1,49 +1,48 @@
-"""The HTTP application: routers, guards and the page, put together; its lifespan owns the clients."""
+"""Assemble the HTTP application from routers, guards and the web UI. Its lifespan owns the clients."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Depends, FastAPI
 
-from offing.api import openapi, problems, static
-from offing.api.auth import authenticated
-from offing.api.guard import Guard, allowed_hosts
-from offing.api.parts import assembled
+from offing.api import openapi, problems, web_ui
+from offing.api.auth import authenticate
+from offing.api.dependencies import open_dependencies
+from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
-    batches,
     evaluations,
     events,
-    families,
-    files,
-    jobs,
-    learning,
+    input_requests,
     library,
     platform,
-    policies,
-    questions,
+    policy_versions,
+    prompt_libraries,
     reports,
+    rollouts,
+    run_files,
     runs,
-    session,
+    sessions,
     tasks,
     threads,
+    training_jobs,
 )
 from offing.api.routes import trajectories as trajectory_routes
-from offing.api.routes.responses import GUARDED, OPEN
-from offing.api.traced import PREFIX, Traced
-from offing.resources import web_dir
+from offing.api.routes.responses import GUARDED_RESPONSES, OPEN_RESPONSES
+from offing.api.tracing_middleware import API_PREFIX, TracingMiddleware
+from offing.packaged_files import find_web_dir
 from offing.settings import Settings
 
 
 def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
-    """The application. `hosts`: names besides loopback that requests may be addressed to.
+    """Return the application. `hosts` are names besides loopback that requests may be addressed to.
 
-    Nothing is connected before its lifespan begins.
+    Nothing is connected before the lifespan begins.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        async with assembled(settings) as parts:
-            app.state.parts = parts
+        async with open_dependencies(settings) as dependencies:
+            app.state.dependencies = dependencies
             yield
 
     app = FastAPI(
@@ -52,32 +51,43 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         description="Long-horizon research runs, their steps as they happen, and cited reports.",
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # a route of ours serves it, behind the same door as the rest
+        openapi_url=None,  # one of our own routes serves it, behind the same authentication as the others
         lifespan=lifespan,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         generate_unique_id_function=lambda route: route.name,
     )
     _install_routes(app)
-    static.install(app, web_dir())
-    problems.install(app)
-    app.add_middleware(problems.Surprises)
-    app.add_middleware(Guard, hosts=allowed_hosts(settings.host, hosts))
-    app.add_middleware(Traced)
-    app.openapi = lambda: _described(app)
+    web_ui.install_web_ui(app, find_web_dir())
+    problems.install_error_handlers(app)
+    app.add_middleware(problems.UnhandledErrorMiddleware)
+    app.add_middleware(RequestGuard, hosts=list_allowed_hosts(settings.host, hosts))
+    app.add_middleware(TracingMiddleware)
+    app.openapi = lambda: _build_openapi(app)
     return app
 
 
 def _install_routes(app: FastAPI) -> None:
-    known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
-    training = (tasks, batches, policies, evaluations, trajectory_routes, jobs, learning)
-    for part in (runs, families, files, questions, events, reports, threads, library, *training, session, platform):
-        known.include_router(part.router)
-    app.include_router(known, prefix=PREFIX)
-    app.include_router(platform.health, prefix=PREFIX, responses=OPEN)
-    app.include_router(session.login, responses=OPEN)
+    guarded = APIRouter(dependencies=[Depends(authenticate)], responses=GUARDED_RESPONSES)
+    training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
+    for part in (
+        runs,
+        run_files,
+        input_requests,
+        events,
+        reports,
+        threads,
+        library,
+        *training,
+        sessions,
+        platform,
+    ):
+        guarded.include_router(part.router)
+    app.include_router(guarded, prefix=API_PREFIX)
+    app.include_router(platform.health_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
+    app.include_router(sessions.login_router, responses=OPEN_RESPONSES)
 
 
-def _described(app: FastAPI) -> dict[str, object]:
+def _build_openapi(app: FastAPI) -> dict[str, object]:
     if app.openapi_schema is None:
-        app.openapi_schema = openapi.describe(app)
+        app.openapi_schema = openapi.build_openapi(app)
     return app.openapi_schema

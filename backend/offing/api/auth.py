@@ -1,4 +1,7 @@
-"""Who is asking: an API key or the page's session. A dependency of routers, so that no route is open by omission."""
+"""Authenticate the caller by API key or web UI session.
+
+This is a dependency of routers, so no route is open by omission.
+"""
 
 import hmac
 from collections.abc import Awaitable, Callable
@@ -9,74 +12,81 @@ from uuid import UUID
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
-from offing.api.guard import SAFE
-from offing.api.parts import Held, Parts, parts_of
-from offing.api.problems import Refusal
-from offing.core.errors import Unauthorised
+from offing.api.dependencies import AppDependencies, Deps, get_dependencies
+from offing.api.guard import SAFE_METHODS
+from offing.api.problems import ProblemError
+from offing.core.errors import Unauthorized
 
-COOKIE = "offing_session"
+SESSION_COOKIE = "offing_session"
 
 bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API key, made by `offing key create NAME`.")
 
 cookie = APIKeyCookie(
-    name=COOKIE, auto_error=False, scheme_name="session", description="The page's session, from a login link."
+    name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="The page's session, from a login link."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A tenant's key or session."""
+    """The tenant's key or session that sent a request."""
 
-    tenant: UUID
+    tenant_id: UUID
     name: str
-    """As ratings name their origin: `key:<id>`, or `page`."""
+    """The name under which ratings record their origin: `key:<id>` or `web`."""
     csrf_token: str | None
-    """What a session's writes must carry. None: came with a key."""
-    again: Callable[[], Awaitable[object]]
-    """Asks whether the key or session still holds. Raises Unauthorised."""
+    """The token that writes of a session must carry. `None` means that the caller sent a key."""
+    reauthenticate: Callable[[], Awaitable[object]]
+    """Check that the key or session is still valid. Raises Unauthorized."""
 
 
-async def authenticated(
+async def authenticate(
     request: Request,
-    held: Held,
+    deps: Deps,
     key: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
     session: Annotated[str | None, Depends(cookie)],
     x_csrf_token: Annotated[str | None, Header(description="Needed on writes with the session cookie.")] = None,
 ) -> Caller:
-    """The caller of this request. A key, where one is sent, is what counts. Who it is, is found out once a request.
+    """Return the caller of this request. If a key was sent, it is used instead of the session.
 
-    Raises Unauthorised without a usable one, and Refusal for a session's write without its token.
+    The caller is looked up once per request. Raises Unauthorized without a valid key or session, and
+    ProblemError for a write of a session without its token.
     """
-    if (found := getattr(request.state, "caller", None)) is None:
-        found = request.state.caller = await _caller(request, held, key, session, x_csrf_token)
-    return found
+    if (caller := getattr(request.state, "caller", None)) is None:
+        caller = request.state.caller = await _identify_caller(request, deps, key, session, x_csrf_token)
+    return caller
 
 
-async def authenticate(request: Request) -> None:
-    """Do what `authenticated` does, for what happens before the dependencies of a route."""
+async def authenticate_request(request: Request) -> None:
+    """Do the same as `authenticate` for code that runs before the dependencies of a route."""
     csrf_token = request.headers.get("x-csrf-token")
-    await authenticated(request, parts_of(request), await bearer(request), await cookie(request), csrf_token)
+    await authenticate(request, get_dependencies(request), await bearer(request), await cookie(request), csrf_token)
 
 
-async def _caller(
-    request: Request, held: Parts, key: HTTPAuthorizationCredentials | None, session: str | None, csrf_token: str | None
+async def _identify_caller(
+    request: Request,
+    deps: AppDependencies,
+    key: HTTPAuthorizationCredentials | None,
+    session: str | None,
+    csrf_token: str | None,
 ) -> Caller:
     if key is not None:
         presented = key.credentials
-        tenant, key_id = await held.door.holder_of_key(presented)
-        return Caller(tenant, f"key:{key_id}", None, lambda: held.door.holder_of_key(presented))
+        tenant, key_id = await deps.authenticator.authenticate_key(presented)
+        return Caller(tenant, f"key:{key_id}", None, lambda: deps.authenticator.authenticate_key(presented))
     if not session:
-        raise Unauthorised("This needs an API key or a session.")
-    found = await held.door.holder_of_session(session)
-    if request.method not in SAFE and not hmac.compare_digest((csrf_token or "").encode(), found.csrf_token.encode()):
-        raise Refusal(
+        raise Unauthorized("This needs an API key or a session.")
+    caller = await deps.authenticator.authenticate_session(session)
+    if request.method not in SAFE_METHODS and not hmac.compare_digest(
+        (csrf_token or "").encode(), caller.csrf_token.encode()
+    ):
+        raise ProblemError(
             403,
             "csrf",
             "A write with the session cookie needs its token.",
             "Send the csrf_token of GET /api/v1/session as X-CSRF-Token.",
             "X-CSRF-Token",
         )
-    return Caller(found.tenant, "page", found.csrf_token, lambda: held.door.holder_of_session(session))
+    return Caller(caller.tenant_id, "page", caller.csrf_token, lambda: deps.authenticator.authenticate_session(session))
 
 
-Known = Annotated[Caller, Depends(authenticated)]
+CurrentCaller = Annotated[Caller, Depends(authenticate)]

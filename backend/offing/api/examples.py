@@ -1,24 +1,24 @@
-"""One example of each shape on the wire, all of the same run, for the OpenAPI document. A test checks them."""
+"""One example of each API schema for the OpenAPI document, all of the same run. A test checks them."""
 
 from typing import Any
 
-from offing.api import families, jobs, learning, questions, standing, training
+from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
 
-RUN = "01980000-0000-7000-8000-00000000000a"
-THREAD = "01980000-0000-7000-8000-00000000000b"
-SOURCE = "01980000-0000-7000-8000-00000000000c"
-ARTEFACT = "01980000-0000-7000-8000-00000000000d"
-RATING = "01980000-0000-7000-8000-00000000000e"
-AT = "2026-11-21T09:00:00Z"
-SNAPSHOT = "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
+RUN_ID = "01980000-0000-7000-8000-00000000000a"
+THREAD_ID = "01980000-0000-7000-8000-00000000000b"
+SOURCE_ID = "01980000-0000-7000-8000-00000000000c"
+TEXT_ID = "01980000-0000-7000-8000-00000000000d"
+RATING_ID = "01980000-0000-7000-8000-00000000000e"
+TIMESTAMP = "2026-11-21T09:00:00Z"
+SNAPSHOT_SHA256 = "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
 QUESTION = "How does undici reuse connections?"
 QUOTE = "A Pool keeps several Client instances connected to the same upstream target."
 
 Example = dict[str, Any]
 
-BUDGET: Example = {"turns": 12, "tokens": 200_000, "usd": 0.5, "seconds": 600}
+BUDGET_EXAMPLE: Example = {"max_turns": 12, "max_tokens": 200_000, "max_cost_usd": 0.5, "max_seconds": 600}
 
-EXTRACTIVE: Example = {
+EXTRACTIVE_ENGINE_EXAMPLE: Example = {
     "engine": "extractive",
     "model": "",
     "temperature": None,
@@ -28,9 +28,9 @@ EXTRACTIVE: Example = {
     "options": {},
 }
 
-RUN_OUT: Example = {
-    "id": RUN,
-    "thread_id": THREAD,
+RUN_EXAMPLE: Example = {
+    "id": RUN_ID,
+    "thread_id": THREAD_ID,
     "question": QUESTION,
     "graph": "agentflow",
     "graph_version": "3f1c",
@@ -39,29 +39,33 @@ RUN_OUT: Example = {
     "waiting_for": None,
     "waiting_since": None,
     "error": None,
-    "engines": {"planner": EXTRACTIVE},
+    "engines": {"planner": EXTRACTIVE_ENGINE_EXAMPLE},
     "scope": {"collections": ["papers"], "sources": [], "web": True, "code": False, "mcp": []},
-    "budget": BUDGET,
-    "spent": {"turns": 2, "tokens": 0, "usd": 0, "seconds": 1.4},
+    "budget": BUDGET_EXAMPLE,
+    "usage": {"turns": 2, "tokens": 0, "cost_usd": 0, "seconds": 1.4},
     "deadline": None,
     "last_seq": 9,
-    "created_at": AT,
-    "started_at": AT,
+    "created_at": TIMESTAMP,
+    "started_at": TIMESTAMP,
     "ended_at": None,
     "title": None,
-    "questions": 0,
-    "forked_from": None,
-    "forked_at": None,
+    "pending_input_requests": 0,
+    "forked_from_id": None,
+    "forked_at_seq": None,
 }
 
-THREAD_OUT: Example = {"id": THREAD, "title": QUESTION, "created_at": AT, "runs": [RUN_OUT]}
+THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
-LIVE: Example = {"doing": "search_library: connection pooling", "since": AT, "worker_seen": AT}
+LIVE_STATUS_EXAMPLE: Example = {
+    "current_action": "search_library: connection pooling",
+    "since": TIMESTAMP,
+    "worker_heartbeat_at": TIMESTAMP,
+}
 
-STEP: Example = {
-    "run_id": RUN,
+STEP_EXAMPLE: Example = {
+    "run_id": RUN_ID,
     "seq": 6,
-    "kind": "tool",
+    "kind": "tool_result",
     "label": "search",
     "title": "connection pooling",
     "detail": "8 passages in 5 documents",
@@ -69,15 +73,15 @@ STEP: Example = {
     "ms": 12,
     "tokens": 0,
     "turn": 1,
-    "at": AT,
+    "at": TIMESTAMP,
 }
 
-SENTENCE: Example = {"id": "s1", "text": QUOTE, "citations": [1], "supported": True, "rejected": []}
+SENTENCE_EXAMPLE: Example = {"id": "s1", "text": QUOTE, "citations": [1], "supported": True, "rejected": []}
 
-CITATION: Example = {
+CITATION_EXAMPLE: Example = {
     "number": 1,
-    "artefact_id": ARTEFACT,
-    "source_id": SOURCE,
+    "text_id": TEXT_ID,
+    "source_id": SOURCE_ID,
     "title": "Pool",
     "start": 120,
     "end": 196,
@@ -85,38 +89,38 @@ CITATION: Example = {
     "verified": True,
 }
 
-REPORT: Example = {
-    "run_id": RUN,
+REPORT_EXAMPLE: Example = {
+    "run_id": RUN_ID,
     "version": 1,
     "status": "complete",
     "reason": "answered",
     "title": "How undici reuses connections",
-    "answer": SENTENCE,
-    "sections": [{"heading": "Pools", "sentences": [SENTENCE]}],
-    "citations": [CITATION],
-    "limits": "Put together from quoted sentences without a language model.",
-    "written_by": "extractive",
-    "created_at": AT,
+    "answer": SENTENCE_EXAMPLE,
+    "sections": [{"heading": "Pools", "sentences": [SENTENCE_EXAMPLE]}],
+    "citations": [CITATION_EXAMPLE],
+    "limitations": "Put together from quoted sentences without a language model.",
+    "author": "extractive",
+    "created_at": TIMESTAMP,
 }
 
-SOURCE_OUT: Example = {
-    "id": SOURCE,
+SOURCE_EXAMPLE: Example = {
+    "id": SOURCE_ID,
     "collection": "undici",
     "name": "docs/api/Pool.md",
     "title": "Pool",
     "media_type": "text/markdown",
-    "bytes": 4210,
-    "length": 4188,
-    "artefact_id": ARTEFACT,
-    "snapshot": SNAPSHOT,
-    "added_at": AT,
+    "size_bytes": 4210,
+    "char_count": 4188,
+    "text_id": TEXT_ID,
+    "snapshot": SNAPSHOT_SHA256,
+    "added_at": TIMESTAMP,
 }
 
-UPLOADED: Example = {"name": "Pool.md", "outcome": "added", "source": SOURCE_OUT, "problem": ""}
+UPLOADED_FILE_EXAMPLE: Example = {"name": "Pool.md", "outcome": "added", "source": SOURCE_EXAMPLE, "problem": ""}
 
-HIT: Example = {
-    "artefact_id": ARTEFACT,
-    "source_id": SOURCE,
+SEARCH_HIT_EXAMPLE: Example = {
+    "text_id": TEXT_ID,
+    "source_id": SOURCE_ID,
     "title": "Pool",
     "heading": "Class: Pool",
     "start": 120,
@@ -125,9 +129,9 @@ HIT: Example = {
     "score": 11.2,
 }
 
-PASSAGE: Example = {
-    "artefact_id": ARTEFACT,
-    "source_id": SOURCE,
+PASSAGE_EXAMPLE: Example = {
+    "text_id": TEXT_ID,
+    "source_id": SOURCE_ID,
     "title": "Pool",
     "name": "docs/api/Pool.md",
     "start": 120,
@@ -135,36 +139,36 @@ PASSAGE: Example = {
     "before": "Class: Pool\n\n",
     "text": QUOTE,
     "after": "\n\nRequests are not guaranteed to be dispatched in order.",
-    "snapshot": SNAPSHOT,
+    "snapshot": SNAPSHOT_SHA256,
 }
 
-RATING_OUT: Example = {
-    "id": RATING,
-    "run_id": RUN,
+RATING_EXAMPLE: Example = {
+    "id": RATING_ID,
+    "run_id": RUN_ID,
     "report_version": 1,
-    "claim": "s1",
+    "sentence_id": "s1",
     "scorer": "person:page",
     "version": 1,
     "value": 1,
     "correction": "",
-    "created_at": AT,
+    "created_at": TIMESTAMP,
 }
 
-FILE: Example = {
+RUN_FILE_EXAMPLE: Example = {
     "name": "plot.png",
-    "sha256": SNAPSHOT,
-    "bytes": 18_204,
-    "kind": "image/png",
-    "picture": True,
+    "sha256": SNAPSHOT_SHA256,
+    "size_bytes": 18_204,
+    "media_type": "image/png",
+    "is_image": True,
 }
 
-TASK = "01980000-0000-7000-8000-00000000000f"
-BATCH = "01980000-0000-7000-8000-000000000010"
-GROUP = "01980000-0000-7000-8000-000000000011"
-POLICY = "01980000-0000-7000-8000-000000000012"
+TASK_ID = "01980000-0000-7000-8000-00000000000f"
+BATCH_ID = "01980000-0000-7000-8000-000000000010"
+GROUP_ID = "01980000-0000-7000-8000-000000000011"
+POLICY_VERSION_ID = "01980000-0000-7000-8000-000000000012"
 
-TASK_OUT: Example = {
-    "id": TASK,
+TASK_EXAMPLE: Example = {
+    "id": TASK_ID,
     "dataset": "capitals",
     "split": "train",
     "name": "capitals/7",
@@ -172,61 +176,61 @@ TASK_OUT: Example = {
     "scope": {"collections": ["atlas"]},
     "difficulty": 0.2,
     "tags": ["1 hop"],
-    "created_at": AT,
+    "created_at": TIMESTAMP,
 }
 
-SCORER: Example = {"name": "exact_match", "weight": 1, "options": {}}
+SCORER_EXAMPLE: Example = {"name": "exact_match", "weight": 1, "options": {}}
 
-BATCH_OUT: Example = {
-    "id": BATCH,
+BATCH_EXAMPLE: Example = {
+    "id": BATCH_ID,
     "name": "first",
     "graph": "agentflow",
     "group_size": 8,
     "seed": 0,
     "tags": ["pilot"],
-    "scorers": [SCORER],
+    "scorers": [SCORER_EXAMPLE],
     "progress": {
         "groups": 200,
-        "made": 200,
+        "created_groups": 200,
         "open": 120,
         "complete": 79,
-        "short": 1,
+        "incomplete": 1,
         "rollouts": 1603,
         "waiting": 900,
         "running": 60,
-        "unsettled": 2,
-        "settled": 641,
+        "unfinalized": 2,
+        "finalized": 641,
         "failed": 3,
         "mean_reward": 0.41,
     },
-    "created_at": AT,
+    "created_at": TIMESTAMP,
     "cancelled_at": None,
 }
 
-GROUP_OUT: Example = {
-    "id": GROUP,
-    "batch_id": BATCH,
-    "task_id": TASK,
+GROUP_EXAMPLE: Example = {
+    "id": GROUP_ID,
+    "batch_id": BATCH_ID,
+    "task_id": TASK_ID,
     "question": "What is the capital of Australia?",
     "graph": "agentflow",
     "graph_version": "3f1c",
-    "engines": {"planner": EXTRACTIVE | {"engine": "policy", "model": "planner@3"}},
-    "policies": {"planner": POLICY},
-    "scorers": [SCORER | {"version": "1"}],
+    "engines": {"planner": EXTRACTIVE_ENGINE_EXAMPLE | {"engine": "policy", "model": "planner@3"}},
+    "policy_version_ids": {"planner": POLICY_VERSION_ID},
+    "scorers": [SCORER_EXAMPLE | {"version": "1"}],
     "size": 8,
     "seed": 0,
-    "attempts": 3,
+    "max_attempts": 3,
     "tags": ["pilot"],
     "state": "complete",
-    "created_at": AT,
-    "completed_at": AT,
+    "created_at": TIMESTAMP,
+    "completed_at": TIMESTAMP,
 }
 
-ROLLOUT: Example = {
-    "run_id": RUN,
-    "group_id": GROUP,
-    "batch_id": BATCH,
-    "task_id": TASK,
+ROLLOUT_EXAMPLE: Example = {
+    "run_id": RUN_ID,
+    "group_id": GROUP_ID,
+    "batch_id": BATCH_ID,
+    "task_id": TASK_ID,
     "member": 0,
     "attempt": 1,
     "graph": "agentflow",
@@ -238,106 +242,119 @@ ROLLOUT: Example = {
     "tokens": 310,
     "outcome": "answered",
     "reward": 1,
-    "created_at": AT,
-    "ended_at": AT,
-    "settled_at": AT,
+    "created_at": TIMESTAMP,
+    "ended_at": TIMESTAMP,
+    "finalized_at": TIMESTAMP,
 }
 
-SCORE: Example = {
-    "run_id": RUN,
+SCORE_EXAMPLE: Example = {
+    "run_id": RUN_ID,
     "scorer": "exact_match",
     "scorer_version": "1",
     "version": 1,
     "value": 1,
     "failure": "",
     "detail": {},
-    "created_at": AT,
+    "created_at": TIMESTAMP,
 }
 
-POLICY_OUT: Example = {
-    "id": POLICY,
+POLICY_VERSION_EXAMPLE: Example = {
+    "id": POLICY_VERSION_ID,
     "name": "planner",
     "version": 3,
     "parent_id": None,
     "kind": "full",
     "base_model": "",
     "uri": "/srv/policies/planner@3",
-    "sha256": SNAPSHOT,
-    "tokenizer_sha256": SNAPSHOT,
-    "template_sha256": SNAPSHOT,
+    "sha256": SNAPSHOT_SHA256,
+    "tokenizer_sha256": SNAPSHOT_SHA256,
+    "template_sha256": SNAPSHOT_SHA256,
     "state": "candidate",
     "lineage": {},
     "evaluation": {},
-    "created_at": AT,
-    "canary_share": None,
+    "created_at": TIMESTAMP,
+    "canary_fraction": None,
 }
 
 EXAMPLES: dict[str, Example] = {
-    "RunIn": {"question": QUESTION, "graph": "agentflow", "budget": BUDGET, "scope": {"collections": ["undici"]}},
-    "RunOut": RUN_OUT,
-    "RunDetail": RUN_OUT | {"live": LIVE, "marks": "npnsmvnsm"},
-    "RunPage": {"items": [RUN_OUT], "next": None},
-    "StepOut": STEP,
-    "StepDetail": STEP | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
-    "StepPage": {"items": [STEP], "next": None},
-    "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
-    "ForkIn": {"at": 7, "budget": BUDGET, "engines": {"planner": EXTRACTIVE}, "message": "Look at the newer release."},
-    "CancelIn": {"mode": "write"},
-    "FileList": {"items": [FILE]},
-    "FileOut": FILE,
-    "ChildOut": families.EXAMPLE["children"][0],
-    "FamilyOut": families.EXAMPLE,
+    "RunIn": {
+        "question": QUESTION,
+        "graph": "agentflow",
+        "budget": BUDGET_EXAMPLE,
+        "scope": {"collections": ["undici"]},
+    },
+    "RunOut": RUN_EXAMPLE,
+    "RunDetail": RUN_EXAMPLE | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm"},
+    "RunPage": {"items": [RUN_EXAMPLE], "next": None},
+    "StepOut": STEP_EXAMPLE,
+    "StepDetail": STEP_EXAMPLE | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
+    "StepPage": {"items": [STEP_EXAMPLE], "next": None},
+    "FullStepPage": {"items": [STEP_EXAMPLE | {"payload": {"tool": "search_library"}}], "next": None},
+    "ForkIn": {
+        "at_seq": 7,
+        "budget": BUDGET_EXAMPLE,
+        "engines": {"planner": EXTRACTIVE_ENGINE_EXAMPLE},
+        "message": "Look at the newer release.",
+    },
+    "CancelIn": {"mode": "discard"},
+    "RunFileList": {"items": [RUN_FILE_EXAMPLE]},
+    "RunFileOut": RUN_FILE_EXAMPLE,
+    "ChildRunOut": runs.RUN_TREE_EXAMPLE["children"][0],
+    "RunTreeOut": runs.RUN_TREE_EXAMPLE,
     "McpServerOut": {"name": "weather", "tools": ["mcp_weather_forecast"]},
-    "QuestionOut": questions.EXAMPLE,
-    "QuestionList": {"items": [questions.EXAMPLE]},
-    "AnswerIn": {"verdict": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},
-    "MessageIn": {"text": "Look at keep-alive time-outs as well."},
-    "TasksIn": {"dataset": "capitals", "tasks": [{"question": TASK_OUT["question"], "answers": ["Canberra"]}]},
-    "TasksOut": {"dataset": "capitals", "ids": [TASK], "new": 1},
-    "TaskOut": TASK_OUT,
-    "TaskPage": {"items": [TASK_OUT], "next": None},
-    "BatchIn": {
+    "InputRequestOut": input_requests.INPUT_REQUEST_EXAMPLE,
+    "InputRequestList": {"items": [input_requests.INPUT_REQUEST_EXAMPLE]},
+    "InputResponseIn": {"decision": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},
+    "UserMessageIn": {"text": "Look at keep-alive time-outs as well."},
+    "TasksIn": {"dataset": "capitals", "tasks": [{"question": TASK_EXAMPLE["question"], "answers": ["Canberra"]}]},
+    "TasksOut": {"dataset": "capitals", "task_ids": [TASK_ID], "new_count": 1},
+    "TaskOut": TASK_EXAMPLE,
+    "TaskPage": {"items": [TASK_EXAMPLE], "next": None},
+    "RolloutBatchIn": {
         "graph": "agentflow",
         "tasks": {"dataset": "capitals"},
         "group_size": 8,
         "policies": {"planner": "planner@3"},
-        "scorers": [SCORER],
-        "budget": {"turns": 3},
+        "scorers": [SCORER_EXAMPLE],
+        "budget": {"max_turns": 3},
     },
-    "BatchOut": BATCH_OUT,
-    "BatchPage": {"items": [BATCH_OUT], "next": None},
-    "GroupDetail": GROUP_OUT | {"rollouts": [ROLLOUT], "scores": [SCORE]},
-    "GroupPage": {"items": [GROUP_OUT], "next": None},
-    "RolloutDetail": ROLLOUT | {"scores": [SCORE]},
-    "RolloutPage": {"items": [ROLLOUT], "next": None},
-    "PolicyOut": POLICY_OUT,
-    "PolicyPage": {"items": [POLICY_OUT], "next": None},
-    "PolicyStateIn": {"state": "active"},
-    "EvaluationOut": standing.EVALUATION,
-    "EvaluationPage": {"items": [standing.EVALUATION], "next": None},
+    "RolloutBatchOut": BATCH_EXAMPLE,
+    "RolloutBatchPage": {"items": [BATCH_EXAMPLE], "next": None},
+    "RolloutGroupDetail": GROUP_EXAMPLE | {"rollouts": [ROLLOUT_EXAMPLE], "scores": [SCORE_EXAMPLE]},
+    "RolloutGroupPage": {"items": [GROUP_EXAMPLE], "next": None},
+    "RolloutDetail": ROLLOUT_EXAMPLE | {"scores": [SCORE_EXAMPLE]},
+    "RolloutPage": {"items": [ROLLOUT_EXAMPLE], "next": None},
+    "PolicyVersionOut": POLICY_VERSION_EXAMPLE,
+    "PolicyVersionPage": {"items": [POLICY_VERSION_EXAMPLE], "next": None},
+    "PolicyVersionStateIn": {"state": "active"},
+    "EvaluationOut": promotion.EVALUATION_EXAMPLE,
+    "EvaluationPage": {"items": [promotion.EVALUATION_EXAMPLE], "next": None},
     "PromoteIn": {"force": False},
-    "PromotionOut": {"policy": POLICY_OUT | {"state": "active"}, "verdict": standing.VERDICT},
-    "CanaryIn": {"share": 0.1},
-    "RollbackOut": {"said": "planner@2 is active again, in place of planner@3"},
-    "TrajectoryOut": training.EXAMPLE,
-    "LearnIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "usd": 0.5},
-    "OutlookOut": learning.OUTLOOK,
-    "LibraryText": learning.TEXT,
-    "JobOut": {name: value for name, value in jobs.EXAMPLE.items() if name != "ledger"},
-    "JobDetail": jobs.EXAMPLE,
-    "JobPage": {"items": [], "next": None},
-    "MetricList": jobs.METRICS,
-    "EventList": jobs.EVENTS,
-    "ReportOut": REPORT,
-    "ThreadOut": THREAD_OUT,
-    "ThreadPage": {"items": [THREAD_OUT], "next": None},
-    "SourceOut": SOURCE_OUT,
-    "SourcePage": {"items": [SOURCE_OUT], "next": None, "total": 1},
+    "PromotionOut": {
+        "policy_version": POLICY_VERSION_EXAMPLE | {"state": "active"},
+        "gate_result": promotion.GATE_RESULT_EXAMPLE,
+    },
+    "CanaryIn": {"fraction": 0.1},
+    "RollbackOut": {"message": "planner@2 is active again, in place of planner@3"},
+    "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
+    "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
+    "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,
+    "PromptLibraryOut": prompt_libraries.PROMPT_LIBRARY_EXAMPLE,
+    "TrainingJobOut": {name: value for name, value in training_jobs.JOB_EXAMPLE.items() if name != "ledger"},
+    "TrainingJobDetail": training_jobs.JOB_EXAMPLE,
+    "TrainingJobPage": {"items": [], "next": None},
+    "TrainingMetricList": training_jobs.METRICS_EXAMPLE,
+    "TrainingEventList": training_jobs.EVENTS_EXAMPLE,
+    "ReportOut": REPORT_EXAMPLE,
+    "ThreadOut": THREAD_EXAMPLE,
+    "ThreadPage": {"items": [THREAD_EXAMPLE], "next": None},
+    "SourceOut": SOURCE_EXAMPLE,
+    "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
     "CollectionOut": {"name": "undici", "count": 50},
-    "UploadOut": {"files": [UPLOADED]},
-    "HitPage": {"items": [HIT]},
-    "PassageOut": PASSAGE,
-    "ErasedOut": {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3},
+    "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},
+    "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE]},
+    "PassageOut": PASSAGE_EXAMPLE,
+    "ErasureOut": {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3},
     "GraphOut": {
         "name": "agentflow",
         "title": "AgentFlow",
@@ -345,14 +362,15 @@ EXAMPLES: dict[str, Example] = {
         "version": "3f1c",
         "roles": ["planner", "executor", "verifier", "generator"],
         "diagram": "graph TD; planner-->executor;",
+        "state_view": "memory",
     },
     "EngineOut": {"name": "extractive", "available": True, "models": [], "note": "Quotes; it is no language model."},
-    "RatingIn": {"claim": "s1", "value": 1, "correction": ""},
-    "RatingOut": RATING_OUT,
-    "TenantOut": {"name": "local", "training_opt_in": False, "daily_spend_usd": 5, "spent_today_usd": 0.12},
+    "RatingIn": {"sentence_id": "s1", "value": 1, "correction": ""},
+    "RatingOut": RATING_EXAMPLE,
+    "TenantOut": {"name": "local", "training_opt_in": False, "max_daily_spend_usd": 5, "spent_today_usd": 0.12},
     "TenantIn": {"training_opt_in": True},
     "SessionOut": {"tenant": "local", "csrf_token": "Zy0u"},
-    "HealthOut": {"status": "ok", "parts": {"postgres": "ok", "redis": "ok"}},
+    "HealthOut": {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}},
     "Problem": {
         "type": "urn:offing:problem:invalid_input",
         "title": "Unprocessable Content",

@@ -1,7 +1,7 @@
-"""What a watcher of runs is told: each durable step once and in order, and the runs' state beside them.
+"""Produce the events of an event stream: each durable step once and in order, and changes of the run's state.
 
-Notices from the bus only make it quick. Every gap, doubt and silence is settled by reading Postgres, so nothing depends
-on Redis but time.
+Bus events only reduce the delay. After every gap or silence the feed reads Postgres, so it loses no event
+without Redis.
 """
 
 import time
@@ -9,184 +9,197 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from offing.bus.live import LiveBus, Look, NewSteps, Notice, NowDoing
-from offing.core.run import TERMINAL
+from offing.bus.live import ActionEvent, BusEvent, LiveBus, ResyncEvent, StepsEvent
+from offing.core.run import TERMINAL_STATUSES
 from offing.core.step import Step
-from offing.services.views import DetailedRun, Live, live_of
-from offing.storage import views
+from offing.services.run_summaries import LiveStatus, RunWithLiveStatus, find_live_status
+from offing.storage import run_summaries
 from offing.storage.pool import Database
 
-PAGE = 500
-"""Steps read at once when catching up."""
+PAGE_STEPS = 500
+"""Number of steps that are read at once when a client catches up."""
 
-STATE_SECONDS = 1.0
-"""The least time between two tellings of a run's state."""
+MIN_STATE_INTERVAL_SECONDS = 1.0
+"""Minimum seconds between two state events of a run."""
 
-BEAT_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class StepSeen:
-    run: UUID
+class StepFeedEvent:
+    run_id: UUID
     step: Step
-    """Without payload."""
+    """The step without its payload."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunSeen:
-    run: UUID
-    detail: DetailedRun
+class RunFeedEvent:
+    run_id: UUID
+    detail: RunWithLiveStatus
 
 
 @dataclass(frozen=True, slots=True)
-class LiveSeen:
-    run: UUID
-    live: Live | None
+class LiveFeedEvent:
+    run_id: UUID
+    live: LiveStatus | None
 
 
 @dataclass(frozen=True, slots=True)
-class EndSeen:
-    run: UUID
+class EndFeedEvent:
+    run_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """Nothing happened for a while; the connection is alive."""
+class KeepAlive:
+    """Nothing happened for a while. This event keeps the connection open."""
 
 
-Event = StepSeen | RunSeen | LiveSeen | EndSeen | Beat
+FeedEvent = StepFeedEvent | RunFeedEvent | LiveFeedEvent | EndFeedEvent | KeepAlive
 
 
 @dataclass(slots=True)
-class _Watched:
-    """How far one run has been told."""
+class _RunPosition:
+    """How far the events of one run have been sent."""
 
-    run: UUID
-    sent: int
-    """Seq of the last step told."""
-    detail: DetailedRun | None = None
-    told_at: float = float("-inf")
+    run_id: UUID
+    last_seq: int
+    """Seq of the last step that was sent."""
+    detail: RunWithLiveStatus | None = None
+    state_sent_at: float = float("-inf")
     stale: bool = True
-    """Something happened since its state was told."""
+    """Whether something happened since the state was sent last."""
 
-    def changed_to(self, new: DetailedRun) -> bool:
-        return self.detail is None or _state(self.detail) != _state(new)
-
-
-def _state(detail: DetailedRun) -> tuple[object, ...]:
-    shown, run = detail.shown, detail.shown.run
-    what = (run.status, run.waiting_for, run.spent, run.last_seq, run.pause_requested)
-    return (*what, shown.title, shown.questions)
+    def has_changed(self, new: RunWithLiveStatus) -> bool:
+        return self.detail is None or _state_key(self.detail) != _state_key(new)
 
 
-class Feed:
-    """The events of some runs of one tenant, from a place in each. Ends when all of them have."""
+def _state_key(detail: RunWithLiveStatus) -> tuple[object, ...]:
+    summary, run = detail.summary, detail.summary.run
+    what = (run.status, run.waiting_for, run.usage, run.last_seq, run.pause_requested)
+    return (*what, summary.title, summary.pending_input_requests)
+
+
+class RunEventFeed:
+    """The events of some runs of one tenant, from a given step of each run.
+
+    It ends when all of them have ended.
+    """
 
     def __init__(
         self,
         database: Database,
         bus: LiveBus,
-        tenant: UUID,
+        tenant_id: UUID,
         after: Mapping[UUID, int],
         *,
         lease_seconds: float,
-        still_allowed: Callable[[], Awaitable[object]],
+        reauthenticate: Callable[[], Awaitable[object]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`after`: the last step that each run's watcher has. `still_allowed` raises when the caller no longer is."""
-        self._database, self._bus, self._tenant = database, bus, tenant
-        self._lease, self._allowed, self._clock = lease_seconds, still_allowed, clock
-        self._open = {run: _Watched(run, seq) for run, seq in after.items()}
+        """Start after the steps in `after`, the last step that the client has of each run.
 
-    async def events(self) -> AsyncGenerator[Event]:
-        """Raises NotFound at once when a run is not this tenant's, and Unauthorised when the caller is shut out."""
-        async with self._bus.follow(self._tenant, self._open.keys()) as notices:
-            await self._check()
+        `reauthenticate` raises an error when the caller is no longer allowed to read.
+        """
+        self._database, self._bus, self._tenant = database, bus, tenant_id
+        self._lease_seconds, self._reauthenticate, self._clock = lease_seconds, reauthenticate, clock
+        self._open = {run: _RunPosition(run, seq) for run, seq in after.items()}
+
+    async def events(self) -> AsyncGenerator[FeedEvent]:
+        """Yield the events.
+
+        Raises NotFound at once for a run of another tenant, and Unauthorized when access has ended.
+        """
+        async with self._bus.subscribe(self._tenant, self._open.keys()) as notices:
+            await self._check_runs()
             quiet_since = self._clock()
-            notice: Notice = Look()
+            notice: BusEvent = ResyncEvent()
             while True:
-                async for event in self._told(notice):
+                async for event in self._handle(notice):
                     yield event
                     quiet_since = self._clock()
-                if not self._open or self._bus.closing:
+                if not self._open or self._bus.is_closing:
                     return
-                if self._clock() - quiet_since >= BEAT_SECONDS:
-                    await self._allowed()
-                    yield Beat()
+                if self._clock() - quiet_since >= KEEP_ALIVE_SECONDS:
+                    await self._reauthenticate()
+                    yield KeepAlive()
                     quiet_since = self._clock()
-                notice = await notices.next(self._patience(quiet_since))
+                notice = await notices.next(self._seconds_until_due(quiet_since))
 
-    async def _check(self) -> None:
-        """Before anything is told of several runs: a stream that has begun can refuse nothing any more."""
+    async def _check_runs(self) -> None:
+        """Raise NotFound before the first event of several runs, because a stream that has begun can no longer fail."""
         if len(self._open) == 1:
             return
         async with self._database.transaction(self._tenant) as connection:
-            await views.check_runs(connection, list(self._open))
+            await run_summaries.check_runs(connection, list(self._open))
 
-    def _patience(self, quiet_since: float) -> float:
-        """Seconds until there is something to do without a notice."""
-        due = [w.told_at + STATE_SECONDS for w in self._open.values() if w.stale]
-        return max(0.0, min([quiet_since + BEAT_SECONDS, *due]) - self._clock())
+    def _seconds_until_due(self, quiet_since: float) -> float:
+        """Return the seconds until something is due without a bus event."""
+        due = [w.state_sent_at + MIN_STATE_INTERVAL_SECONDS for w in self._open.values() if w.stale]
+        return max(0.0, min([quiet_since + KEEP_ALIVE_SECONDS, *due]) - self._clock())
 
-    async def _told(self, notice: Notice) -> AsyncGenerator[Event]:
-        match notice:
-            case NewSteps(run, steps) if run in self._open:
-                async for event in self._new_steps(self._open[run], steps):
+    async def _handle(self, bus_event: BusEvent) -> AsyncGenerator[FeedEvent]:
+        match bus_event:
+            case StepsEvent(run, steps) if run in self._open:
+                async for event in self._emit_steps(self._open[run], steps):
                     yield event
-            case NowDoing(run, doing) if (watched := self._open.get(run)) and watched.detail:
-                seen = watched.detail.live.worker_seen if watched.detail.live else None
-                live = doing and Live(doing, seen)
+            case ActionEvent(run, doing) if (watched := self._open.get(run)) and watched.detail:
+                heartbeat_at = watched.detail.live.worker_heartbeat_at if watched.detail.live else None
+                live = doing and LiveStatus(doing, heartbeat_at)
                 watched.detail = replace(watched.detail, live=live)
-                yield LiveSeen(run, live)
-            case Look():
+                yield LiveFeedEvent(run, live)
+            case ResyncEvent():
                 for watched in self._open.values():
                     watched.stale = True
             case _:
                 pass
         for watched in [w for w in self._open.values() if w.stale]:
-            if self._clock() - watched.told_at >= STATE_SECONDS:
-                async for event in self._look(watched):
+            if self._clock() - watched.state_sent_at >= MIN_STATE_INTERVAL_SECONDS:
+                async for event in self._emit_state(watched):
                     yield event
 
-    async def _new_steps(self, watched: _Watched, steps: tuple[Step, ...]) -> AsyncGenerator[Event]:
-        if steps[0].seq > watched.sent + 1:
+    async def _emit_steps(self, watched: _RunPosition, steps: tuple[Step, ...]) -> AsyncGenerator[FeedEvent]:
+        if steps[0].seq > watched.last_seq + 1:
             async for event in self._catch_up(watched, steps[0].seq - 1):
                 yield event
         for step in steps:
-            if step.seq == watched.sent + 1:
-                watched.sent = step.seq
-                yield StepSeen(watched.run, step)
+            if step.seq == watched.last_seq + 1:
+                watched.last_seq = step.seq
+                yield StepFeedEvent(watched.run_id, step)
         watched.stale = True
         if steps[-1].kind == "ended":
-            watched.told_at = float("-inf")
+            watched.state_sent_at = float("-inf")
 
-    async def _catch_up(self, watched: _Watched, upto: int) -> AsyncGenerator[Event]:
-        while watched.sent < upto:
+    async def _catch_up(self, watched: _RunPosition, upto: int) -> AsyncGenerator[FeedEvent]:
+        while watched.last_seq < upto:
             async with self._database.transaction(self._tenant) as connection:
-                page = await views.lines(connection, watched.run, watched.sent, min(PAGE, upto - watched.sent))
+                page = await run_summaries.list_step_summaries(
+                    connection, watched.run_id, watched.last_seq, min(PAGE_STEPS, upto - watched.last_seq)
+                )
             for step in page:
-                watched.sent = step.seq
-                yield StepSeen(watched.run, step)
+                watched.last_seq = step.seq
+                yield StepFeedEvent(watched.run_id, step)
             if not page:
                 return
 
-    async def _look(self, watched: _Watched) -> AsyncGenerator[Event]:
-        """Tell the state where it changed, then every step up to it, then the end where it has come."""
-        detail = await self._read(watched)
-        changed = watched.changed_to(detail)
-        watched.detail, watched.told_at, watched.stale = detail, self._clock(), False
-        run = detail.shown.run
+    async def _emit_state(self, watched: _RunPosition) -> AsyncGenerator[FeedEvent]:
+        """Yield the state if it has changed, then every step up to it, then the end if the run has ended."""
+        detail = await self._load_run(watched)
+        changed = watched.has_changed(detail)
+        watched.detail, watched.state_sent_at, watched.stale = detail, self._clock(), False
+        run = detail.summary.run
         if changed:
-            yield RunSeen(watched.run, detail)
+            yield RunFeedEvent(watched.run_id, detail)
         async for event in self._catch_up(watched, run.last_seq):
             yield event
-        if run.status in TERMINAL:
-            del self._open[watched.run]
-            yield EndSeen(watched.run)
+        if run.status in TERMINAL_STATUSES:
+            del self._open[watched.run_id]
+            yield EndFeedEvent(watched.run_id)
 
-    async def _read(self, watched: _Watched) -> DetailedRun:
-        known = watched.detail.marks if watched.detail else ""
+    async def _load_run(self, watched: _RunPosition) -> RunWithLiveStatus:
+        known_marks = watched.detail.step_marks if watched.detail else ""
         async with self._database.transaction(self._tenant) as connection:
-            shown = await views.run(connection, watched.run)
-            marks = known + await views.marks(connection, watched.run, len(known))
-        return DetailedRun(shown, await live_of(self._bus, self._tenant, shown, self._lease), marks)
+            summary = await run_summaries.get_run_summary(connection, watched.run_id)
+            marks = known_marks + await run_summaries.render_step_marks(connection, watched.run_id, len(known_marks))
+        return RunWithLiveStatus(
+            summary, await find_live_status(self._bus, self._tenant, summary, self._lease_seconds), marks
+        )

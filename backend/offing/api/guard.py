@@ -1,8 +1,7 @@
-"""What holds for every request, whichever route it is for: who it may be addressed to, where a write may come from,
-and the headers of every answer.
+"""Enforce allowed hosts, the origin of writes and security headers for every request.
 
-Pure ASGI. It reads the path only to refuse NUL characters: who may do what is decided by the routers' dependencies, so
-no odd Host header or path can talk its way around them.
+This is pure ASGI. It reads the path only to reject NUL characters. The dependencies of the routers decide
+who may do what, so an unusual Host header or path cannot bypass them.
 """
 
 import ipaddress
@@ -12,23 +11,23 @@ from collections.abc import Iterable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from offing.api.problems import problem
+from offing.api.problems import build_problem_response
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[0-9a-z](?:[0-9a-z.-]{0,252}[0-9a-z])?)(?::\d{1,5})?")
-"""A host with an optional port, and nothing else: no user, path, query, space or percent sign."""
+AUTHORITY_PATTERN = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[0-9a-z](?:[0-9a-z.-]{0,252}[0-9a-z])?)(?::\d{1,5})?")
+"""A host with an optional port and nothing else: no user, path, query, space or percent sign."""
 
-CONTENT_POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
     "require-trusted-types-for 'script'"
 )
 
-HEADERS = {
-    "Content-Security-Policy": CONTENT_POLICY,
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -38,14 +37,14 @@ HEADERS = {
 }
 
 
-def host_of(authority: str) -> str | None:
-    """The host of `host[:port]`, in lower case. None: it is not one."""
-    found = AUTHORITY.fullmatch(authority.lower())
-    return found["host"] if found else None
+def parse_host(authority: str) -> str | None:
+    """Return the host of `host[:port]` in lower case, or `None` if the text is not one."""
+    match = AUTHORITY_PATTERN.fullmatch(authority.lower())
+    return match["host"] if match else None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server bound to `host` is reachable from this machine alone."""
+    """Return whether a server bound to `host` can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -54,14 +53,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def allowed_hosts(bound: str, configured: Iterable[str] = ()) -> frozenset[str]:
-    """Names that a request may be addressed to: loopback, what the operator names, and the address bound to."""
+def list_allowed_hosts(bound: str, configured: Iterable[str] = ()) -> frozenset[str]:
+    """Return the hosts that requests may name: loopback, the operator's and the bound address."""
     named = {h.strip().lower() for h in configured} | {bound.lower() if ":" not in bound else f"[{bound.lower()}]"}
-    return LOOPBACK | {h for h in named if h and h not in ("0.0.0.0", "[::]")}
+    return LOOPBACK_HOSTS | {h for h in named if h and h not in ("0.0.0.0", "[::]")}
 
 
-class Guard:
-    """Turns away requests for other hosts and writes from other sites, and adds the security headers."""
+class RequestGuard:
+    """ASGI middleware that rejects unknown hosts and writes from other sites, and adds security headers."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self.app = app
@@ -75,27 +74,29 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._refusal(scope)
+        refused = self._find_problem(scope)
         await (refused or self.app)(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope) -> ASGIApp | None:
+    def _find_problem(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         named = headers.getlist("host")
-        if len(named) != 1 or host_of(named[0]) not in self.hosts:
-            return problem(
+        if len(named) != 1 or parse_host(named[0]) not in self.hosts:
+            return build_problem_response(
                 421,
                 "unknown_host",
                 "This server does not answer to that Host.",
                 remedy="Use localhost, or name the host in OFFING_ALLOWED_HOSTS.",
             )
         if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
-            return problem(422, "invalid_input", "The address contains a NUL character.", remedy="Remove it.")
-        if scope["method"] not in SAFE and not _same_origin(scope, headers, named[0]):
-            return problem(
+            return build_problem_response(
+                422, "invalid_input", "The address contains a NUL character.", remedy="Remove it."
+            )
+        if scope["method"] not in SAFE_METHODS and not _is_same_origin(scope, headers, named[0]):
+            return build_problem_response(
                 403,
                 "foreign_origin",
                 "A page of another origin may not change anything here.",
@@ -104,8 +105,11 @@ class Guard:
         return None
 
 
-def _same_origin(scope: Scope, headers: Headers, host: str) -> bool:
-    """Browsers say where a write comes from; programs need not."""
+def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:
+    """Return whether a write comes from the web UI itself.
+
+    Only browsers send the headers that say where it comes from.
+    """
     origin = headers.get("origin")
     if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
         return False

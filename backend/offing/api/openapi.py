@@ -1,4 +1,4 @@
-"""The OpenAPI document of this version, with examples. `python -m offing.api.openapi` prints it."""
+"""Build the OpenAPI document of this version with examples. `python -m offing.api.openapi` prints it."""
 
 import sys
 from typing import Any
@@ -10,26 +10,26 @@ from fastapi.openapi.utils import get_openapi
 from offing.api.examples import EXAMPLES
 from offing.api.problems import MEDIA_TYPE
 
-FastApiErrors = ("HTTPValidationError", "ValidationError")
+FASTAPI_ERROR_SCHEMAS = ("HTTPValidationError", "ValidationError")
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's document with problems as `application/problem+json` and an example of every shape."""
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """Return FastAPI's document with problems as `application/problem+json` and an example of every schema."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
     )
     shapes = document["components"]["schemas"]
-    for name in FastApiErrors:
+    for name in FASTAPI_ERROR_SCHEMAS:
         shapes.pop(name, None)
     for name, example in EXAMPLES.items():
         shapes[name]["examples"] = [example]
     for path in document["paths"].values():
         for operation in path.values():
-            _problems(operation["responses"])
+            _describe_problems(operation["responses"])
     return document
 
 
-def _problems(responses: dict[str, Any]) -> None:
+def _describe_problems(responses: dict[str, Any]) -> None:
     for response in responses.values():
         content = response.get("content", {})
         body = content.get("application/json")

@@ -1,7 +1,7 @@
-"""Every error as RFC 9457 problem details, naming the field and the remedy where there are any.
+"""Render every error as RFC 9457 problem details, with the field and the remedy where they are known.
 
-The only home of the mapping from what can go wrong to a status. Nothing of the inside reaches the wire: an error that
-nobody raised on purpose is logged whole and answered with a bare 500.
+This module maps errors to HTTP statuses. Internal details are never sent: an unexpected error is logged
+completely and answered with a bare 500.
 """
 
 import logging
@@ -18,21 +18,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offing.api.schemas import Problem
-from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorised, Unavailable
+from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 
-STATUS: dict[type[OffingError], int] = {
+STATUS_BY_ERROR: dict[type[OffingError], int] = {
     InvalidInput: 422,
     NotFound: 404,
     Conflict: 409,
-    Unauthorised: 401,
+    Unauthorized: 401,
     Unavailable: 503,
 }
 
-REMEDIES = {
+DEFAULT_REMEDIES = {
     401: "Send `Authorization: Bearer <key>` (`offing key create NAME` makes one), or open a new login link.",
     404: "Check the address; the records of other tenants are not shown.",
     405: "See the Allow header.",
@@ -42,8 +42,8 @@ REMEDIES = {
 }
 
 
-class Refusal(HTTPException):
-    """A request that is turned away at the edge. `code` is stable and public."""
+class ProblemError(HTTPException):
+    """A request that is rejected before it reaches a service. `code` is stable and public."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Refusal(HTTPException):
         self.code, self.remedy, self.field = code, remedy, field
 
 
-def problem(
+def build_problem_response(
     status: int,
     code: str,
     detail: str,
@@ -67,14 +67,14 @@ def problem(
     remedy: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem response. `code` makes its `type`, a name and not an address to fetch."""
+    """Return a problem response. Its `type` is a URN made from `code`, not an address to fetch."""
     body = Problem(
         type=f"urn:offing:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,
         field=field,
-        remedy=remedy or REMEDIES.get(status),
+        remedy=remedy or DEFAULT_REMEDIES.get(status),
     )
     extra = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "2"} if status in (429, 503) else {}
     return Response(
@@ -82,49 +82,59 @@ def problem(
     )
 
 
-def install(app: FastAPI) -> None:
-    """Answer every kind of error of this app with a problem."""
-    app.add_exception_handler(OffingError, _on_purpose)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+def install_error_handlers(app: FastAPI) -> None:
+    """Install the handlers that answer every kind of error of this app with a problem."""
+    app.add_exception_handler(OffingError, _handle_offing_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_error)
 
 
-async def _on_purpose(request: Request, error: Exception) -> Response:
+async def _handle_offing_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OffingError)
-    status = next((s for kind, s in STATUS.items() if isinstance(error, kind)), 500)
+    status = next((s for kind, s in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
     if status == 500:
-        return _surprise(request.scope, error)
+        return _respond_internal_error(request.scope, error)
     if isinstance(error, InvalidInput):
-        return problem(status, error.code, error.problem, field=error.field, remedy=error.remedy)
+        return build_problem_response(status, error.code, error.problem, field=error.field, remedy=error.remedy)
     if isinstance(error, Conflict):
-        return problem(status, error.code, error.problem, remedy=error.remedy)
-    return problem(status, error.code, str(error))
+        return build_problem_response(status, error.code, error.problem, remedy=error.remedy)
+    return build_problem_response(status, error.code, str(error))
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _handle_validation_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     faults: Sequence[Any] = error.errors()
     first = faults[0]
-    field = field_of(first["loc"])
-    others = sorted({field_of(f["loc"]) for f in faults[1:6]} - {field})
+    field = render_field(first["loc"])
+    others = sorted({render_field(f["loc"]) for f in faults[1:6]} - {field})
     detail = f"{field}: {first['msg']}" + (f". Also wrong: {', '.join(others)}" if others else "")
-    return problem(422, "invalid_input", printable(detail), field=printable(field), remedy=_remedy(first))
+    return build_problem_response(
+        422,
+        "invalid_input",
+        sanitize_for_response(detail),
+        field=sanitize_for_response(field),
+        remedy=_suggest_remedy(first),
+    )
 
 
-def field_of(location: Sequence[str | int]) -> str:
-    """`budget.turns` for a body's field; the bare name for a query, path or header parameter; else where it was."""
+def render_field(location: Sequence[str | int]) -> str:
+    """Return the name of the field at a validation error's location.
+
+    This is `budget.max_turns` for a field of the body, the bare name for a query, path or header parameter, and
+    otherwise the part of the request.
+    """
     origin, *rest = location or ("body",)
     at_byte = origin == "body" and len(rest) == 1 and isinstance(rest[0], int)
     return str(origin) if at_byte or not rest else ".".join(map(str, rest))
 
 
-def printable(text: str) -> str:
-    """Text of a client's making as it may be sent back: short, and without what breaks encoders and terminals."""
+def sanitize_for_response(text: str) -> str:
+    """Return client text that is safe to send back: short, and without characters that break encoders or terminals."""
     return "".join(c if c.isprintable() else "�" for c in text.encode("utf-8", "replace").decode())[:400]
 
 
-def _remedy(fault: Mapping[str, Any]) -> str:
-    match fault["type"]:
+def _suggest_remedy(error: Mapping[str, Any]) -> str:
+    match error["type"]:
         case "missing":
             return "Send it."
         case "extra_forbidden":
@@ -135,10 +145,10 @@ def _remedy(fault: Mapping[str, Any]) -> str:
             return "Correct it; the accepted values are in /api/v1/openapi.json."
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _handle_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if isinstance(error, Refusal):
-        return problem(
+    if isinstance(error, ProblemError):
+        return build_problem_response(
             error.status_code,
             error.code,
             error.detail,
@@ -147,16 +157,18 @@ async def _http(_: Request, error: Exception) -> Response:
             headers=error.headers,
         )
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return problem(error.status_code, code, error.detail, headers=error.headers)
+    return build_problem_response(error.status_code, code, error.detail, headers=error.headers)
 
 
-def _surprise(scope: Scope, error: Exception) -> Response:
+def _respond_internal_error(scope: Scope, error: Exception) -> Response:
     log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
-    return problem(500, "internal", "Something unforeseen went wrong here.", remedy="It is in the server's log.")
+    return build_problem_response(
+        500, "internal", "Something unforeseen went wrong here.", remedy="It is in the server's log."
+    )
 
 
-class Surprises:
-    """Innermost middleware: an error that no handler knows becomes a 500, unless the answer has already begun."""
+class UnhandledErrorMiddleware:
+    """Innermost middleware: turns an unhandled error into a 500, unless the response has already begun."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -176,4 +188,4 @@ class Surprises:
         except Exception as error:
             if begun or scope["type"] != "http":
                 raise
-            await _surprise(scope, error)(scope, receive, send)
+            await _respond_internal_error(scope, error)(scope, receive, send)

@@ -1,7 +1,7 @@
-"""How many event streams and waiting calls each tenant and each key may have open at a time.
+"""Limit how many event streams and waiting calls each tenant and each key may have open at a time.
 
-Counted in this process, so that it holds without Redis: with several API processes, each allows as many. A tenant that
-has used up its own takes nothing from another.
+The counts are kept in this process, so they hold without Redis. With several API processes, each allows as
+many. A tenant that has reached its limit takes nothing from another tenant.
 """
 
 from collections import Counter
@@ -9,46 +9,56 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from uuid import UUID
 
-from offing.api.problems import Refusal
+from offing.api.problems import ProblemError
 
 RETRY_SECONDS = 5
 
 
 class StreamLimits:
-    """Counts what is open. `per_tenant` and `per_key` are maxima; the page's sessions of a tenant count as one key."""
+    """Counters of open streams.
+
+    `per_tenant` and `per_key` are maxima; the web UI sessions of a tenant count as one key.
+    """
 
     def __init__(self, per_tenant: int, per_key: int) -> None:
         self._per_tenant, self._per_key = per_tenant, per_key
         self._open: Counter[tuple[UUID, str]] = Counter()
 
-    def enter(self, tenant: UUID, key: str) -> None:
-        """Count one more. Raises Refusal, a 429, when the tenant or the key has as many as it may."""
-        of_key = self._open[tenant, key]
-        of_tenant = sum(count for (owner, _), count in self._open.items() if owner == tenant)
-        if of_key >= self._per_key:
-            raise _refusal(f"This key has {of_key} event streams and waiting calls open, as many as it may.")
-        if of_tenant >= self._per_tenant:
-            raise _refusal(f"This tenant has {of_tenant} event streams and waiting calls open, as many as it may.")
-        self._open[tenant, key] += 1
+    def acquire(self, tenant_id: UUID, key: str) -> None:
+        """Count one more stream.
 
-    def leave(self, tenant: UUID, key: str) -> None:
-        """Count one less."""
-        self._open[tenant, key] -= 1
-        if self._open[tenant, key] <= 0:
-            del self._open[tenant, key]
+        Raises ProblemError with status 429 if the tenant or the key has reached its maximum.
+        """
+        of_key = self._open[tenant_id, key]
+        of_tenant = sum(count for (owner, _), count in self._open.items() if owner == tenant_id)
+        if of_key >= self._per_key:
+            raise _too_many_streams_error(
+                f"This key has {of_key} event streams and waiting calls open, as many as it may."
+            )
+        if of_tenant >= self._per_tenant:
+            raise _too_many_streams_error(
+                f"This tenant has {of_tenant} event streams and waiting calls open, as many as it may."
+            )
+        self._open[tenant_id, key] += 1
+
+    def release(self, tenant_id: UUID, key: str) -> None:
+        """Count one stream less."""
+        self._open[tenant_id, key] -= 1
+        if self._open[tenant_id, key] <= 0:
+            del self._open[tenant_id, key]
 
     @contextmanager
-    def one(self, tenant: UUID, key: str) -> Generator[None]:
-        """Count one while the block runs."""
-        self.enter(tenant, key)
+    def open_stream(self, tenant_id: UUID, key: str) -> Generator[None]:
+        """Count one stream while the block runs."""
+        self.acquire(tenant_id, key)
         try:
             yield
         finally:
-            self.leave(tenant, key)
+            self.release(tenant_id, key)
 
 
-def _refusal(detail: str) -> Refusal:
-    return Refusal(
+def _too_many_streams_error(detail: str) -> ProblemError:
+    return ProblemError(
         429,
         "too_many_streams",
         detail,

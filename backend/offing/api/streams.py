@@ -1,4 +1,4 @@
-"""Feeds as server-sent events: their encoding, places to resume from, and a response that no slow client holds up."""
+"""Encode feeds as server-sent events, parse the cursors to resume from, and drop clients that read too slowly."""
 
 import asyncio
 import logging
@@ -12,127 +12,144 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from offing.api import wire
-from offing.api.feed import Beat, EndSeen, Event, Feed, LiveSeen, RunSeen, StepSeen
-from offing.core.errors import InvalidInput, OffingError, Unauthorised
+from offing.api import serializers
+from offing.api.feed import EndFeedEvent, FeedEvent, KeepAlive, LiveFeedEvent, RunEventFeed, RunFeedEvent, StepFeedEvent
+from offing.core.errors import InvalidInput, OffingError, Unauthorized
 
 log = logging.getLogger(__name__)
 
-SEND_SECONDS = 20.0
-"""A client that takes no byte for so long is dropped; it can come back with its last id."""
+SEND_TIMEOUT_SECONDS = 20.0
+"""A client that reads nothing for this long is disconnected. It can reconnect with its last event id."""
 
-MOST_RUNS = 50
+MAX_RUNS_PER_STREAM = 50
 
-MOST_SEQ = 2**62
+MAX_SEQ = 2**62
 
-Places = dict[UUID, int] | None
-"""The last step told of each of several runs. None: a stream of one run, whose events do not name it."""
+StreamCursor = dict[UUID, int] | None
+"""The last step sent of each of several runs. `None` means a stream of one run, whose events do not name it."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class EventStream(StreamingResponse):
-    """Sends a feed as it comes. The events of one run are bare; those of several name their run (`several`)."""
+    """A response that sends a feed. Events of one run are bare; events of several runs name their run."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[Event], first: Event, counted: ExitStack, places: Places = None) -> None:
-        """`first`: taken from the feed before, so that a refusal is a response by itself. `counted` ends with us."""
-        self._chunks, self._counted = _encoded(events, first, places), counted
+    def __init__(
+        self, events: AsyncGenerator[FeedEvent], first: FeedEvent, stream_slot: ExitStack, cursor: StreamCursor = None
+    ) -> None:
+        """Send `first`, then `events`. `first` was read before, so that an error becomes a response of its own.
+
+        `stream_slot` is closed when the stream ends.
+        """
+        self._chunks, self._stream_slot = _encode_events(events, first, cursor), stream_slot
         super().__init__(self._chunks, headers=HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._counted:
+        with self._stream_slot:
             await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with aclosing(self._chunks) as chunks:
             async for chunk in chunks:
-                await _sent(send, chunk)
+                await _send_chunk(send, chunk)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _sent(send: Send, chunk: bytes) -> None:
+async def _send_chunk(send: Send, chunk: bytes) -> None:
     try:
-        async with asyncio.timeout(SEND_SECONDS):
+        async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     except TimeoutError as error:
         log.info("event stream dropped: its client takes nothing")
         raise ClientDisconnect from error
 
 
-async def opened(feed: Feed, counted: AbstractContextManager[None], places: Places = None) -> EventStream:
-    """The response for a feed, which is `counted` until it ends. Raises what counting or the first event raises."""
+async def open_event_stream(
+    feed: RunEventFeed, stream_slot: AbstractContextManager[None], cursor: StreamCursor = None
+) -> EventStream:
+    """Return the response for a feed that holds `stream_slot` until it ends.
+
+    Raises the errors of the slot and of the first event.
+    """
     with ExitStack() as until_opened:
-        until_opened.enter_context(counted)
+        until_opened.enter_context(stream_slot)
         events = feed.events()
         first = await anext(events)
-        return EventStream(events, first, until_opened.pop_all(), places)
+        return EventStream(events, first, until_opened.pop_all(), cursor)
 
 
-async def _encoded(events: AsyncGenerator[Event], first: Event, places: Places) -> AsyncGenerator[bytes]:
+async def _encode_events(
+    events: AsyncGenerator[FeedEvent], first: FeedEvent, cursor: StreamCursor
+) -> AsyncGenerator[bytes]:
     async with aclosing(events):
-        yield encode(first, places)
+        yield encode_event(first, cursor)
         try:
             async for event in events:
-                yield encode(event, places)
-        except Unauthorised:
-            return  # the key or session was ended meanwhile; coming back says so
+                yield encode_event(event, cursor)
+        except Unauthorized:
+            return  # the key or session has ended in the meantime; the next request gets the error
         except OffingError as error:
             log.warning("event stream ended early; its client can come back with its last id: %s", error)
 
 
-def encode(event: Event, places: Places) -> bytes:
-    """An event on the wire. `places` is brought up to date with each step."""
-    several = places is not None
+def encode_event(event: FeedEvent, cursor: StreamCursor) -> bytes:
+    """Return an event as bytes of a server-sent event, and update `cursor` with each step."""
+    several = cursor is not None
     match event:
-        case StepSeen(run, step):
-            if places is not None:
-                places[run] = step.seq
-            id = str(step.seq) if places is None else cursor_of(places)
-            return b"id: %s\nevent: step\ndata: %s\n\n" % (id.encode(), _json(wire.step_out(run, step)))
-        case RunSeen(run, detail):
-            data = _json(wire.detail_out(detail))
+        case StepFeedEvent(run, step):
+            if cursor is not None:
+                cursor[run] = step.seq
+            id = str(step.seq) if cursor is None else render_cursor(cursor)
+            return b"id: %s\nevent: step\ndata: %s\n\n" % (
+                id.encode(),
+                _dump_json(serializers.serialize_step(run, step)),
+            )
+        case RunFeedEvent(run, detail):
+            data = _dump_json(serializers.serialize_run_detail(detail))
             named = b'{"run_id":"%s",%s' % (str(run).encode(), data[1:])
             return b"event: run\ndata: %s\n\n" % (named if several else data)
-        case LiveSeen(run, live):
-            out = wire.live_out(live)
-            data = b"null" if out is None else _json(out)
+        case LiveFeedEvent(run, live):
+            out = serializers.serialize_live_status(live)
+            data = b"null" if out is None else _dump_json(out)
             named = b'{"run_id":"%s","live":%s}' % (str(run).encode(), data)
             return b"event: live\ndata: %s\n\n" % (named if several else data)
-        case EndSeen(run):
+        case EndFeedEvent(run):
             return b'event: end\ndata: {"run_id":"%s"}\n\n' % str(run).encode()
-        case Beat():
+        case KeepAlive():
             return b": still here\n\n"
 
 
-def _json(model: BaseModel) -> bytes:
+def _dump_json(model: BaseModel) -> bytes:
     return orjson.dumps(model.model_dump(mode="json"))
 
 
-def cursor_of(places: Mapping[UUID, int]) -> str:
-    return ",".join(f"{run}:{seq}" for run, seq in places.items())
+def render_cursor(cursor: Mapping[UUID, int]) -> str:
+    return ",".join(f"{run}:{seq}" for run, seq in cursor.items())
 
 
-def places_of(cursor: str, field: str = "cursor") -> dict[UUID, int]:
-    """The runs of a cursor and the last step of each that the client has. Raises InvalidInput."""
+def parse_cursor(cursor: str, field: str = "cursor") -> dict[UUID, int]:
+    """Return the runs of a cursor with the last step that the client has of each. Raises InvalidInput."""
     try:
         pairs = [(UUID(run), int(seq)) for run, _, seq in (part.partition(":") for part in cursor.split(","))]
-        places = dict(pairs)
+        positions = dict(pairs)
     except ValueError:
-        places = {}
-    if not 1 <= len(places) <= MOST_RUNS or not all(0 <= seq <= MOST_SEQ for seq in places.values()):
+        positions = {}
+    if not 1 <= len(positions) <= MAX_RUNS_PER_STREAM or not all(0 <= seq <= MAX_SEQ for seq in positions.values()):
         raise InvalidInput(
-            field, "is not a list of runs with the last step of each", f"Send <run>:<seq>,… of 1 to {MOST_RUNS} runs."
+            field,
+            "is not a list of runs with the last step of each",
+            f"Send <run>:<seq>,… of 1 to {MAX_RUNS_PER_STREAM} runs.",
         )
-    return places
+    return positions
 
 
-def seq_of(last_event_id: str | None, after: int) -> int:
-    """Where a reconnecting client of one run goes on. Raises InvalidInput."""
+def parse_last_event_id(last_event_id: str | None, after: int) -> int:
+    """Return the seq after which a reconnecting client of one run continues. Raises InvalidInput."""
     if last_event_id is None or not last_event_id.strip():
         return after
-    if not last_event_id.isascii() or not last_event_id.isdigit() or int(last_event_id) > MOST_SEQ:
+    if not last_event_id.isascii() or not last_event_id.isdigit() or int(last_event_id) > MAX_SEQ:
         raise InvalidInput("Last-Event-ID", "is not the seq of a step", "Send the id of the last event, unchanged.")
     return int(last_event_id)

@@ -1,1 +1,1 @@
-"""The only room that speaks to Redis. Everything here is a hint: losing all of it loses nothing."""
+"""Messages through Redis. All of them are notifications: losing one loses nothing."""

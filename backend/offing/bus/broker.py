@@ -1,11 +1,13 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportIncompatibleMethodOverride=false
 # kombu ships no types.
-"""kombu's Redis transport, for which nothing in Redis is trusted: no content under our keys ends a worker.
+"""kombu's Redis transport, hardened against unexpected content in Redis.
 
-A message that is not ours is skipped before Celery sees it. A key of another type under the queue's name is renamed.
-Messages are notifications that are acknowledged on arrival, so neither copies of unacknowledged messages nor a table of
-queues are kept in Redis: what is not there can be neither lost nor malformed.
+No content under Offing's keys can crash a worker. A message that Offing did not write is skipped
+before Celery sees it. If a key of another type is stored under the queue's name, the key is
+renamed. Messages are notifications that are acknowledged on arrival, so Redis holds neither
+copies of unacknowledged messages nor a table of queues: data that is not stored can be neither
+lost nor malformed.
 """
 
 import time
@@ -16,11 +18,11 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from offing.bus.skipping import SkippedMessages
+from offing.bus.dispatch import ADVANCE_TASK, QUEUE_NAME
+from offing.bus.skipped_messages import SkippedMessages
 from offing.bus.task_message import find_defect
-from offing.bus.wake import ADVANCE, QUEUE
 
-_skipped = SkippedMessages(f"queue {QUEUE}")
+_skipped = SkippedMessages(f"queue {QUEUE_NAME}")
 
 RENAME_OTHER_TYPE = """
     local kind = redis.call('TYPE', KEYS[1]).ok
@@ -28,13 +30,15 @@ RENAME_OTHER_TYPE = """
     redis.call('RENAME', KEYS[1], KEYS[2])
     return kind
 """
-"""At once: several processes meet the key, and what one of them has put in its place by then must not be renamed."""
+"""The check and the rename are one atomic script. Several processes find the wrong key at the same
+time, and none may rename the list that another one has already put in its place.
+"""
 
 log = structlog.get_logger()
 
 
 class _Client(Redis):
-    """Answers a blocking read with nothing where what was read is no message of ours."""
+    """A Redis client whose blocking read returns nothing if the message is not one of Offing's."""
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         if command_name != "BRPOP":
@@ -44,14 +48,14 @@ class _Client(Redis):
         except ResponseError as error:
             rename_wrong_type(self, error)
             return None
-        if read and (defect := find_defect(cast(bytes, read[1]), ADVANCE)):
+        if read and (defect := find_defect(cast(bytes, read[1]), ADVANCE_TASK)):
             _skipped.skip(defect, cast(bytes, read[1]))
             return None
         return read
 
 
 class Channel(redis.Channel):  # pyright: ignore[reportUntypedBaseClass]
-    """One queue, whose name is also its exchange's and its routing key."""
+    """One queue. Its name is also the name of its exchange and its routing key."""
 
     ack_emulation = False
 
@@ -84,18 +88,23 @@ class Transport(redis.Transport):  # pyright: ignore[reportUntypedBaseClass]
 
 
 def use_transport() -> None:
-    """Have this transport serve every address of a Redis in this process."""
+    """Use this transport for all Redis URLs in this process."""
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
 
 
 def rename_wrong_type(client: Redis, error: ResponseError) -> None:
-    """Put what is no list and stands under the queue's keys aside, and say so. Raises any other error again."""
+    """Rename keys of the queue that are not lists, and log a warning.
+
+    Raises the error again if it has another cause.
+    """
     if not str(error).startswith("WRONGTYPE"):
         raise error
     for step in redis.PRIORITY_STEPS:
-        key = f"{QUEUE}{Channel.sep}{step}" if step else QUEUE
+        key = f"{QUEUE_NAME}{Channel.sep}{step}" if step else QUEUE_NAME
         aside = f"{key}:aside:{time.time_ns()}"
         if kind := cast(bytes | None, client.eval(RENAME_OTHER_TYPE, 2, key, aside)):
-            found = kind.decode()
-            log.warning("a key of another type was in the queue's place; it was renamed", type=found, renamed_to=aside)
+            key_type = kind.decode()
+            log.warning(
+                "a key of another type was in the queue's place; it was renamed", type=key_type, renamed_to=aside
+            )

@@ -1,9 +1,11 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-"""What runs do at this moment, over Redis pub/sub: for pages that watch, and for calls that wait.
+"""Live updates of runs over Redis pub/sub.
 
-Best effort both ways. A publisher never waits longer than `PUBLISH_SECONDS` and never fails for Redis; a follower is
-told to look for itself (`Look`) whenever something may have been missed, and from time to time anyway. Knows nothing of
-Postgres. Names of channels and keys carry the tenant, who comes from the caller's key and never from the request.
+Pages subscribe to display a run, and requests to wait for one. Publishing and receiving are best
+effort. A publisher waits at most `PUBLISH_TIMEOUT_SECONDS` and never fails because of Redis. A
+subscriber gets a `ResyncEvent` whenever it may have missed an event, and also at regular
+intervals. Names of channels and keys contain the tenant, which comes from the caller's key and
+never from the request.
 """
 
 import asyncio
@@ -27,121 +29,132 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from offing.bus.skipping import SkippedMessages
+from offing.bus.skipped_messages import SkippedMessages
 from offing.core.step import Step, StepKind
 
-PUBLISH_SECONDS = 0.5
-"""After which a publisher gives up."""
+PUBLISH_TIMEOUT_SECONDS = 0.5
+"""Time after which a publisher gives up."""
 
-REST_SECONDS, REST_AFTER_TIMEOUT = 0.2, 3.0
-"""How long publishing rests after a refused connection, and after Redis hung, so that either costs workers little."""
+PAUSE_AFTER_REFUSAL_SECONDS, PAUSE_AFTER_TIMEOUT_SECONDS = 0.2, 3.0
+"""How long publishing pauses after a refused connection and after a timeout, so that neither slows
+down the workers.
+"""
 
-LIVE_SECONDS = 900
-"""How long what a run does is believed without news."""
+ACTION_TTL_SECONDS = 900
+"""Time after which a current action without an update is no longer shown."""
 
-TICK_CONNECTED, TICK_ALONE = 5.0, 1.0
-"""How long a follower goes without looking for itself, with Redis and without."""
+RESYNC_CONNECTED_SECONDS, RESYNC_DISCONNECTED_SECONDS = 5.0, 1.0
+"""Interval between two resync events of a subscriber, while Redis is connected and while it is not."""
 
-PING_SECONDS = 5.0
+PING_INTERVAL_SECONDS = 5.0
 
-MOST_INBOX = 256
-"""Notices kept for a follower that does not keep up; then they become one `Look`."""
+MAX_INBOX_EVENTS = 256
+"""Events buffered for a slow subscriber. When the buffer is full, one `ResyncEvent` replaces them."""
 
-MOST_STEPS = 64
-"""Steps of one notice; more become a `Look`."""
+MAX_STEPS_PER_EVENT = 64
+"""Maximum number of steps in one event. A larger batch is published as a `ResyncEvent`."""
 
-FAULTS = (RedisError, OSError, TimeoutError)
+REDIS_ERRORS = (RedisError, OSError, TimeoutError)
 
-MALFORMED = (ValueError, KeyError, TypeError)
-"""What reading a message that is none of ours raises."""
+MALFORMED_MESSAGE_ERRORS = (ValueError, KeyError, TypeError)
+"""Errors raised when a malformed message is parsed."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
-    """What a run does, in a few words, and since when."""
+class CurrentAction:
+    """What a run does at this moment, as a short text, and since when."""
 
     text: str
-    since: datetime
+    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class NewSteps:
-    """Steps that were committed. Their payloads are left out."""
+class StepsEvent:
+    """Newly committed steps, without their payloads."""
 
-    run: UUID
+    run_id: UUID
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NowDoing:
-    run: UUID
-    doing: Doing | None
-    """None: nothing that it tells of."""
+class ActionEvent:
+    run_id: UUID
+    action: CurrentAction | None
+    """What the run is doing now. `None` means that no action is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Something may have been missed: read Postgres."""
+class ResyncEvent:
+    """Tells the subscriber to read Postgres, because events may have been missed."""
 
 
-Notice = NewSteps | NowDoing | Look
+BusEvent = StepsEvent | ActionEvent | ResyncEvent
 
 
-class Follower:
-    """One watcher's inbox: an asynchronous iterator that never ends and never holds more than `MOST_INBOX` notices."""
+class Subscriber:
+    """The inbox of one subscriber.
 
-    def __init__(self, tick: Callable[[], float]) -> None:
-        self._tick = tick
-        self._inbox: deque[Notice] = deque()
+    It is an asynchronous iterator that never ends and holds at most `MAX_INBOX_EVENTS` events.
+    """
+
+    def __init__(self, resync_interval: Callable[[], float]) -> None:
+        self._tick = resync_interval
+        self._inbox: deque[BusEvent] = deque()
         self._arrived = asyncio.Event()
 
-    def offer(self, notice: Notice) -> None:
-        if len(self._inbox) >= MOST_INBOX:
+    def offer(self, event: BusEvent) -> None:
+        if len(self._inbox) >= MAX_INBOX_EVENTS:
             self._inbox.clear()
-            notice = Look()
-        self._inbox.append(notice)
+            event = ResyncEvent()
+        self._inbox.append(event)
         self._arrived.set()
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Notice:
+    async def __anext__(self) -> BusEvent:
         return await self.next(self._tick())
 
-    async def next(self, seconds: float) -> Notice:
-        """The next notice; a `Look` when `seconds`, or the usual time between looks, pass without one."""
+    async def next(self, timeout_seconds: float) -> BusEvent:
+        """Return the next event, or a `ResyncEvent` if none arrives in time.
+
+        The timeout is `timeout_seconds` or the resync interval, whichever is shorter.
+        """
         if not self._inbox:
             self._arrived.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(seconds, self._tick())):
+                async with asyncio.timeout(min(timeout_seconds, self._tick())):
                     await self._arrived.wait()
-        return self._inbox.popleft() if self._inbox else Look()
+        return self._inbox.popleft() if self._inbox else ResyncEvent()
 
 
 class LiveBus:
-    """This process's end of the bus. Belongs to one event loop; connects when first used."""
+    """The connection of this process to the live updates.
+
+    It belongs to one event loop and connects when it is first used.
+    """
 
     def __init__(self, redis_url: str) -> None:
         self._redis: Redis = Redis.from_url(
             redis_url,
-            socket_connect_timeout=PUBLISH_SECONDS,
-            socket_timeout=PUBLISH_SECONDS,
+            socket_connect_timeout=PUBLISH_TIMEOUT_SECONDS,
+            socket_timeout=PUBLISH_TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
-        self._followers: dict[str, set[Follower]] = {}
+        self._subscribers: dict[str, set[Subscriber]] = {}
         self._confirmed: dict[str, asyncio.Event] = {}
         self._listener: asyncio.Task[None] | None = None
         self._pubsub: PubSub | None = None
-        self._orders: set[asyncio.Task[None]] = set()
-        self._rest_until = 0.0
+        self._command_tasks: set[asyncio.Task[None]] = set()
+        self._paused_until = 0.0
         self._failing = False
-        self.closing = False
-        """True: this process stops; followers should let go."""
+        self.is_closing = False
+        """True if this process is shutting down; subscribers should stop."""
         self._skipped = SkippedMessages("live updates")
-        self.faults = 0
-        """Times that Redis failed this process."""
+        self.failure_count = 0
+        """Number of times that a request to Redis has failed."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,177 +163,201 @@ class LiveBus:
         await self.close()
 
     async def close(self) -> None:
-        tasks = [*self._orders, *([self._listener] if self._listener else [])]
+        tasks = [*self._command_tasks, *([self._listener] if self._listener else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._redis.aclose()
 
-    def wind_up(self) -> None:
-        """Ask every follower to let go, because the process stops."""
-        self.closing = True
-        self._look_all()
+    def close_subscribers(self) -> None:
+        """Ask all subscribers to stop, because the process is shutting down."""
+        self.is_closing = True
+        self._send_resync()
 
     @property
-    def connected(self) -> bool:
-        """Whether notices can arrive at present."""
+    def is_connected(self) -> bool:
+        """Whether events can currently be received."""
         return self._pubsub is not None
 
     @property
-    def followers(self) -> int:
-        return sum(len(watching) for watching in self._followers.values())
+    def subscriber_count(self) -> int:
+        return sum(len(watching) for watching in self._subscribers.values())
 
-    # Publishing ------------------------------------------------------------------------------------------------------
+    # Publishing ---------------------------------------------------------------------------------
 
-    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step]) -> None:
-        """Tell watchers of steps. Only after their commit."""
+    async def publish_steps(self, tenant_id: UUID, run_id: UUID, steps: Sequence[Step]) -> None:
+        """Publish the steps of a run to its subscribers.
+
+        Call it only after the steps are committed.
+        """
         if steps:
-            told = [_slim(s) for s in steps] if len(steps) <= MOST_STEPS else []
-            await self._send(lambda pipe: pipe.publish(_channel(tenant, run), orjson.dumps({"steps": told})))
+            encoded_steps = [_encode_step(s) for s in steps] if len(steps) <= MAX_STEPS_PER_EVENT else []
+            await self._send(
+                lambda pipe: pipe.publish(_channel_name(tenant_id, run_id), orjson.dumps({"steps": encoded_steps}))
+            )
 
-    async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None:
-        """Tell watchers what a run does now. None: nothing worth telling. `since` None: now."""
-        doing = None if text is None else {"text": text[:300], "since": since or datetime.now(UTC)}
+    async def publish_action(
+        self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
+    ) -> None:
+        """Publish what a run is doing now.
+
+        If `text` is `None`, the run has no current action. If `started_at` is `None`, the action
+        started now.
+        """
+        doing = None if text is None else {"text": text[:300], "since": started_at or datetime.now(UTC)}
         body = orjson.dumps(doing)
 
         def fill(pipe: Pipeline) -> None:
             if doing is None:
-                pipe.delete(_key(tenant, run))
+                pipe.delete(_action_key(tenant_id, run_id))
             else:
-                pipe.set(_key(tenant, run), body, ex=LIVE_SECONDS)
-            pipe.publish(_channel(tenant, run), b'{"doing":' + body + b"}")
+                pipe.set(_action_key(tenant_id, run_id), body, ex=ACTION_TTL_SECONDS)
+            pipe.publish(_channel_name(tenant_id, run_id), b'{"doing":' + body + b"}")
 
         await self._send(fill)
 
-    async def now(self, tenant: UUID, run: UUID) -> Doing | None:
-        """What a run was last told to do. None: nothing is known."""
-        if time.monotonic() < self._rest_until:
+    async def find_current_action(self, tenant_id: UUID, run_id: UUID) -> CurrentAction | None:
+        """Return the last published action of a run.
+
+        `None` means that there is none or that Redis is unavailable.
+        """
+        if time.monotonic() < self._paused_until:
             return None
         try:
-            stored: Any = await self._redis.get(_key(tenant, run))
+            stored: Any = await self._redis.get(_action_key(tenant_id, run_id))
         except ResponseError as error:  # a key of another type
-            self._skipped.skip(str(error), _key(tenant, run))
+            self._skipped.skip(str(error), _action_key(tenant_id, run_id))
             return None
-        except FAULTS as error:
-            self._failed("read", error)
+        except REDIS_ERRORS as error:
+            self._record_failure("read", error)
             return None
         try:
-            return _doing(orjson.loads(stored)) if stored else None
-        except MALFORMED:
+            return _decode_action(orjson.loads(stored)) if stored else None
+        except MALFORMED_MESSAGE_ERRORS:
             self._skipped.skip("not what a run does", stored)
             return None
 
-    async def answers(self) -> bool:
-        """Whether Redis answers just now."""
+    async def is_reachable(self) -> bool:
+        """Return whether Redis answers a ping."""
         try:
             await self._redis.ping()  # pyright: ignore[reportUnknownMemberType, reportGeneralTypeIssues]
-        except FAULTS:
+        except REDIS_ERRORS:
             return False
         return True
 
-    async def _send(self, fill: Callable[[Pipeline], object]) -> None:
-        if time.monotonic() < self._rest_until:
+    async def _send(self, add_commands: Callable[[Pipeline], object]) -> None:
+        if time.monotonic() < self._paused_until:
             return
         try:
-            async with asyncio.timeout(PUBLISH_SECONDS), self._redis.pipeline(transaction=False) as pipe:
-                fill(pipe)
+            async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS), self._redis.pipeline(transaction=False) as pipe:
+                add_commands(pipe)
                 await pipe.execute()
-            self._worked()
-        except FAULTS as error:
-            self._failed("publish", error)
+            self._record_success()
+        except REDIS_ERRORS as error:
+            self._record_failure("publish", error)
 
-    def _failed(self, doing: str, error: Exception) -> None:
+    def _record_failure(self, operation: str, error: Exception) -> None:
         if not self._failing:
-            log.warning("redis failed; watchers look for themselves", doing=doing, error=type(error).__name__)
+            log.warning("redis failed; watchers look for themselves", doing=operation, error=type(error).__name__)
         self._failing = True
-        self.faults += 1
+        self.failure_count += 1
         hung = isinstance(error, TimeoutError | RedisTimeout)
-        self._rest_until = time.monotonic() + (REST_AFTER_TIMEOUT if hung else REST_SECONDS)
+        self._paused_until = time.monotonic() + (PAUSE_AFTER_TIMEOUT_SECONDS if hung else PAUSE_AFTER_REFUSAL_SECONDS)
 
-    def _worked(self) -> None:
+    def _record_success(self) -> None:
         if self._failing:
-            log.info("redis answers again", faults=self.faults)
+            log.info("redis answers again", faults=self.failure_count)
         self._failing = False
 
-    # Following -------------------------------------------------------------------------------------------------------
+    # Subscribing --------------------------------------------------------------------------------
 
-    def follow(self, tenant: UUID, runs: Collection[UUID]) -> AbstractAsyncContextManager[Follower]:
-        """Notices about some runs, all that are published once the context is entered; read Postgres inside it."""
-        return self._followed(frozenset(_channel(tenant, run) for run in runs))
+    def subscribe(self, tenant_id: UUID, run_ids: Collection[UUID]) -> AbstractAsyncContextManager[Subscriber]:
+        """Subscribe to events of some runs.
+
+        No event published after the context is entered is missed; read Postgres inside the
+        context.
+        """
+        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids))
 
     @asynccontextmanager
-    async def _followed(self, channels: frozenset[str]) -> AsyncGenerator[Follower]:
-        follower = Follower(lambda: TICK_CONNECTED if self.connected else TICK_ALONE)
+    async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
+        follower = Subscriber(lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS)
         for channel in channels:
-            self._followers.setdefault(channel, set()).add(follower)
+            self._subscribers.setdefault(channel, set()).add(follower)
         try:
-            await self._subscribe(channels)
+            await self._add_channels(channels)
             yield follower
         finally:
-            self._leave(follower, channels)
+            self._remove_subscriber(follower, channels)
 
-    async def _subscribe(self, channels: Collection[str]) -> None:
-        """Ask for what is not subscribed yet, and wait until it is, but not long: the follower ticks anyway."""
+    async def _add_channels(self, channels: Collection[str]) -> None:
+        """Subscribe to channels that are not subscribed yet.
+
+        Wait briefly for the confirmation: the subscriber also resyncs at regular intervals.
+        """
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name="live bus")
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
         if self._pubsub is not None and new:
-            self._order(self._pubsub.subscribe, new)
+            self._send_command(self._pubsub.subscribe, new)
         if self._pubsub is None and self._failing:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(PUBLISH_SECONDS):
+            async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS):
                 for confirmed in [self._confirmed[c] for c in channels if c in self._confirmed]:
                     await confirmed.wait()
 
-    def _leave(self, follower: Follower, channels: Collection[str]) -> None:
+    def _remove_subscriber(self, subscriber: Subscriber, channels: Collection[str]) -> None:
         for channel in channels:
-            self._followers[channel].discard(follower)
-        empty = [c for c in channels if not self._followers[c]]
+            self._subscribers[channel].discard(subscriber)
+        empty = [c for c in channels if not self._subscribers[c]]
         for channel in empty:
-            del self._followers[channel]
+            del self._subscribers[channel]
             self._confirmed.pop(channel, None)
         if empty and self._pubsub is not None:
-            self._order(self._pubsub.unsubscribe, empty)
+            self._send_command(self._pubsub.unsubscribe, empty)
 
-    def _order(self, command: Callable[..., Awaitable[Any]], channels: Sequence[str]) -> None:
-        """Send a command on the subscription from a task of its own: a watcher that is cancelled in the middle would
-        break the connection that all of them share. Tasks start in the order in which they were made."""
+    def _send_command(self, command: Callable[..., Awaitable[Any]], channels: Sequence[str]) -> None:
+        """Send a command on the shared connection in a separate task.
+
+        If a subscriber were cancelled while it sends the command itself, the connection would
+        break for all subscribers. Tasks start in the order in which they are created.
+        """
 
         async def send() -> None:
-            with suppress(*FAULTS):  # the listener meets the same fault, counts it and connects anew
+            with suppress(*REDIS_ERRORS):  # the listener gets the same error, counts it and reconnects
                 await command(*channels)
 
         task = asyncio.create_task(send())
-        self._orders.add(task)
-        task.add_done_callback(self._orders.discard)
+        self._command_tasks.add(task)
+        task.add_done_callback(self._command_tasks.discard)
 
     async def _listen(self) -> None:
-        """Keep one subscription up as long as the process lives."""
+        """Keep one subscription open as long as the process runs. Reconnect when it is lost."""
         pause = 0.1
         while True:
             try:
                 async with _Subscription(self._redis.connection_pool) as pubsub:
-                    await pubsub.subscribe(_HELLO)
-                    self._pubsub = pubsub  # from here on, who comes subscribes for itself
-                    if self._followers:
-                        await pubsub.subscribe(*self._followers)
+                    await pubsub.subscribe(_PROBE_CHANNEL)
+                    self._pubsub = pubsub  # from now on, new subscribers add their channels themselves
+                    if self._subscribers:
+                        await pubsub.subscribe(*self._subscribers)
                     pause = 0.1
                     await self._receive_from(pubsub)
-            except FAULTS as error:
-                self._failed("follow", error)
+            except REDIS_ERRORS as error:
+                self._record_failure("follow", error)
             finally:
                 self._pubsub = None
                 self._confirmed.clear()
-                self._look_all()
+                self._send_resync()
             await asyncio.sleep(pause)
             pause = min(pause * 2, 2.0)
 
     async def _receive_from(self, pubsub: PubSub) -> None:
         silent = False
         while True:
-            message: dict[str, Any] | None = await pubsub.get_message(timeout=PING_SECONDS)
+            message: dict[str, Any] | None = await pubsub.get_message(timeout=PING_INTERVAL_SECONDS)
             if message is None:
                 if silent:
                     raise TimeoutError("Redis does not answer a ping on the subscription")
@@ -334,32 +371,37 @@ class LiveBus:
             return
         channel = message["channel"].decode()
         if message["type"] == "subscribe":
-            if channel == _HELLO:
-                self._worked()
-                self._look_all()
-            elif channel in self._followers:
+            if channel == _PROBE_CHANNEL:
+                self._record_success()
+                self._send_resync()
+            elif channel in self._subscribers:
                 self._confirmed.setdefault(channel, asyncio.Event()).set()
             return
         try:
-            notice = _notice(UUID(channel.rpartition(":")[2]), message["data"])
-        except MALFORMED:  # by another version, or by nobody of ours
+            notice = _parse_event(UUID(channel.rpartition(":")[2]), message["data"])
+        except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
             self._skipped.skip("no notice of a run", message["data"])
-            notice = Look()
-        for follower in self._followers.get(channel, ()):
+            notice = ResyncEvent()
+        for follower in self._subscribers.get(channel, ()):
             follower.offer(notice)
 
-    def _look_all(self) -> None:
-        """The subscription came or went: something may have been missed, and the time between looks changed."""
-        for watching in self._followers.values():
+    def _send_resync(self) -> None:
+        """Send a resync event to all subscribers.
+
+        Called when the subscription starts or ends: events may have been missed, and the resync
+        interval changes.
+        """
+        for watching in self._subscribers.values():
             for follower in watching:
-                follower.offer(Look())
+                follower.offer(ResyncEvent())
 
 
 class _Subscription(PubSub):
-    """A subscription that ends with its connection.
+    """A subscription that ends when its connection is lost.
 
-    The library's own connects anew in whichever task meets the fault, and two tasks that do so at once leave a socket
-    open. Here the listener alone connects, with a new subscription.
+    The class of redis-py reconnects in whichever task meets the error, and two tasks that
+    reconnect at the same time leave a socket open. Here only the listener reconnects, with a new
+    subscription.
     """
 
     async def connect(self) -> None:
@@ -378,25 +420,25 @@ class _Subscription(PubSub):
             raise RedisConnectionError("the subscription's connection is gone")
 
 
-_HELLO = "offing:live"
+_PROBE_CHANNEL = "offing:live"
 
 
-def _channel(tenant: UUID, run: UUID) -> str:
-    return f"offing:live:{tenant}:{run}"
+def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
+    return f"offing:live:{tenant_id}:{run_id}"
 
 
-def _key(tenant: UUID, run: UUID) -> str:
-    return f"offing:doing:{tenant}:{run}"
+def _action_key(tenant_id: UUID, run_id: UUID) -> str:
+    return f"offing:doing:{tenant_id}:{run_id}"
 
 
-def _slim(step: Step) -> list[Any]:
+def _encode_step(step: Step) -> list[Any]:
     return [
         step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at
     ]  # fmt: skip
 
 
-def _step(told: list[Any]) -> Step:
-    seq, kind, title, label, detail, ok, ms, tokens, turn, at = told
+def _decode_step(encoded: list[Any]) -> Step:
+    seq, kind, title, label, detail, ok, ms, tokens, turn, at = encoded
     numbers, texts = (seq, tokens, turn, 0 if ms is None else ms), (title, label, detail)
     if any(type(n) is not int for n in numbers) or not all(isinstance(t, str) for t in texts) or type(ok) is not bool:
         raise TypeError("a step with fields of other types")
@@ -406,19 +448,19 @@ def _step(told: list[Any]) -> Step:
     )  # fmt: skip
 
 
-def _doing(told: dict[str, Any] | None) -> Doing | None:
-    if told is None:
+def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
+    if encoded is None:
         return None
-    text, since = told["text"], datetime.fromisoformat(told["since"])
+    text, since = encoded["text"], datetime.fromisoformat(encoded["since"])
     if not isinstance(text, str) or since.tzinfo is None:
         raise TypeError("what a run does is text, and its time has an offset")
-    return Doing(text, since)
+    return CurrentAction(text, since)
 
 
-def _notice(run: UUID, data: bytes) -> Notice:
-    """A message as a notice. Raises one of MALFORMED."""
-    told = orjson.loads(data)
-    if "doing" in told:
-        return NowDoing(run, _doing(told["doing"]))
-    steps = tuple(_step(s) for s in told["steps"])
-    return NewSteps(run, steps) if steps else Look()
+def _parse_event(run_id: UUID, data: bytes) -> BusEvent:
+    """Parse a message into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
+    event = orjson.loads(data)
+    if "doing" in event:
+        return ActionEvent(run_id, _decode_action(event["doing"]))
+    steps = tuple(_decode_step(s) for s in event["steps"])
+    return StepsEvent(run_id, steps) if steps else ResyncEvent()

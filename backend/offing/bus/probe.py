@@ -1,4 +1,4 @@
-"""Whether a Redis answers, for `offing doctor`."""
+"""Connection test for Redis, used by `offing doctor`."""
 
 # pyright: reportUnknownMemberType=false
 # redis-py's own types are partial.
@@ -8,8 +8,11 @@ from typing import Any
 from redis import Redis
 
 
-def redis_answers(url: str) -> str:
-    """Its name and version. Raises redis.RedisError with the reason that it does not answer."""
+def get_redis_version(url: str) -> str:
+    """Return the name and version of a Redis server.
+
+    Raises `redis.RedisError` with the reason if it does not answer.
+    """
     with Redis.from_url(url, socket_connect_timeout=3) as client:
         info: dict[str, Any] = client.info("server")  # pyright: ignore[reportAssignmentType]
     name = "Valkey" if "valkey_version" in info else "Redis"

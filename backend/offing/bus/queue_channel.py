@@ -1,4 +1,7 @@
-"""Notifying all workers at once that runs are queued: published by a worker that was notified and has no free slot."""
+"""A channel that tells all workers that runs are queued.
+
+A worker publishes to it when it gets a dispatch and has no free slot.
+"""
 
 # pyright: reportUnknownMemberType=false
 # redis-py's own types are partial.
@@ -18,20 +21,23 @@ log = structlog.get_logger()
 
 
 class QueueChannel:
-    """Best effort both ways. What a message contains is not read, so none can be malformed."""
+    """A best-effort publisher and subscriber.
+
+    Messages have no content, so none can be malformed.
+    """
 
     def __init__(self, redis_url: str) -> None:
         self._redis = Redis.from_url(redis_url, socket_connect_timeout=2, health_check_interval=10)
 
     async def publish(self) -> None:
-        """Ask every worker with a free slot to check the queue."""
+        """Ask every worker with a free slot to claim queued runs."""
         try:
             await self._redis.publish(CHANNEL, b"")
         except (RedisError, OSError) as error:
             log.warning("workers not notified", error=type(error).__name__)
 
-    async def messages(self) -> AsyncIterator[None]:
-        """Once for each message, until the connection breaks, which raises Unavailable."""
+    async def listen(self) -> AsyncIterator[None]:
+        """Yield once per message. Raises `Unavailable` when the connection breaks."""
         try:
             async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
                 await pubsub.subscribe(CHANNEL)

@@ -1,4 +1,7 @@
-"""What a Celery message of ours looks like on the Redis list. Pure; anything else is not passed on to Celery."""
+"""The format of Offing's Celery messages on the Redis list.
+
+Any other message is not passed on to Celery.
+"""
 
 import base64
 from typing import Any, cast
@@ -7,14 +10,16 @@ from uuid import UUID
 import orjson
 
 MAX_MESSAGE_BYTES = 64 * 1024
-"""Ours have about one kilobyte."""
+"""Offing's messages have about one kilobyte."""
 
 UNUSED_HEADERS = ("eta", "expires", "group", "compression", "stamps", "retries", "chord")
-"""Features of Celery that ours never use: a message that is to wait or to expire would be somebody else's."""
+"""Celery features that Offing never uses. A message that is delayed or expires was written by
+another application.
+"""
 
 
 def find_defect(raw: bytes, task: str) -> str | None:
-    """Why a message cannot be one of ours for `task`. None: it can."""
+    """Return why a message cannot be a message of Offing for `task`. `None` means that it can."""
     if len(raw) > MAX_MESSAGE_BYTES:
         return f"longer than {MAX_MESSAGE_BYTES} bytes"
     try:
@@ -24,10 +29,10 @@ def find_defect(raw: bytes, task: str) -> str | None:
     if not isinstance(message, dict):
         return "not a JSON object"
     fields = cast(dict[str, Any], message)
-    return _envelope_defect(fields, task) or _body_defect(fields)
+    return _find_envelope_defect(fields, task) or _find_body_defect(fields)
 
 
-def _envelope_defect(message: dict[str, Any], task: str) -> str | None:
+def _find_envelope_defect(message: dict[str, Any], task: str) -> str | None:
     headers, properties = message.get("headers"), message.get("properties")
     if not isinstance(headers, dict) or not isinstance(properties, dict):
         return "no headers or properties"
@@ -44,8 +49,11 @@ def _envelope_defect(message: dict[str, Any], task: str) -> str | None:
     return None if delivery.get("body_encoding") == "base64" else "another body encoding"
 
 
-def _body_defect(message: dict[str, Any]) -> str | None:
-    """The body is [arguments, named arguments, options], and arguments are ids of runs."""
+def _find_body_defect(message: dict[str, Any]) -> str | None:
+    """Return what is wrong with the body.
+
+    It must be [arguments, named arguments, options] with run ids as arguments.
+    """
     try:
         body: object = orjson.loads(base64.b64decode(message["body"], validate=True))
     except (KeyError, TypeError, ValueError):

@@ -1,1 +1,5 @@
-"""The command line. Parses, calls services, prints; heavy imports happen inside the commands that need them."""
+"""Command line interface.
+
+The modules parse arguments, call services and print results. Heavy imports happen inside the
+commands that need them.
+"""

@@ -1,4 +1,4 @@
-"""`python -m offing.cli`: the same as `offing`."""
+"""Run the command line with `python -m offing.cli`, like `offing`."""
 
 from offing.cli.main import main
 

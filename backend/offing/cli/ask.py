@@ -1,9 +1,8 @@
-"""`offing ask`: take in the documents, submit, show progress, print the report."""
+"""`offing ask`: ingest documents, submit a run, show its progress and print its report."""
 
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,25 +10,26 @@ from uuid import UUID
 
 import orjson
 
-from offing.bus.hints import BusHints
-from offing.bus.live import NewSteps
-from offing.cli.asking import answer_open
-from offing.cli.hooks import hooks
-from offing.cli.show import printed, run_as_json
-from offing.cli.stack import graph_named, with_paths
-from offing.cli.terminal import Progress
+from offing.bus.live import StepsEvent
+from offing.bus.notifier import BusNotifier
+from offing.cli.hooks import build_hooks
+from offing.cli.input_responses import respond_to_pending
+from offing.cli.options import AskOptions
+from offing.cli.show import print_run, render_run
+from offing.cli.stack import get_graph, with_graph_paths
+from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
 from offing.core.step import Step
-from offing.library.readers import Readers
-from offing.local.servers import Servers
-from offing.local.stack import working_stack
-from offing.mcp.catalogue import Catalogue
-from offing.models.discover import default_choice, engine_named, role_choices
+from offing.library.readers import DocumentReaderPool
+from offing.local.servers import ServerUrls
+from offing.local.stack import open_stack
+from offing.mcp.server_registry import McpServerRegistry
+from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
 from offing.sdk import Graph
-from offing.services.library import ingest_folder
-from offing.services.runs import RunRequest, engines_for, submit
+from offing.services.ingestion import ingest_folder
+from offing.services.runs import RunRequest, choose_engines, submit_run
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -37,164 +37,175 @@ from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked on the command line."""
+def run_ask(options: AskOptions) -> int:
+    """Run the command and return its exit code.
 
-    question: str
-    docs: tuple[Path, ...]
-    graph: str
-    engines: tuple[str, ...]
-    turns: int
-    usd: float | None
-    seconds: float | None
-    web: bool = False
-    mcp: tuple[str, ...] = ()
-    paths: tuple[Path, ...] = ()
-    code: bool = False
+    The code is 0 if a complete or partial report was written, and 1 if the run failed or found nothing
+    to cite.
+    """
+    settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
+    _check_options(options)
+    graph = get_graph(settings, options.graph)
+    engines = resolve_engine_configs(options.engines, graph)
+    check_roles_answered(graph, engines)
+    with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
+        return asyncio.run(_ask(options, graph, engines, servers, settings, progress))
 
 
-def run(wanted: Wanted, as_json: bool) -> int:
-    """0: a report was written, complete or partial. 1: the run failed or found nothing to cite."""
-    settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
-    _check(wanted)
-    graph = graph_named(settings, wanted.graph)
-    engines = engines_of(wanted.engines, graph)
-    check_answered(graph, engines)
-    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
-        return asyncio.run(_ask(wanted, graph, engines, servers, settings, progress, as_json))
+def resolve_engine_configs(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineConfig]:
+    """Return the engine config of each role from the settings and from `role=engine` texts.
 
-
-def engines_of(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineChoice]:
-    """`role=engine` texts as choices; `all=…` stands for every role of the graph."""
+    `all=…` stands for every role of the graph. Texts override the settings.
+    """
     roles = [role.name for role in graph.roles]
-    return {name: choice for name, choice in role_choices().items() if name in roles} | engines_named(texts, roles)
+    return {
+        name: engine_config for name, engine_config in role_engine_configs().items() if name in roles
+    } | parse_engine_configs(texts, roles)
 
 
-def engines_named(texts: Sequence[str], roles: Sequence[str]) -> dict[str, EngineChoice]:
-    """Those of `role=engine` texts alone; `all=…` stands for every one of these roles."""
-    choices: dict[str, EngineChoice] = {}
+def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str, EngineConfig]:
+    """Parse `role=engine` texts into engine configs by role.
+
+    `all=…` stands for every role in `roles`.
+    """
+    configs: dict[str, EngineConfig] = {}
     for text in texts:
-        role, found, engine = text.partition("=")
-        if not found or not engine:
+        role, equals, engine = text.partition("=")
+        if not equals or not engine:
             raise InvalidInput("--engine", f"{text!r} is not role=engine", "Write for instance planner=extractive.")
-        choices |= dict.fromkeys(roles if role == "all" else [role], engine_named(engine, "--engine"))
-    return choices
+        configs |= dict.fromkeys(roles if role == "all" else [role], parse_engine_config(engine, "--engine"))
+    return configs
 
 
-def check_answered(graph: Graph, engines: Mapping[str, EngineChoice]) -> None:
-    """Raises InvalidInput where a role needs a model and none is chosen: its runs could not answer anything."""
-    chosen = engines_for(graph, engines, default_choice())
+def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> None:
+    """Raise InvalidInput if a role needs a model and no engine config names one."""
+    chosen = choose_engines(graph, engines, default_engine_config())
     for role in graph.roles:
         if role.extractive is None and chosen[role.name].engine == "extractive":
             problem = f"The role {role.name!r} of {graph.name} needs a model, and none is chosen"
-            remedy = f"Write --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_ENGINE."
+            remedy = f"Write --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."
             raise InvalidInput("--engine", problem, remedy)
 
 
-def _check(wanted: Wanted) -> None:
-    if len(wanted.question.strip()) < 3:
+def _check_options(options: AskOptions) -> None:
+    if len(options.question.strip()) < 3:
         raise InvalidInput("question", "It is empty", "Write what you want to know.")
-    if not 0 <= wanted.turns <= 2048:
-        raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
-    for folder in wanted.docs:
+    if not 0 <= options.turn_limit <= 2048:
+        raise InvalidInput("--max-turns", f"{options.turn_limit} is out of range", "Use 0 to 2048.")
+    for folder in options.docs:
         if not folder.is_dir():
             raise InvalidInput("--docs", f"{folder} is not a folder", "Name a folder with documents in it.")
 
 
 async def _ask(
-    wanted: Wanted,
+    options: AskOptions,
     graph: Graph,
-    engines: dict[str, EngineChoice],
-    servers: Servers,
+    engines: dict[str, EngineConfig],
+    servers: ServerUrls,
     settings: Settings,
-    progress: Progress,
-    as_json: bool,
+    progress: ProgressPrinter,
 ) -> int:
-    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
-        collections = await _take_in(database, wanted.docs, settings, progress)
+    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        collections = await _ingest_folders(database, options.docs, settings, progress)
         request = RunRequest(
-            wanted.question,
-            wanted.graph,
-            budget=Budget(wanted.turns, None, None if wanted.usd is None else Decimal(str(wanted.usd)), wanted.seconds),
+            options.question,
+            options.graph,
+            budget=Budget(
+                options.turn_limit,
+                None,
+                None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd)),
+                options.max_seconds,
+            ),
             engines=engines,
-            scope=_scope(wanted, collections),
+            scope=_build_scope(options, collections),
         )
         graphs = {graph.name: graph}
-        submitted = await submit(
+        submitted = await submit_run(
             database,
-            hints,
+            notifier,
             LOCAL_TENANT,
             request,
             graphs=graphs,
-            default_engine=default_choice(),
-            servers=Catalogue(settings.mcp),
+            default_engine=default_engine_config(),
+            servers=McpServerRegistry(settings.mcp_config),
         )
-        run = await follow(database, hints, submitted.run, progress)
-        result = await run_as_json(database, run.id)
-    print_result(result, as_json)
+        run = await follow_run(database, notifier, submitted.run, progress)
+        result = await render_run(database, run.id)
+    print_result(result, options.as_json)
     return 0 if run.status is RunStatus.DONE else 1
 
 
-def _scope(wanted: Wanted, collections: list[str]) -> dict[str, Any]:
-    asked = {"collections": collections, "web": wanted.web, "code": wanted.code, "mcp": list(wanted.mcp)}
-    return {name: value for name, value in asked.items() if value or name == "collections"}
+def _build_scope(options: AskOptions, collections: list[str]) -> dict[str, Any]:
+    entries = {"collections": collections, "web": options.web, "code": options.code, "mcp": list(options.mcp)}
+    return {name: value for name, value in entries.items() if value or name == "collections"}
 
 
-async def _take_in(database: Database, folders: Sequence[Path], settings: Settings, progress: Progress) -> list[str]:
-    """Take folders in; the names of their collections."""
+async def _ingest_folders(
+    database: Database, folders: Sequence[Path], settings: Settings, progress: ProgressPrinter
+) -> list[str]:
+    """Ingest folders and return the names of their collections."""
     collections: list[str] = []
-    async with Readers(settings.readers) as readers:
+    async with DocumentReaderPool(settings.reader_processes) as readers:
         for folder in folders:
-            taken = await ingest_folder(database, LOCAL_TENANT, folder, progress.document, readers=readers)
-            progress.taken_in(taken)
-            collections.append(taken.collection)
+            ingested = await ingest_folder(database, LOCAL_TENANT, folder, progress.document_read, readers=readers)
+            progress.folder_ingested(ingested)
+            collections.append(ingested.collection)
     return collections
 
 
-async def follow(database: Database, hints: BusHints, run: RunRow, progress: Progress, shown: int = 0) -> RunRow:
-    """Show steps as they come, until the run has ended. `shown`: the last step that is left out."""
-    waited = ""
-    async with hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
+async def follow_run(
+    database: Database, notifier: BusNotifier, run: RunRow, progress: ProgressPrinter, after_seq: int = 0
+) -> RunRow:
+    """Print the steps of a run as they are written, until the run has ended.
+
+    `after_seq` is the sequence number of the last step to skip.
+    """
+    shown_wait = ""
+    async with notifier.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
         while True:
-            new, row = await _look(database, run.id, shown)
-            for step in new:
-                progress.step(step)
-                shown = step.seq
-            if row.terminal and shown >= row.last_seq:
+            new_steps, row = await _load_new_steps(database, run.id, after_seq)
+            for step in new_steps:
+                progress.print_step(step)
+                after_seq = step.seq
+            if row.is_terminal and after_seq >= row.last_seq:
                 return row
-            if row.waiting_for and row.waiting_for != waited:
-                waited = row.waiting_for
-                progress.waits(waited)
-            if row.status is RunStatus.WAITING and await _answered(database, hints, row.id, progress):
-                waited = ""
+            if row.waiting_for and row.waiting_for != shown_wait:
+                shown_wait = row.waiting_for
+                progress.show_wait(shown_wait)
+            if row.status is RunStatus.WAITING and await _answer_at_terminal(database, notifier, row.id, progress):
+                shown_wait = ""
                 continue
             notice = await anext(notices)
-            if isinstance(notice, NewSteps) and notice.steps[0].seq == shown + 1:
+            if isinstance(notice, StepsEvent) and notice.steps[0].seq == after_seq + 1:
                 for step in notice.steps[:-1]:
-                    progress.step(step)
-                    shown = step.seq
+                    progress.print_step(step)
+                    after_seq = step.seq
 
 
-async def _answered(database: Database, hints: BusHints, run: UUID, progress: Progress) -> bool:
-    """Whether a person at this terminal answered what the run asks. Without a terminal it is answered elsewhere."""
+async def _answer_at_terminal(
+    database: Database, notifier: BusNotifier, run_id: UUID, progress: ProgressPrinter
+) -> bool:
+    """Ask the person at this terminal and return whether an input request was answered.
+
+    Without a terminal, return False: the run waits for an answer from elsewhere.
+    """
     if not sys.stdin.isatty():
         return False
     try:
-        return await answer_open(database, hints, run, progress) > 0
+        return await respond_to_pending(database, notifier, run_id, progress) > 0
     except EOFError:
         return False
 
 
-async def _look(database: Database, run: UUID, shown: int) -> tuple[list[Step], RunRow]:
+async def _load_new_steps(database: Database, run_id: UUID, after_seq: int) -> tuple[list[Step], RunRow]:
     async with database.transaction(LOCAL_TENANT) as connection:
-        row = await runs.by_id(connection, run)
-        return await steps.after(connection, run, shown, 1000), row
+        row = await runs.get_run(connection, run_id)
+        return await steps.list_steps_after(connection, run_id, after_seq, 1000), row
 
 
 def print_result(result: dict[str, Any], as_json: bool) -> None:
-    """A run that has ended, for a person or a script."""
+    """Print the result of an ended run, as JSON or for a reader at a terminal."""
     if as_json:
         sys.stdout.write(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
-        printed(result)
+        print_run(result)

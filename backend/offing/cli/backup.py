@@ -1,4 +1,4 @@
-"""`offing backup` and `offing restore`: the database and what lies beside it, in one file."""
+"""`offing backup` and `offing restore`: the database and its files in one archive."""
 
 import os
 import sys
@@ -11,104 +11,120 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offing.cli.beside import gather, listed, places, put_back
+from offing.cli.backup_files import gather_files, list_entries, list_locations, restore_path
 from offing.cli.hooks import migrate
 from offing.core.errors import Conflict, InvalidInput
-from offing.local.archive import explained, extract, read_manifest, write_archive
-from offing.local.background import status
-from offing.local.datadir import layout, prepare
-from offing.local.pgtools import choose_tools, dump
-from offing.local.pgtools import restore as restore_dump
-from offing.local.servers import Servers, local_servers
-from offing.resources import migrations_dir
+from offing.local.archive import explain_os_errors, extract, read_manifest, write_archive
+from offing.local.background import get_status
+from offing.local.data_directory import locate_data_directory, prepare_data_directory
+from offing.local.postgres_tools import choose_tools, dump_schema
+from offing.local.postgres_tools import restore_dump as restore_dump
+from offing.local.servers import ServerUrls, open_servers
+from offing.packaged_files import get_migrations_dir
 from offing.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from offing.storage.backup import Moved, Seen
+    from offing.storage.backup import DatabaseSnapshot, RelocatedPaths
 
-SESSIONS = ("app.login", "app.session")
-"""Not in a backup: whoever had signed in does so again."""
+SESSION_TABLES = ("app.login_link", "app.session")
+"""Tables that are not in a backup. Users sign in again after a restore."""
 
 
 def backup(file: Path | None) -> int:
-    """Write a backup, also while everything runs. The exit code."""
+    """Write a backup and return the exit code. The installation may keep running."""
     settings = load_settings()
     target = file or Path(datetime.now(UTC).strftime("offing-%Y%m%d-%H%M%S.backup"))
     if target.is_dir():
         raise InvalidInput("FILE", f"{target} is a folder", "Name a file in it.")
-    with local_servers(settings) as servers:
+    with open_servers(settings) as servers:
         left_out = write_backup(settings, servers.owner_url, target)
-    for what in left_out:
-        print(f"not in the backup: {what}", file=sys.stderr)
+    for description in left_out:
+        print(f"not in the backup: {description}", file=sys.stderr)
     print(f"{target}  {target.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
 def write_backup(settings: Settings, owner_url: str, target: Path) -> list[str]:
-    """Write a backup to `target`. What rows name that is not in it, in words."""
-    from offing.storage.backup import describe, seen, without_password
+    """Write a backup to `target`.
 
-    described = describe(owner_url)
-    if not described.ledger:
+    Return descriptions of files that database rows name and that the backup does not contain.
+    """
+    from offing.storage.backup import describe_database, open_snapshot, split_password
+
+    described = describe_database(owner_url)
+    if not described.migrations:
         raise Conflict("The database holds no installation of Offing.", "Check OFFING_HOME or DATABASE_URL.")
-    tools = choose_tools(described.server)
+    tools = choose_tools(described.postgres_version)
     with (
-        explained("The backup was not made", "Mend that, and try again."),
-        tempfile.TemporaryDirectory(dir=target.parent) as work,
-        seen(owner_url) as view,
-        tempfile.TemporaryDirectory(prefix=".backup-", dir=_near(settings, view) or work) as aside,
+        explain_os_errors("The backup was not made", "Mend that, and try again."),
+        tempfile.TemporaryDirectory(dir=target.parent) as work_dir,
+        open_snapshot(owner_url) as stored,
+        tempfile.TemporaryDirectory(
+            prefix=".backup-", dir=_find_scratch_dir(settings, stored) or work_dir
+        ) as staging_dir,
     ):
-        found = gather(settings, view, Path(aside))
-        dumped = Path(work) / "database.dump"
-        address, password = without_password(owner_url)
-        dump(tools, address, password, "app", dumped, snapshot=view.snapshot, leave_out=SESSIONS)
-        made = {"made_at": datetime.now(UTC), "offing": version("offing"), "tools": tools.major}
-        lay = {"policies_folder": str(places(settings)["policies"]), "home": str(layout(settings.home).home)}
-        manifest = made | lay | {"addresses": found.addresses} | asdict(described)
-        write_archive(target, manifest, dumped, found.entries)
-    return found.left_out
+        contents = gather_files(settings, stored, Path(staging_dir))
+        dump_file = Path(work_dir) / "database.dump"
+        address, password = split_password(owner_url)
+        dump_schema(
+            tools, address, password, "app", dump_file, snapshot=stored.snapshot_name, excluded_tables=SESSION_TABLES
+        )
+        created = {"made_at": datetime.now(UTC), "offing": version("offing"), "tools": tools.major}
+        source_paths = {
+            "policies_folder": str(list_locations(settings)["policies"]),
+            "home": str(locate_data_directory(settings.home).root),
+        }
+        manifest = created | source_paths | {"addresses": contents.addresses} | asdict(described)
+        write_archive(target, manifest, dump_file, contents.entries)
+    return contents.left_out
 
 
-def _near(settings: Settings, view: "Seen") -> Path | None:
-    """On the same disk as the checkpoints, which then need not be copied to be kept. None: there are none here."""
-    training = places(settings)["training"]
-    return training if view.checkpoints and os.access(training, os.W_OK) else None
+def _find_scratch_dir(settings: Settings, snapshot: "DatabaseSnapshot") -> Path | None:
+    """Return a directory on the disk of the checkpoints, where hard links can replace copies.
+
+    `None` means that there are no checkpoints.
+    """
+    training = list_locations(settings)["training"]
+    return training if snapshot.checkpoints and os.access(training, os.W_OK) else None
 
 
 def restore(file: Path) -> int:
-    """Bring a backup into an installation that holds nothing. The exit code."""
+    """Restore a backup into an empty installation and return the exit code."""
     settings = load_settings()
     manifest = read_manifest(file)
-    refuse_newer(manifest)
-    if (running := status(settings)).pid is not None:
+    check_not_newer(manifest)
+    if (running := get_status(settings)).pid is not None:
         raise Conflict(f"Offing runs for this home (pid {running.pid}).", "Stop it with `offing down` first.")
-    with local_servers(settings) as servers:
+    with open_servers(settings) as servers:
         read_backup(settings, servers, file, manifest)
     print(f"restored {file}, made {manifest['made_at']}. `offing up` starts it; runs that were under way go on.")
     return 0
 
 
-def read_backup(settings: Settings, servers: Servers, file: Path, manifest: Mapping[str, Any]) -> None:
-    """Bring a backup in. Raises Conflict where something is in its way, and changes nothing then."""
-    beside = places(settings)
-    with explained("The backup cannot be restored", "Mend that, and try again."), ExitStack() as undo:
-        if occupied := [path for path in beside.values() if listed(path)]:
+def read_backup(settings: Settings, servers: ServerUrls, file: Path, manifest: Mapping[str, Any]) -> None:
+    """Restore the database and the files of a backup.
+
+    Raises Conflict and changes nothing if the installation is not empty or not compatible.
+    """
+    locations = list_locations(settings)
+    with explain_os_errors("The backup cannot be restored", "Mend that, and try again."), ExitStack() as undo:
+        if occupied := [path for path in locations.values() if list_entries(path)]:
             raise Conflict(f"{occupied[0]} is not empty.", "Restore into an OFFING_HOME that holds nothing yet.")
-        _refuse_used(servers.owner_url, manifest)
-        with tempfile.TemporaryDirectory(dir=prepare(settings.home).home) as work:
-            dumped = extract(file, manifest, Path(work))
-            for name, place in beside.items():  # before the database, because it is they that find no room
-                put_back(Path(work) / name, place, undo)
-            _restore_database(servers, manifest, dumped, beside, undo)
+        _check_unused(servers.owner_url, manifest)
+        with tempfile.TemporaryDirectory(dir=prepare_data_directory(settings.home).root) as work_dir:
+            dump_file = extract(file, manifest, Path(work_dir))
+            for name, target in locations.items():  # before the database, because files may not fit on the disk
+                restore_path(Path(work_dir) / name, target, undo)
+            _restore_database(servers, manifest, dump_file, locations, undo)
         undo.pop_all()
 
 
-def refuse_newer(manifest: Mapping[str, Any]) -> None:
-    """Raises Conflict for a backup whose schema this version of the code does not know."""
-    from offing.storage.migrate import migrations_in
+def check_not_newer(manifest: Mapping[str, Any]) -> None:
+    """Raise Conflict if the backup has a newer database schema than this version supports."""
+    from offing.storage.migrate import load_migrations
 
-    known = {migration.version: migration.sha256 for migration in migrations_in(migrations_dir())}
-    unknown = [name for name, sha256, *_ in manifest["ledger"] if known.get(name) != sha256]
+    hashes = {migration.version: migration.sha256 for migration in load_migrations(get_migrations_dir())}
+    unknown = [name for name, sha256, *_ in manifest["migrations"] if hashes.get(name) != sha256]
     if unknown:
         raise Conflict(
             f"The backup is of another version of Offing ({manifest['offing']}): it has {', '.join(unknown)}, "
@@ -117,51 +133,51 @@ def refuse_newer(manifest: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_used(url: str, manifest: Mapping[str, Any]) -> None:
-    """Raises Conflict for a database that holds something, is used, or is too old."""
+def _check_unused(url: str, manifest: Mapping[str, Any]) -> None:
+    """Raise Conflict if the database has contents, is in use, or is too old."""
     from offing.storage import backup as database
 
-    if (table := database.find_contents(url)) is not None:
+    if (table := database.find_used_table(url)) is not None:
         raise Conflict(
             f"The database is not empty: its table {table} has rows.",
             "Restore into a new OFFING_HOME, or an empty database (DATABASE_URL).",
         )
-    if others := database.others_connected(url):
+    if others := database.count_other_connections(url):
         raise Conflict(f"{others} other programs are connected to the database.", "Stop API and workers first.")
-    server = database.major_of(url)
-    if server < manifest["server"]:
+    server = database.get_major_version(url)
+    if server < manifest["postgres_version"]:
         raise Conflict(
-            f"The backup is of Postgres {manifest['server']}, and this server is Postgres {server}.",
-            f"Restore into Postgres {manifest['server']} or later.",
+            f"The backup is of Postgres {manifest['postgres_version']}, and this server is Postgres {server}.",
+            f"Restore into Postgres {manifest['postgres_version']} or later.",
         )
 
 
 def _restore_database(
-    servers: Servers, manifest: Mapping[str, Any], dumped: Path, beside: Mapping[str, Path], undo: ExitStack
+    servers: ServerUrls, manifest: Mapping[str, Any], dump_file: Path, locations: Mapping[str, Path], undo: ExitStack
 ) -> None:
     from offing.storage import backup as database
 
     url = servers.owner_url
-    tools = choose_tools(max(database.major_of(url), manifest["tools"]))
-    undo.callback(database.clear, url)
-    database.clear(url)
-    restore_dump(tools, *database.without_password(url), dumped)
-    policies = [database.Policy(**policy) for policy in manifest["policies"]]
-    described = database.Described(manifest["server"], manifest["ledger"], policies)
-    database.complete(url, described, _moved(manifest, beside))
+    tools = choose_tools(max(database.get_major_version(url), manifest["tools"]))
+    undo.callback(database.drop_schema, url)
+    database.drop_schema(url)
+    restore_dump(tools, *database.split_password(url), dump_file)
+    policies = [database.RowSecurityPolicy(**policy) for policy in manifest["policies"]]
+    described = database.DatabaseDescription(manifest["postgres_version"], manifest["migrations"], policies)
+    database.complete_restore(url, described, _build_moved_paths(manifest, locations))
     migrate(servers)
 
 
-def _moved(manifest: Mapping[str, Any], beside: Mapping[str, Path]) -> "Moved":
-    from offing.storage.backup import Moved
+def _build_moved_paths(manifest: Mapping[str, Any], locations: Mapping[str, Path]) -> "RelocatedPaths":
+    from offing.storage.backup import RelocatedPaths
 
-    folders = {"policies": (manifest["policies_folder"], str(beside["policies"]))}
-    if "home" in manifest:  # earlier backups do not say it
-        folders["training"] = (f"{manifest['home']}/training", str(beside["training"]))
-    addresses = {address: _place_of(name, beside) for address, name in manifest.get("addresses", {}).items()}
-    return Moved(folders, addresses)
+    folders = {"policies": (manifest["policies_folder"], str(locations["policies"]))}
+    if "home" in manifest:  # earlier backups do not have this key
+        folders["training"] = (f"{manifest['home']}/training", str(locations["training"]))
+    addresses = {address: _locate_entry(name, locations) for address, name in manifest.get("addresses", {}).items()}
+    return RelocatedPaths(folders, addresses)
 
 
-def _place_of(name: str, beside: Mapping[str, Path]) -> str:
+def _locate_entry(name: str, locations: Mapping[str, Path]) -> str:
     folder, _, rest = name.partition("/")
-    return str(beside[folder] / rest)
+    return str(locations[folder] / rest)

@@ -1,28 +1,31 @@
-"""What the local stack needs from the rooms above it: migrations and login links. Wired here and nowhere else."""
+"""Functions of the layers above that the local stack calls: migrations, login links and leases."""
 
 import asyncio
 from contextlib import suppress
 
-from offing.local.servers import Servers
-from offing.local.stack import Hooks
-from offing.resources import migrations_dir
+from offing.local.servers import ServerUrls
+from offing.local.stack import StackHooks
+from offing.packaged_files import get_migrations_dir
 
 
-def hooks() -> Hooks:
-    return Hooks(migrate=migrate, login_link=login_link, release_leases=release_leases)
+def build_hooks() -> StackHooks:
+    return StackHooks(migrate=migrate, create_login_link=create_login_link, release_leases=release_leases)
 
 
-def migrate(servers: Servers) -> tuple[str, ...]:
-    """Bring the database to this version as its owner."""
+def migrate(servers: ServerUrls) -> tuple[str, ...]:
+    """Migrate the database to this version, as its owner."""
     from offing.storage.migrate import migrate as apply
 
     return apply(
-        servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+        servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
     )
 
 
-def release_leases(servers: Servers, process: str) -> None:
-    """Have others take over at once what a process had claimed that has ended. Without Postgres its leases lapse."""
+def release_leases(servers: ServerUrls, process: str) -> None:
+    """Release the leases of an ended process, so that others can claim its runs at once.
+
+    Without Postgres, nothing happens and the leases expire.
+    """
     from offing.core.errors import Unavailable
     from offing.storage.heartbeat import release_leases as release
 
@@ -30,15 +33,15 @@ def release_leases(servers: Servers, process: str) -> None:
         release(servers.app_url, process)
 
 
-def login_link(servers: Servers, page: str) -> str:
-    """A one-time link into the page at `page`."""
-    return asyncio.run(_login_link(servers, page))
+def create_login_link(servers: ServerUrls, web_url: str) -> str:
+    """Return a one-time login link to the web UI at `web_url`."""
+    return asyncio.run(_create_login_link(servers, web_url))
 
 
-async def _login_link(servers: Servers, page: str) -> str:
+async def _create_login_link(servers: ServerUrls, web_url: str) -> str:
     from offing.services.access import create_login_link
     from offing.storage.migrate import LOCAL_TENANT
     from offing.storage.pool import Database
 
-    async with Database(servers.app_url, most=2) as database:
-        return await create_login_link(database, LOCAL_TENANT, page)
+    async with Database(servers.app_url, max_connections=2) as database:
+        return await create_login_link(database, LOCAL_TENANT, web_url)

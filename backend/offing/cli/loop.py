@@ -1,4 +1,4 @@
-"""`offing loop`: the closed loop with everything that it needs running: servers, workers, the policy engine."""
+"""`offing loop`: the training loop with the servers, workers and policy engine that it needs."""
 
 import asyncio
 import os
@@ -12,89 +12,108 @@ from uuid import UUID
 import orjson
 from cyclopts import Parameter
 
-from offing.bus.hints import BusHints
-from offing.cli.hooks import hooks
-from offing.cli.stack import loaded, with_paths
-from offing.cli.terminal import Progress
-from offing.cli.training import need_torch, room_of, tables_of
-from offing.local.policy import policies_folder
-from offing.local.servers import Servers
-from offing.local.stack import worker_processes, working_stack
-from offing.models.credentials import Destination
-from offing.services import training
+from offing.bus.notifier import BusNotifier
+from offing.cli.hooks import build_hooks
+from offing.cli.options import Json, Paths
+from offing.cli.stack import load_graphs, with_graph_paths
+from offing.cli.terminal import ProgressPrinter
+from offing.cli.training_jobs import build_job_context, load_tables, require_torch
+from offing.local.engine_process import get_policy_dir
+from offing.local.servers import ServerUrls
+from offing.local.stack import count_worker_processes, open_stack
+from offing.models.credentials import EngineEndpoint
+from offing.services import training_jobs
 from offing.settings import Settings, load_settings
 from offing.storage import policy_versions
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.training_jobs import JobRow
+from offing.storage.training_jobs import TrainingJobRow
 
 if TYPE_CHECKING:
-    from offing_trainer.job.running import Room
-    from offing_trainer.loop import Closed, LoopRoom, Scored
+    from offing_trainer.job.job_runner import JobContext
+    from offing_trainer.loop import LoopContext, LoopResult, VersionScore
     from offing_trainer.loop_config import LoopConfig, StartConfig
 
-Told = Callable[[JobRow, str, Mapping[str, float]], None]
+JobProgressCallback = Callable[[TrainingJobRow, str, Mapping[str, float]], None]
 
-LOST_SECONDS = 0.5
-"""Between looks whether another process lost a job."""
+POLL_SECONDS = 0.5
+"""Interval between checks whether another process has lost a job."""
 
-SHOWN = ("reward", "success", "entropy", "grad_norm", "seconds_update")
+SHOWN_METRICS = ("reward", "success", "entropy", "grad_norm", "seconds_update")
 
 
-def loop(
+def run_loop(
     config: Path,
     *,
     set: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    path: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    path: Paths = (),
+    json: Json = False,
 ) -> int:
-    """Collect rollouts, train on them, evaluate, and say what it came to; cut short, the same command goes on.
+    """Collect rollouts, train on them, evaluate and print the result.
+
+    An interrupted loop continues when the command is repeated.
 
     Parameters
     ----------
     config
-        A TOML file; deploy/loop.toml is one.
+        A TOML file, such as deploy/loop.toml.
     set
-        An entry of it, such as `train.steps=20`; the value is TOML, or else text.
+        An entry that overrides the file, such as `train.steps=20`. The value is TOML, or text if it is
+        not valid TOML.
     path
-        A folder or a .py file with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed. Repeat the option for several.
     json
         Print only JSON on standard output.
     """
-    need_torch()
-    from offing_trainer.loop_config import loop_config
+    require_torch()
+    from offing_trainer.loop_config import parse_loop_config
 
-    wanted, settings = loop_config(tables_of(config, set)), _with_policies(with_paths(load_settings(), path))
-    progress = Progress(sys.stderr)
-    workers = worker_processes(settings)
-    with progress, working_stack(settings, hooks(), say=progress.say, workers=workers) as servers:
+    options, settings = (
+        parse_loop_config(load_tables(config, set)),
+        _with_policy_dir(with_graph_paths(load_settings(), path)),
+    )
+    progress = ProgressPrinter(sys.stderr)
+    workers = count_worker_processes(settings)
+    with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
         settings = settings.model_copy(update={"engine_url": servers.engine_url})
-        closed = asyncio.run(_closed(wanted, servers, settings, progress))
-    return _print(closed, json)
+        result = asyncio.run(_run_loop(options, servers, settings, progress))
+    return _print_result(result, json)
 
 
-def _with_policies(settings: Settings) -> Settings:
-    """With a folder for versions, so that there is an engine."""
-    folder = policies_folder(settings)
+def _with_policy_dir(settings: Settings) -> Settings:
+    """Return settings with an existing policy folder, so that the policy engine is started."""
+    folder = get_policy_dir(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    return settings.model_copy(update={"policies": folder})
+    return settings.model_copy(update={"policy_dir": folder})
 
 
-async def _closed(wanted: "LoopConfig", servers: Servers, settings: Settings, progress: Progress) -> "Closed":
-    from offing_trainer.loop import persistent_loop
+async def _run_loop(
+    config: "LoopConfig", servers: ServerUrls, settings: Settings, progress: ProgressPrinter
+) -> "LoopResult":
+    from offing_trainer.loop import run_training_loop_with_retry
 
-    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
-        room = loop_room(database, hints, settings, say=progress.say, told=_teller(progress))
-        return await persistent_loop(room, wanted)
+    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        context = build_loop_context(
+            database, notifier, settings, say=progress.show_status, report_progress=_progress_printer(progress)
+        )
+        return await run_training_loop_with_retry(context, config)
 
 
-def loop_room(
-    database: Database, hints: BusHints, settings: Settings, *, say: Callable[[str], None], told: Told
-) -> "LoopRoom":
-    """What a loop in this process works with; `settings` name the engine. `told` hears of each job, see `Room.said`."""
-    from offing_trainer.job.collecting import Collector
-    from offing_trainer.job.own_engine import OurEngine
-    from offing_trainer.loop import LoopRoom
+def build_loop_context(
+    database: Database,
+    notifier: BusNotifier,
+    settings: Settings,
+    *,
+    say: Callable[[str], None],
+    report_progress: JobProgressCallback,
+) -> "LoopContext":
+    """Build the context of a training loop in this process.
+
+    `settings` name the policy engine. `report_progress` is called with the progress of each job.
+    """
+    from offing_trainer.job.engine_deployment import ManagedEngine
+    from offing_trainer.job.rollout_collector import RolloutCollector
+    from offing_trainer.loop import LoopContext
 
     key = settings.engine_key
 
@@ -102,76 +121,76 @@ def loop_room(
         async with database.transaction(LOCAL_TENANT) as connection:
             return await policy_versions.is_needed(connection, version)
 
-    engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
-    collector = Collector(database, hints, loaded(settings), engine, settings.slice_turns)
-    room = replace(room_of(database, settings, told), collect=collector.collected)
+    engine = ManagedEngine(EngineEndpoint(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
+    collector = RolloutCollector(database, notifier, load_graphs(settings), engine, settings.slice_max_turns)
+    job_context = replace(build_job_context(database, settings, report_progress), collect_groups=collector.collect_step)
 
-    async def run(job: UUID) -> JobRow:
-        return await _run(room, job, say)
+    async def run(job_id: UUID) -> TrainingJobRow:
+        return await _run_job(job_context, job_id, say)
 
-    return LoopRoom(LOCAL_TENANT, collector, run, room.policies, _make, _hashes, say)
-
-
-async def _run(room: "Room", job: UUID, say: Callable[[str], None]) -> JobRow:
-    """A job to its end. Where another process has it, this one waits until it is done, or lost."""
-    from offing_trainer.job.process import run_one
-
-    told = False
-    while (done := await run_one(room, job)) is None:
-        found = (await training.one(room.database, LOCAL_TENANT, job)).job
-        if found.state not in ("queued", "running"):
-            return found
-        if not told:
-            say(f"job {job} belongs to {found.worker}; waiting until it is done, or lost")
-        told = True
-        await asyncio.sleep(LOST_SECONDS)
-    return done
+    return LoopContext(LOCAL_TENANT, collector, run, job_context.policy_dir, _create_start_policy, say)
 
 
-def _teller(progress: Progress) -> Told:
-    def say(job: JobRow, phase: str, figures: Mapping[str, float]) -> None:
-        if figures or job.step == 0:
-            told = "  ".join(f"{name} {figures[name]:.4g}" for name in SHOWN if name in figures)
-            progress.say(f"{job.kind} step {job.step}: {told or phase}")
+async def _run_job(context: "JobContext", job_id: UUID, say: Callable[[str], None]) -> TrainingJobRow:
+    """Run a job to its end. If another process runs it, wait until it has ended or its lease has expired."""
+    from offing_trainer.job.process import run_one_job
 
-    return say
+    reported = False
+    while (outcome := await run_one_job(context, job_id)) is None:
+        current = (await training_jobs.get_job(context.database, LOCAL_TENANT, job_id)).job
+        if current.state not in ("queued", "running"):
+            return current
+        if not reported:
+            say(f"job {job_id} belongs to {current.worker}; waiting until it is done, or lost")
+        reported = True
+        await asyncio.sleep(POLL_SECONDS)
+    return outcome
 
 
-def _make(folder: Path, start: "StartConfig", seed: int) -> None:
-    from offing.world.compact import VOCABULARY
-    from offing_engine.small import new_policy
+def _progress_printer(progress: ProgressPrinter) -> JobProgressCallback:
+    def print_progress(job: TrainingJobRow, phase: str, metrics: Mapping[str, float]) -> None:
+        if metrics or job.step == 0:
+            text = "  ".join(f"{name} {metrics[name]:.4g}" for name in SHOWN_METRICS if name in metrics)
+            progress.show_status(f"{job.kind} step {job.step}: {text or phase}")
+
+    return print_progress
+
+
+def _create_start_policy(folder: Path, start: "StartConfig", seed: int) -> None:
+    from offing.tools.environment import get_environment
+    from offing_engine.random_policy import create_random_policy
 
     draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-    new_policy(draft, VOCABULARY if start.words == "compact" else None, size=start.size, seed=seed)
+    vocabulary = get_environment(start.worlds[0]).vocabulary if start.tokenizer == "compact" else None
+    create_random_policy(draft, vocabulary, size=start.model_size, seed=seed)
     draft.replace(folder)
 
 
-def _hashes(folder: Path) -> tuple[str, str, str]:
-    from offing_trainer.job.publishing import hashes_of
-
-    found = hashes_of(folder, None)
-    return found.weights, found.tokenizer, found.template
-
-
-def _print(closed: "Closed", as_json: bool) -> int:
+def _print_result(result: "LoopResult", as_json: bool) -> int:
     if as_json:
-        told = {
-            "promoted": closed.promoted,
-            "why_not": closed.why_not,
-            **{name: [_told(one) for one in getattr(closed, name)] for name in ("before", "after", "compared")},
+        document = {
+            "promoted": result.promoted,
+            "why_not": result.rejection_reason,
+            **{
+                name: [_describe_score(score) for score in getattr(result, name)]
+                for name in ("before", "after", "compared")
+            },
         }
-        sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
         return 0
-    for before, after in zip(closed.before, closed.after, strict=True):
-        print(f"{after.mode:>8}  {before.share:.3f} → {after.share:.3f} on {len(after.rewards)} held-out tasks")
-    for one in closed.compared:
-        print(f"{one.mode:>8}  {one.share:.3f} by what it is compared with, on the same rollouts")
-    print(closed.why_not or "It passed the gate and is active now.")
+    for before, after in zip(result.before, result.after, strict=True):
+        print(
+            f"{after.mode:>8}  {before.mean_reward:.3f} → {after.mean_reward:.3f} on {len(after.rewards)} "
+            "held-out tasks"
+        )
+    for one in result.comparison:
+        print(f"{one.mode:>8}  {one.mean_reward:.3f} by what it is compared with, on the same rollouts")
+    print(result.rejection_reason or "It passed the gate and is active now.")
     return 0
 
 
-def _told(one: "Scored") -> dict[str, Any]:
-    """With each task's reward, in the tasks' order, so that runs can be compared in pairs."""
-    name = one.version.label
-    rewards = [reward for _, reward in sorted(one.rewards.items())]
-    return {"policy": name, "mode": one.mode, "success": one.share, "rewards": rewards}
+def _describe_score(score: "VersionScore") -> dict[str, Any]:
+    """Return a score with the reward of each task in the order of tasks, for paired comparisons."""
+    name = score.version.label
+    rewards = [reward for _, reward in sorted(score.rewards.items())]
+    return {"policy": name, "mode": score.mode, "success": score.mean_reward, "rewards": rewards}

@@ -1,42 +1,43 @@
-"""`offing mcp`: which servers there are, looking at their tools, and pinning what was looked at."""
+"""`offing mcp`: list MCP servers, check their tools, and pin the tools that were reviewed."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich.console import Console
 
-from offing.cli.terminal import safe
-from offing.core.blocks import plain
+from offing import environment
+from offing.cli.options import Flag
+from offing.cli.terminal import strip_control
 from offing.core.errors import InvalidInput
-from offing.core.step import shortened
-from offing.mcp.catalogue import Catalogue
-from offing.mcp.client import Asking
-from offing.mcp.listed import Listed, changed
-from offing.mcp.offered import LONGEST_TOLD, Offered, offered
-from offing.mcp.pins import Pin, pinned, pins_path, read_pins, write_pins
-from offing.mcp.servers import VARIABLE, Server, read_servers, servers_in, with_server
+from offing.core.step import shorten_line
+from offing.core.untrusted_block import sanitize_text
+from offing.mcp.allowed_tools import MAX_DESCRIPTION_CHARS, McpServerTools, match_tools
+from offing.mcp.client import McpClient
+from offing.mcp.pins import PinnedTools, pin_tools, pins_path, read_pins, write_pins
+from offing.mcp.server_registry import McpServerRegistry
+from offing.mcp.servers import CONFIG_VARIABLE, McpServerConfig, add_server, parse_servers, read_servers
+from offing.mcp.tool_listing import McpToolListing, find_changed_tools
 from offing.settings import load_settings
-from offing.web.url import Refused
+from offing.web.url import InvalidUrl
 
 app = App(name="mcp", help="Other people's tools: MCP servers that runs may use.")
 
-Flag = Annotated[bool, Parameter(negative="")]
-
 
 @app.command(name="list")
-def list_() -> int:
-    """Say which servers there are, and which of their tools runs may use. Asks none of them."""
-    for one in Catalogue(_path()).servers().values():
-        _say(f"[bold]{one.name}[/] {safe(one.server.url)}{f' - {safe(one.problem)}' if one.problem else ''}")
-        for tool in one.tools:
-            _say(f"  {tool.spec.name} ({tool.allowed.effect})")
-        for name, why in one.refused.items():
-            _say(f"  {name} is not offered: {safe(why)}")
+def list_servers() -> int:
+    """List the configured MCP servers and the tools that runs may use. No server is contacted."""
+    for server in McpServerRegistry(_config_path()).list_servers().values():
+        _print_safe(
+            f"[bold]{server.name}[/] "
+            f"{strip_control(server.config.url)}{f' - {strip_control(server.problem)}' if server.problem else ''}"
+        )
+        for tool in server.tools:
+            _print_safe(f"  {tool.spec.name} ({tool.config.effect})")
+        for name, reason in server.rejected.items():
+            _print_safe(f"  {name} is not offered: {strip_control(reason)}")
     return 0
 
 
@@ -49,121 +50,128 @@ def add(
     bearer: str | None = None,
     private: Flag = False,
 ) -> int:
-    """Write a server into the operator's file, and look at its tools.
+    """Add an MCP server to the configuration file and list its tools.
 
     Parameters
     ----------
     name
-        What it is called here: small letters and digits.
+        Name of the server in Offing: lower case letters and digits.
     url
-        Where it is asked: https://… of its MCP endpoint.
+        URL of its MCP endpoint: https://…
     tool
-        A tool that runs may use, or several. None: all that it lists are shown, and none is allowed yet.
+        A tool that runs may use. Repeat the option for several. Default: list all tools and allow none.
     bearer
-        The environment variable whose value it is sent as a bearer token, such as WIKI_TOKEN.
+        Name of the environment variable with the bearer token to send, such as WIKI_TOKEN.
     private
-        It may lie outside the public internet, or be asked without TLS.
+        Allow an address outside the public internet, or without TLS.
     """
-    path = _path()
+    path = _config_path()
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    fresh = with_server(text, name, url, tools=tool, bearer=bearer, private=private)
-    _say_list(name, servers_in(fresh)[name])
+    fresh = add_server(text, name, url, tools=tool, bearer=bearer, private=private)
+    _print_tools(name, parse_servers(fresh)[name])
     path.touch(mode=0o600)
     path.write_text(fresh, encoding="utf-8")
-    _say(f"Written to {safe(str(path))}. Read what its tools say, then run `offing mcp pin {name}`.")
+    _print_safe(f"Written to {strip_control(str(path))}. Read what its tools say, then run `offing mcp pin {name}`.")
     return 0
 
 
 @app.command
 def pin(name: str, *, yes: Flag = False) -> int:
-    """Show a server's tools as they are now, and let runs use them as long as they stay so.
+    """Show the present tools of a server, and allow runs to use them until they change.
 
     Parameters
     ----------
     yes
-        They have been looked at; do not ask.
+        The tools have been reviewed. Do not ask for confirmation.
     """
-    path = _path()
-    server = _server(read_servers(path), name)
-    tools = _say_list(name, server)
-    if not yes and not _agreed():
-        _say("Nothing is pinned.")
+    path = _config_path()
+    server = _get_server(read_servers(path), name)
+    tools = _print_tools(name, server)
+    if not yes and not _confirm():
+        _print_safe("Nothing is pinned.")
         return 1
-    made = pinned(server.url, tools)
-    write_pins(pins_path(path), {**read_pins(pins_path(path)), name: made})
-    _say(f"Pinned: {len(tools)} tools, SHA-256 {made.sha256}.")
-    return _say_refused(offered(name, server, made))
+    new_pin = pin_tools(server.url, tools)
+    write_pins(pins_path(path), {**read_pins(pins_path(path)), name: new_pin})
+    _print_safe(f"Pinned: {len(tools)} tools, SHA-256 {new_pin.sha256}.")
+    return _print_refusal(match_tools(name, server, new_pin))
 
 
 @app.command
 def check(name: str | None = None) -> int:
-    """Ask servers for their tools, and say which differ from what was pinned; 1 where one does.
+    """List the tools of MCP servers and show which differ from their pins. Exits with 1 if one differs.
 
     Parameters
     ----------
     name
-        One server. None: all.
+        Name of one server. Default: all servers.
     """
-    path = _path()
+    path = _config_path()
     servers = read_servers(path)
-    wanted = servers if name is None else {name: _server(servers, name)}
+    selected = servers if name is None else {name: _get_server(servers, name)}
     pins = read_pins(pins_path(path))
-    problems = [_checked(one, server, pins) for one, server in wanted.items()]
+    problems = [_has_problem(server_name, server, pins) for server_name, server in selected.items()]
     return 1 if any(problems) else 0
 
 
-def _checked(name: str, server: Server, pins: Mapping[str, Pin]) -> bool:
-    """Whether something is wrong, which is said."""
+def _has_problem(name: str, server: McpServerConfig, pins: Mapping[str, PinnedTools]) -> bool:
+    """Check one server, print its problems and return whether there are any."""
     pin = pins.get(name)
     if pin is None or pin.url != server.url:
-        _say(f"{name}: not pinned; run `offing mcp pin {name}`")
+        _print_safe(f"{name}: not pinned; run `offing mcp pin {name}`")
         return True
-    found = asyncio.run(_listed(server))
-    if isinstance(found, Refused):
-        _say(f"{name}: {safe(found.problem)}")
+    listing = asyncio.run(_list_tools(server))
+    if isinstance(listing, InvalidUrl):
+        _print_safe(f"{name}: {strip_control(listing.problem)}")
         return True
-    if different := changed(pin.tools, found):
-        _say(f"{name}: changed since it was pinned: {safe(', '.join(different))}")
+    if different := find_changed_tools(pin.tools, listing):
+        _print_safe(f"{name}: changed since it was pinned: {strip_control(', '.join(different))}")
         return True
-    _say(f"{name}: as it was pinned")
+    _print_safe(f"{name}: as it was pinned")
     return False
 
 
-def _say_list(name: str, server: Server) -> tuple[Listed, ...]:
-    """Show a server's tools. Raises InvalidInput where it gives none."""
-    found = asyncio.run(_listed(server))
-    if isinstance(found, Refused):
-        raise InvalidInput(name, found.problem.rstrip("."), f"Look at {server.url} and at the operator's file.")
-    for tool in found:
+def _print_tools(name: str, server: McpServerConfig) -> tuple[McpToolListing, ...]:
+    """Print and return the tools of a server. Raises InvalidInput if it has none."""
+    listing = asyncio.run(_list_tools(server))
+    if isinstance(listing, InvalidUrl):
+        raise InvalidInput(name, listing.problem.rstrip("."), f"Look at {server.url} and at the operator's file.")
+    for tool in listing:
         mark = "allowed" if tool.name in server.tools else "not allowed"
         arguments = tool.schema.get("properties")
         names = ", ".join(map(str, arguments)) if isinstance(arguments, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
-        _say(f"[bold]{safe(shortened(plain(tool.name), 80))}[/]({safe(shortened(plain(names), 200))}): {mark}")
-        _say(f"  {safe(shortened(plain(tool.description), LONGEST_TOLD))}")
-    return found
+        title, listed_names = _shorten(tool.name, 80), _shorten(names, 200)
+        _print_safe(f"[bold]{title}[/]({listed_names}): {mark}")
+        _print_safe(f"  {_shorten(tool.description, MAX_DESCRIPTION_CHARS)}")
+    return listing
 
 
-def _say_refused(one: Offered) -> int:
-    for tool, why in one.refused.items():
-        _say(f"{tool} is not offered: {safe(why)}.")
-    if not one.tools:
-        _say(f"No run can use {one.name} yet: {safe(one.problem)}.")
+def _shorten(text: str, max_chars: int) -> str:
+    return strip_control(shorten_line(sanitize_text(text), max_chars))
+
+
+def _print_refusal(refusal: McpServerTools) -> int:
+    for tool, reason in refusal.rejected.items():
+        _print_safe(f"{tool} is not offered: {strip_control(reason)}.")
+    if not refusal.tools:
+        _print_safe(f"No run can use {refusal.name} yet: {strip_control(refusal.problem)}.")
     return 0
 
 
-async def _listed(server: Server) -> tuple[Listed, ...] | Refused:
-    async with Asking(os.environ) as asking:
-        return await asking.listed(server)
+async def _list_tools(server: McpServerConfig) -> tuple[McpToolListing, ...] | InvalidUrl:
+    async with McpClient(environment.VARIABLES) as client:
+        return await client.list_tools(server)
 
 
-def _path() -> Path:
-    path = load_settings().mcp
+def _config_path() -> Path:
+    path = load_settings().mcp_config
     if path is None:
-        raise InvalidInput(VARIABLE, "is not set", "Set it to the file that names the servers, such as mcp.toml.")
+        raise InvalidInput(
+            CONFIG_VARIABLE, "is not set", "Set it to the file that names the servers, such as mcp.toml."
+        )
     return path
 
 
-def _server(servers: Mapping[str, Server], name: str) -> Server:
+def _get_server(servers: Mapping[str, McpServerConfig], name: str) -> McpServerConfig:
     if name not in servers:
         raise InvalidInput(
             "NAME", f"there is no server {name!r}", f"There are: {', '.join(sorted(servers)) or 'none'}."
@@ -171,11 +179,11 @@ def _server(servers: Mapping[str, Server], name: str) -> Server:
     return servers[name]
 
 
-def _agreed() -> bool:
+def _confirm() -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("--yes", "nobody can be asked here", "Look at the tools, then give --yes.")
     return input("May runs use the tools that are allowed, as long as they stay as they are? [y/N] ").lower() == "y"
 
 
-def _say(text: str) -> None:
+def _print_safe(text: str) -> None:
     Console(highlight=False, soft_wrap=True).print(text)

@@ -1,9 +1,8 @@
-"""`offing new graph`: a package with a graph and tests that pass. The only home of its rendering."""
+"""`offing new graph`: create a package with a graph and passing tests from a template."""
 
 import keyword
 import re
 import sys
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,34 +10,36 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from offing.core.errors import InvalidInput
+from offing.registry import Group, list_names
 
 app = App(name="new", help="Begin something of your own.")
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 Template = Literal["small", "full"]
-PACKAGE = "package"
-"""A template's folder that gets the graph's name."""
+PACKAGE_PLACEHOLDER = "package"
+"""Folder in a template that is renamed to the graph's name."""
 
 
 @app.command
 def graph(name: str, *, template: Template = "small", into: Annotated[Path, Parameter(negative="")] = Path()) -> int:
-    """Make a package with a graph and tests that pass.
+    """Create a package with a graph and passing tests.
 
     Parameters
     ----------
     name
-        Of the graph and its package: small letters, digits and underscores, such as harbour.
+        Name of the graph and its package: lower case letters, digits and underscores, such as harbor.
     template
-        small: a LangGraph agent over the library, with five of Offing's names. full: roles with prompts and forms of
-        their own, a tool, and a report that is written sentence by sentence; it works without a model.
+        `small`: a LangGraph agent over the library that uses five names of the SDK. `full`: roles with
+        their own prompts and prompt formats, a tool, and a report that is written sentence by sentence.
+        It works without a model.
     into
-        The folder in which the package's own folder is made.
+        The folder in which the package folder is created.
     """
-    checked(name)
+    check_name(name)
     folder = into / name
     if folder.exists():
         raise InvalidInput("--into", f"{folder} is there already", "Name another folder, or another graph.")
-    for path, text in rendered(name, template).items():
+    for path, text in render_template(name, template).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -48,23 +49,31 @@ def graph(name: str, *, template: Template = "small", into: Annotated[Path, Para
     return 0
 
 
-def rendered(name: str, template: Template = "small") -> dict[str, str]:
-    """The files of a new graph: text by its place in the package's folder."""
+def render_template(name: str, template: Template = "small") -> dict[str, str]:
+    """Return the files of a new graph: text by path in the package folder."""
     title = name.replace("_", " ").capitalize()
     folder = TEMPLATES / template
-    found = sorted(path for path in folder.rglob("*.tmpl"))
-    texts = {path.relative_to(folder).as_posix().removesuffix(".tmpl"): path.read_text("utf-8") for path in found}
+    template_files = sorted(path for path in folder.rglob("*.tmpl"))
+    texts = {
+        path.relative_to(folder).as_posix().removesuffix(".tmpl"): path.read_text("utf-8") for path in template_files
+    }
     return {
-        re.sub(f"^{PACKAGE}/", f"{name}/", place): text.replace("__NAME__", name).replace("__TITLE__", title)
-        for place, text in texts.items()
+        re.sub(f"^{PACKAGE_PLACEHOLDER}/", f"{name}/", file_path): text.replace("__NAME__", name).replace(
+            "__TITLE__", title
+        )
+        for file_path, text in texts.items()
     }
 
 
-def checked(name: str) -> None:
-    """Raises InvalidInput for a name that a package or a graph cannot have."""
+def check_name(name: str) -> None:
+    """Raise InvalidInput if a package or a graph cannot have the name."""
     remedy = "Use small letters, digits and underscores, beginning with a letter, 40 at most."
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
         raise InvalidInput("NAME", f"{name!r} is no name for a package", remedy)
-    taken = any(point.name == name for point in entry_points(group="offing.graphs"))
-    if taken or name in sys.stdlib_module_names or name == "tests" or find_spec(name) is not None:
+    if (
+        name in list_names(Group.GRAPHS)
+        or name in sys.stdlib_module_names
+        or name == "tests"
+        or find_spec(name) is not None
+    ):
         raise InvalidInput("NAME", f"{name!r} is the name of something that is installed", "Choose another.")

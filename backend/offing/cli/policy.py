@@ -1,4 +1,4 @@
-"""`offing policy`: register weights, list versions, change their state."""
+"""`offing policy`: register weights, list versions and set their state."""
 
 import sys
 from dataclasses import asdict
@@ -8,84 +8,73 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from offing.cli.show import with_database
-from offing.cli.terminal import safe
+from offing.cli.show import run_with_database
+from offing.cli.terminal import strip_control
 from offing.core.errors import InvalidInput
 from offing.services import policies
+from offing.services.policies import PolicyRegistration
+from offing.services.policy_files import hash_files
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.policy_versions import VersionRow
+from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 
 
-def add(name: str, folder: Path, kind: str | None, parent: str, base_model: str, as_json: bool) -> int:
-    from offing_engine.folder import checked_folder, is_adapter
+def add_version(name: str, folder: Path, kind: str | None, parent: str, base_model: str, as_json: bool) -> int:
+    from offing.models.policy_folder import check_folder, is_adapter
 
-    found = "lora" if is_adapter(checked_folder(folder, "FOLDER")) else "full"
-    if kind is not None and kind != found:
-        raise InvalidInput("--kind", f"{folder} holds {found} weights", f"Say --kind {found}, or leave it out.")
-    if found == "lora" and not parent:
+    detected_kind = "lora" if is_adapter(check_folder(folder, "FOLDER")) else "full"
+    if kind is not None and kind != detected_kind:
+        raise InvalidInput(
+            "--kind", f"{folder} holds {detected_kind} weights", f"Say --kind {detected_kind}, or leave it out."
+        )
+    if detected_kind == "lora" and not parent:
         raise InvalidInput("--parent", "an adapter needs the version that it stands on", "Name it as NAME@VERSION.")
 
     uri = str(folder.resolve())
 
-    async def work(database: Database) -> tuple[VersionRow, bool]:
-        above = await policies.named(database, LOCAL_TENANT, parent) if parent else None
-        weights, tokenizer, template = hashes(folder, above if found == "lora" else None)
-        return await policies.register(
-            database,
-            LOCAL_TENANT,
+    async def work(database: Database) -> tuple[PolicyVersionRow, bool]:
+        above = await policies.get_version_by_name(database, LOCAL_TENANT, parent) if parent else None
+        registration = PolicyRegistration(
             name=name,
-            kind=found,
+            kind=detected_kind,
             uri=uri,
-            sha256=weights,
-            tokenizer_sha256=tokenizer,
-            template_sha256=template,
-            parent=parent,
+            hashes=hash_files(folder, above if detected_kind == "lora" else None),
+            parent_version=parent,
             base_model=base_model,
         )
+        return await policies.register_version(database, LOCAL_TENANT, registration)
 
-    row, new = with_database(work)
+    row, new = run_with_database(work)
     if as_json:
-        return _dump(row)
+        return _print_json(row)
     print(row.label)
     if not new:
         print("These files are registered already.", file=sys.stderr)
     return 0
 
 
-def listed(name: str | None, limit: int, as_json: bool) -> int:
-    found, _ = with_database(lambda database: policies.page(database, LOCAL_TENANT, name, None, limit))
+def list_versions(name: str | None, limit: int, as_json: bool) -> int:
+    versions, _ = run_with_database(lambda database: policies.list_versions(database, LOCAL_TENANT, name, None, limit))
     if as_json:
-        return _dump(found)
+        return _print_json(versions)
     table = Table("policy", "state", "kind", "weights", "folder", box=None)
-    for row in found:
-        table.add_row(row.label, row.state, row.kind, row.sha256[:12], safe(row.uri))
+    for row in versions:
+        table.add_row(row.label, row.state, row.kind, row.sha256[:12], strip_control(row.uri))
     Console().print(table)
     return 0
 
 
-def change(policy: str, state: str) -> int:
-    async def work(database: Database) -> VersionRow:
-        row = await policies.named(database, LOCAL_TENANT, policy)
-        return await policies.change_state(database, LOCAL_TENANT, row.id, state)
+def set_state(policy: str, state: str) -> int:
+    async def work(database: Database) -> PolicyVersionRow:
+        row = await policies.get_version_by_name(database, LOCAL_TENANT, policy)
+        return await policies.set_version_state(database, LOCAL_TENANT, row.id, state)
 
-    row = with_database(work)
+    row = run_with_database(work)
     print(f"{row.label} is {row.state}")
     return 0
 
 
-def hashes(folder: Path, base: VersionRow | None) -> tuple[str, str, str]:
-    """Of weights, tokenizer and chat template, as the policy engine computes them. `base`: what an adapter stands on.
-
-    Empty for the tokenizer and template of full weights that have none; an adapter without its own has its base's.
-    """
-    from offing_trainer.job.publishing import hashes_of
-
-    found = hashes_of(folder, base)
-    return found.weights, found.tokenizer, found.template
-
-
-def _dump(value: VersionRow | list[VersionRow]) -> int:
+def _print_json(value: PolicyVersionRow | list[PolicyVersionRow]) -> int:
     plain = [asdict(row) for row in value] if isinstance(value, list) else asdict(value)
     sys.stdout.write(orjson.dumps(plain, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0

@@ -1,172 +1,147 @@
-"""`offing policy evaluate`, `promote`, `canary` and `rollback`: which version new runs get."""
+"""`offing policy evaluate`, `promote`, `canary` and `rollback`: decide which version new runs use."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
-from offing.bus.hints import BusHints
-from offing.cli.ask import engines_of
-from offing.cli.hooks import hooks
-from offing.cli.rollout import followed
-from offing.cli.show import with_database
-from offing.cli.stack import graph_named, with_paths
-from offing.cli.terminal import Progress
+from offing import environment
+from offing.bus.notifier import BusNotifier
+from offing.cli.ask import resolve_engine_configs
+from offing.cli.hooks import build_hooks
+from offing.cli.options import EvaluateOptions, PromoteOptions
+from offing.cli.rollouts import follow_batch
+from offing.cli.show import run_with_database
+from offing.cli.stack import get_graph, with_graph_paths
+from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
-from offing.local.servers import Servers
-from offing.local.stack import working_stack
-from offing.models.credentials import ENGINE_KEY, Destination
+from offing.local.servers import ServerUrls
+from offing.local.stack import open_stack
+from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
-from offing.services.promotion import Frozen
-from offing.services.training_gate import Rules, Verdict
+from offing.services.promotion import EvaluationSetup
+from offing.services.promotion_gate import GateResult, GateRules
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.policy_versions import VersionRow
+from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """What `offing policy promote` was told."""
+def promote_version(options: PromoteOptions) -> int:
+    rules = None if options.force else GateRules(options.margin, options.require_confidence, kl_ceiling=options.max_kl)
+    mode = "greedy" if options.greedy else None
 
-    dataset: str | None
-    greedy: bool
-    margin: float
-    confident: bool
-    kl_ceiling: float | None
-    force: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What `offing policy evaluate` was told."""
-
-    policy: str
-    dataset: str
-    graph: str
-    role: str
-    form: str
-    members: int
-    greedy: bool
-    seed: int
-    count: int
-    turns: int
-    engines: tuple[str, ...]
-    paths: tuple[Path, ...] = ()
-
-
-def promote(policy: str, gate: Gate, replicas: tuple[str, ...], as_json: bool) -> int:
-    rules = None if gate.force else Rules(gate.margin, gate.confident, kl_ceiling=gate.kl_ceiling)
-    mode = "greedy" if gate.greedy else None
-
-    made: list[tuple[VersionRow, Verdict | None]] = []
+    results: list[tuple[PolicyVersionRow, GateResult | None]] = []
 
     async def work(database: Database) -> None:
         async def flip() -> None:
-            how = {"dataset": gate.dataset, "mode": mode}
-            made.append(await promotion.promote(database, LOCAL_TENANT, policy, rules, **how))
+            selection = {"dataset": options.dataset, "mode": mode}
+            results.append(await promotion.promote(database, LOCAL_TENANT, options.policy, rules, **selection))
 
-        await served(database, policy, replicas, flip)
+        await serve_on_replicas(database, options.policy, options.replica_urls, flip)
 
-    with_database(work)
-    row, verdict = made[0]
-    if as_json:
-        return _dump({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
+    run_with_database(work)
+    row, verdict = results[0]
+    if options.as_json:
+        return _print_json({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
     print(f"{row.label} is {row.state}")
     if verdict is not None:
-        p = verdict.paired
-        told = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        print(f"mean reward {p.candidate:.3f} against {p.champion:.3f} on {p.pairs} pairs; {told}")
+        p = verdict.comparison
+        interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
+        print(f"mean reward {p.candidate:.3f} against {p.champion:.3f} on {p.pairs} pairs; {interval}")
     return 0
 
 
-async def served(
-    database: Database, policy: str, replicas: tuple[str, ...], flip: Callable[[], Awaitable[None]]
+async def serve_on_replicas(
+    database: Database, policy: str, replica_urls: tuple[str, ...], activate: Callable[[], Awaitable[None]]
 ) -> None:
-    """Make every replica serve a version before `flip`, and unload what none of them needs any more after it.
+    """Load a version into every replica before `activate`, and unload unneeded versions after it.
 
-    Raises what `flip` raises; a version that was refused is unloaded too.
+    Raises the errors of `activate`. A rejected version is unloaded, too.
     """
-    if not replicas:
-        await flip()
+    if not replica_urls:
+        await activate()
         return
-    from offing_trainer.job.serving import published
+    from offing_trainer.job.vllm_deployment import deploy_adapter
 
-    row = await policies.named(database, LOCAL_TENANT, policy)
-    key = os.environ.get(ENGINE_KEY, "")
-    servers = [Destination(url, key) for url in replicas]
+    row = await policies.get_version_by_name(database, LOCAL_TENANT, policy)
+    key = environment.VARIABLES.get(ENGINE_KEY_VARIABLE, "")
+    servers = [EngineEndpoint(url, key) for url in replica_urls]
     try:
-        await published(servers, policy, Path(row.uri), flip)
+        await deploy_adapter(servers, policy, Path(row.uri), activate)
     except Conflict:
-        await _tidied(database, servers, row.name, refused=policy)
+        await _unload_unneeded(database, servers, row.name, rejected=policy)
         raise
-    await _tidied(database, servers, row.name)
+    await _unload_unneeded(database, servers, row.name)
 
 
-async def _tidied(database: Database, servers: list[Destination], name: str, refused: str = "") -> None:
-    """The version is where it belongs by now, so that a server that does not unload is told of, and no error."""
-    from offing_trainer.job.serving import withdrawn
+async def _unload_unneeded(database: Database, servers: list[EngineEndpoint], name: str, rejected: str = "") -> None:
+    """Unload versions that are not needed any more.
+
+    The change of states is already committed, so a replica that cannot unload causes a warning and no
+    error.
+    """
+    from offing_trainer.job.vllm_deployment import undeploy
 
     try:
-        await withdrawn(servers, await promotion.spare(database, LOCAL_TENANT, name, refused))
+        await undeploy(servers, await promotion.list_unloadable(database, LOCAL_TENANT, name, rejected))
     except Unavailable as error:
         print(f"warning: {error}", file=sys.stderr)
 
 
-def evaluate(wanted: Evaluation, as_json: bool) -> int:
-    settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
-    graph = graph_named(settings, wanted.graph)
-    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
-        id = asyncio.run(_evaluate(wanted, graph, servers, progress))
-    if as_json:
-        return _dump({"evaluation": str(id), "policy": wanted.policy})
+def evaluate_version(options: EvaluateOptions) -> int:
+    settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
+    graph = get_graph(settings, options.graph)
+    with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
+        id = asyncio.run(_evaluate(options, graph, servers, progress))
+    if options.as_json:
+        return _print_json({"evaluation": str(id), "policy": options.policy})
     print(f"evaluation {id}")
     return 0
 
 
-async def _evaluate(wanted: Evaluation, graph: Graph, servers: Servers, progress: Progress) -> object:
-    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
-        stored = await tasks.of_dataset(database, LOCAL_TENANT, wanted.dataset, wanted.count)
+async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls, progress: ProgressPrinter) -> object:
+    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        stored = await tasks.list_dataset_task_ids(database, LOCAL_TENANT, options.dataset, options.max_tasks)
         if not stored:
             raise InvalidInput(
-                "--dataset", f"there is no task of {wanted.dataset}", "Store some, see `offing rollout`."
+                "--dataset", f"there is no task of {options.dataset}", "Store some, see `offing rollouts collect`."
             )
-        frozen = Frozen(
-            dataset=wanted.dataset,
-            tasks=stored,
+        frozen = EvaluationSetup(
+            dataset=options.dataset,
+            task_ids=stored,
             graph=graph.name,
-            role=wanted.role,
-            members=wanted.members,
-            greedy=wanted.greedy,
-            seed=wanted.seed,
-            form=wanted.form,
-            budget=Budget(wanted.turns),
-            engines=engines_of(wanted.engines, graph),
+            role=options.role,
+            rollouts_per_task=options.rollouts_per_task,
+            greedy=not options.sampled,
+            seed=options.seed,
+            prompt_format=options.prompt_format,
+            budget=Budget(options.max_turns),
+            engines=resolve_engine_configs(options.engines, graph),
         )
-        made = await promotion.evaluate(
-            database, hints, LOCAL_TENANT, wanted.policy, frozen, graphs={graph.name: graph}
+        created = await promotion.start_evaluation(
+            database, notifier, LOCAL_TENANT, options.policy, frozen, graphs={graph.name: graph}
         )
-        await followed(database, made.batch.id, True, progress)
-        return await promotion.settle_evaluation(database, LOCAL_TENANT, wanted.policy, made.batch.id, frozen)
+        await follow_batch(database, created.batch.id, True, progress)
+        return await promotion.store_evaluation(database, LOCAL_TENANT, options.policy, created.batch.id, frozen)
 
 
-def canary(policy: str, share: float) -> int:
-    row = with_database(lambda database: promotion.try_canary(database, LOCAL_TENANT, policy, share))
+def start_canary(policy: str, share: float) -> int:
+    row = run_with_database(lambda database: promotion.start_canary(database, LOCAL_TENANT, policy, share))
     print(f"{row.label} answers {share:.0%} of the new runs that name {row.name} without a version")
     return 0
 
 
-def rollback(name: str) -> int:
-    print(with_database(lambda database: promotion.roll_back(database, LOCAL_TENANT, name)))
+def roll_back(name: str) -> int:
+    print(run_with_database(lambda database: promotion.roll_back_policy(database, LOCAL_TENANT, name)))
     return 0
 
 
-def _dump(value: object) -> int:
+def _print_json(value: object) -> int:
     sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0

@@ -1,4 +1,4 @@
-"""`offing up`, `down`, `status`, `login`, `doctor` and `migrate`: this home's processes, for a person at a terminal."""
+"""`offing up`, `down`, `status`, `login`, `doctor` and `migrate`: manage the local stack."""
 
 import os
 import sys
@@ -8,109 +8,114 @@ from pathlib import Path
 import orjson
 from rich.console import Console
 
-from offing.cli.hooks import hooks, login_link
+from offing.cli.graph_reload import report_changes
+from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
-from offing.cli.logline import log_line
-from offing.cli.watching import watching
+from offing.cli.log_line import render_log_line
 from offing.core.errors import Conflict
 from offing.local import background, stack
-from offing.local.doctor import Check, Probes, examine
-from offing.local.servers import local_servers
-from offing.resources import migrations_dir
+from offing.local.doctor import Check, Probes, run_checks
+from offing.local.servers import open_servers
+from offing.packaged_files import get_migrations_dir
 from offing.sdk import Graph
-from offing.services.graphs import Catalogue, available, named
+from offing.services.graphs import GraphRegistry, open_registry_from_settings
+from offing.services.graphs import get_graph as get_registered_graph
 from offing.settings import Settings, load_settings
 
 
 def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
-    settings = with_paths(load_settings(), paths)
+    settings = with_graph_paths(load_settings(), paths)
     if settings.graph_paths:
-        _check_folders(loaded(settings))  # told here at a terminal; each of the children has it in its log
+        _require_usable_folder(load_graphs(settings))  # print here at a terminal; each child process logs it, too
     if detach:
         named = [word for path in paths for word in ("--path", str(path.resolve()))]
         argv = [sys.executable, "-m", "offing.cli", "up", *named]
-        return background.up_detached(settings, argv, hooks(), say=say)
-    return stack.up(settings, hooks(), say=say, echo=echo)
+        return background.start_detached(settings, argv, build_hooks(), say=print_message)
+    return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
 
 def dev(paths: Sequence[Path]) -> int:
-    """As `up`, over folders of graphs that are loaded anew when they change."""
-    settings = with_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
-    if (running := background.status(settings)).pid is not None:
+    """Start the stack as `up` does, and reload the given folders of graphs when they change."""
+    settings = with_graph_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
+    if (running := background.get_status(settings)).pid is not None:
         raise Conflict(f"Offing runs for this home already (pid {running.pid}).", "Stop it with `offing down` first.")
-    with watching(available(settings, tell=_nothing), say):
-        return stack.up(settings, hooks(), say=say, echo=echo)
+    with report_changes(open_registry_from_settings(settings, on_problem=_ignore_problem), print_message):
+        return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
 
-def loaded(settings: Settings) -> Catalogue:
-    """The graphs of these settings. A folder that cannot be used is told on standard error."""
-    return available(settings, tell=_complain)
+def load_graphs(settings: Settings) -> GraphRegistry:
+    """Load the graphs of the settings. Folders that cannot be used are reported on standard error."""
+    return open_registry_from_settings(settings, on_problem=_print_problem)
 
 
-def graph_named(settings: Settings, name: str) -> Graph:
-    """A graph of these settings. Raises InvalidInput; what is wrong with other folders is told on standard error."""
-    graphs = available(settings, tell=_nothing)
-    graph = named(graphs, name)
-    for one in graphs.broken:
-        _complain(str(one.error))
+def get_graph(settings: Settings, name: str) -> Graph:
+    """Return a graph of the settings. Problems in other folders are reported on standard error.
+
+    Raises InvalidInput if there is no such graph.
+    """
+    graphs = open_registry_from_settings(settings, on_problem=_ignore_problem)
+    graph = get_registered_graph(graphs, name)
+    for problem in graphs.broken:
+        _print_problem(str(problem.error))
     return graph
 
 
-def _complain(problem: str) -> None:
-    say(f"offing: {problem}")
+def _print_problem(problem: str) -> None:
+    print_message(f"offing: {problem}")
 
 
-def _nothing(problem: str) -> None:
-    """It is told elsewhere."""
+def _ignore_problem(problem: str) -> None:
+    """Ignore a problem that is reported elsewhere."""
 
 
-def _check_folders(graphs: Catalogue) -> None:
-    """Raise InvalidInput where every folder is broken: nothing of what was named would be there."""
-    if graphs.broken and not graphs.in_folders:
+def _require_usable_folder(graphs: GraphRegistry) -> None:
+    """Raise InvalidInput if no folder can be used, because none of the named graphs would exist."""
+    if graphs.broken and not graphs.folder_graph_names:
         raise graphs.broken[0].error
 
 
-def with_paths(settings: Settings, paths: Sequence[Path]) -> Settings:
-    """The settings with further folders of graphs."""
+def with_graph_paths(settings: Settings, paths: Sequence[Path]) -> Settings:
+    """Return the settings with additional folders of graphs."""
     named = [str(path.expanduser().resolve()) for path in paths]
     return settings.model_copy(update={"graph_paths": os.pathsep.join(filter(None, [settings.graph_paths, *named]))})
 
 
 def down() -> int:
-    stopped = background.down(load_settings(), say=say)
-    say("stopped" if stopped else "nothing was running")
+    stopped = background.stop_stack(load_settings(), say=print_message)
+    print_message("stopped" if stopped else "nothing was running")
     return 0
 
 
 def status() -> int:
-    found = background.status(load_settings())
-    if found.pid is None:
+    stack_status = background.get_status(load_settings())
+    if stack_status.pid is None:
         print("not running")
         return 1
     print(
-        f"running (pid {found.pid}): {', '.join(found.programs)}" + (f" · {found.page_url}" if found.page_url else "")
+        f"running (pid {stack_status.pid}): {', '.join(stack_status.programs)}"
+        + (f" · {stack_status.web_url}" if stack_status.web_url else "")
     )
     return 0
 
 
-def login(page: str | None) -> int:
-    """Needs to know a page, since a link into nothing helps nobody."""
+def login(web_url: str | None) -> int:
+    """Print a login link and return the exit code. The URL of the web UI must be known."""
     settings = load_settings()
-    page = page or background.status(settings).page_url
-    if page is None:
-        say("offing: nothing runs for this home; start it with `offing up`, or name the page with --page.")
+    web_url = web_url or background.get_status(settings).web_url
+    if web_url is None:
+        print_message("offing: nothing runs for this home; start it with `offing up`, or name the web UI with --url.")
         return 1
-    with local_servers(settings) as servers:
-        print(login_link(servers, page))
+    with open_servers(settings) as servers:
+        print(create_login_link(servers, web_url))
     return 0
 
 
 def migrate(*, check: bool) -> int:
     from offing.storage.migrate import is_current
 
-    with local_servers(load_settings()) as servers:
+    with open_servers(load_settings()) as servers:
         if check:
-            current = is_current(servers.owner_url, migrations_dir())
+            current = is_current(servers.owner_url, get_migrations_dir())
             print("up to date" if current else "migrations are missing; run `offing migrate`")
             return 0 if current else 1
         applied = apply_migrations(servers)
@@ -118,22 +123,22 @@ def migrate(*, check: bool) -> int:
     return 0
 
 
-def doctor(as_json: bool) -> int:
-    checks = _examined(load_settings(), as_json)
+def run_doctor(as_json: bool) -> int:
+    checks = _run_checks(load_settings(), as_json)
     if as_json:
         sys.stdout.write(orjson.dumps(checks, option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0 if all(c.ok for c in checks) else 1
 
 
-def _examined(settings: Settings, quietly: bool) -> list[Check]:
-    from offing.bus.probe import redis_answers
-    from offing.models.discover import policy_answers
-    from offing.storage.probe import database_answers
+def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
+    from offing.bus.probe import get_redis_version
+    from offing.models.engine_discovery import describe_policy_engine
+    from offing.storage.probe import get_postgres_version
 
     console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
-    for check in examine(settings, Probes(database_answers, redis_answers, policy_answers)):
+    for check in run_checks(settings, Probes(get_postgres_version, get_redis_version, describe_policy_engine)):
         checks.append(check)
-        if not quietly:
+        if not quiet:
             mark = "[green]ok  [/green]" if check.ok else "[red]no  [/red]"
             console.print(f"{mark} [bold]{check.name}[/bold]  {check.detail}")
             if check.remedy:
@@ -141,11 +146,11 @@ def _examined(settings: Settings, quietly: bool) -> list[Check]:
     return checks
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def echo(name: str, line: str) -> None:
-    """A line that one of our processes wrote: as it is for a machine, readable for a person."""
-    shown = log_line(line) if sys.stderr.isatty() else line
-    print(f"{name:>8} | {shown}", file=sys.stderr, flush=True)
+def print_process_line(name: str, line: str) -> None:
+    """Print a line of a child process: unchanged for a pipe, readable for a terminal."""
+    text = render_log_line(line) if sys.stderr.isatty() else line
+    print(f"{name:>8} | {text}", file=sys.stderr, flush=True)

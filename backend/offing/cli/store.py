@@ -1,4 +1,4 @@
-"""`offing store`: the items that graphs keep in LangGraph's store."""
+"""`offing store`: the items of graphs in LangGraph's store."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -8,8 +8,9 @@ import orjson
 from cyclopts import App, Parameter
 from rich.console import Console
 
-from offing.cli.show import with_database
-from offing.cli.terminal import safe
+from offing.cli.options import Json
+from offing.cli.show import run_with_database
+from offing.cli.terminal import strip_control
 from offing.core.errors import NotFound
 from offing.services.store_items import PostgresStore
 from offing.storage.migrate import LOCAL_TENANT
@@ -18,39 +19,40 @@ app = App(name="store", help="What graphs keep beyond a thread: the items of Lan
 
 Namespace = Annotated[str, Parameter(help="Its labels with a slash between them.")]
 Key = Annotated[str, Parameter(help="Its key.")]
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 @app.command(name="list")
-def list_(namespace: str = "", *, limit: int = 100, offset: int = 0, json: Json = False) -> int:
-    """List the items in a namespace and those below it, in the order in which they were created.
+def list_items(namespace: str = "", *, limit: int = 100, offset: int = 0, json: Json = False) -> int:
+    """List the items of a namespace and the namespaces below it, in order of creation.
 
     Parameters
     ----------
     namespace
-        Its labels with a slash between them, such as memories/ada. Empty: all.
+        Labels separated by slashes, such as memories/ada. Empty: all namespaces.
     limit
-        The maximum number of items.
+        Maximum number of items.
     offset
-        The number of items to skip.
+        Number of items to skip.
     json
-        One JSON object a line, with their values.
+        Print one JSON object per line, including values.
     """
-    found = _with_store(lambda store: store.asearch(_labels(namespace), limit=limit, offset=offset, refresh_ttl=False))
+    items = _run_with_store(
+        lambda store: store.asearch(_parse_namespace(namespace), limit=limit, offset=offset, refresh_ttl=False)
+    )
     console = Console(soft_wrap=True, highlight=False)
-    for item in found:
+    for item in items:
         if json:
-            _print(item.dict())
+            _print_json(item.dict())
         else:
-            where = safe(f"{'/'.join(item.namespace)} {item.key}")
-            console.print(f"{where}  {item.updated_at:%Y-%m-%d %H:%M}")
+            location = strip_control(f"{'/'.join(item.namespace)} {item.key}")
+            console.print(f"{location}  {item.updated_at:%Y-%m-%d %H:%M}")
     return 0
 
 
 @app.command
 def show(namespace: Namespace, key: Key) -> int:
     """Show an item as JSON."""
-    _print(_with_store(lambda store: _existing(store, namespace, key)).dict())
+    _print_json(_run_with_store(lambda store: _get_item(store, namespace, key)).dict())
     return 0
 
 
@@ -59,27 +61,27 @@ def delete(namespace: Namespace, key: Key) -> int:
     """Delete an item."""
 
     async def work(store: PostgresStore) -> None:
-        await _existing(store, namespace, key)
-        await store.adelete(_labels(namespace), key)
+        await _get_item(store, namespace, key)
+        await store.adelete(_parse_namespace(namespace), key)
 
-    _with_store(work)
+    _run_with_store(work)
     return 0
 
 
-async def _existing(store: PostgresStore, namespace: str, key: str) -> Any:
-    found = await store.aget(_labels(namespace), key, refresh_ttl=False)
-    if found is None:
+async def _get_item(store: PostgresStore, namespace: str, key: str) -> Any:
+    item = await store.aget(_parse_namespace(namespace), key, refresh_ttl=False)
+    if item is None:
         raise NotFound("item", f"{namespace} {key}")
-    return found
+    return item
 
 
-def _with_store(work: Callable[[PostgresStore], Awaitable[Any]]) -> Any:
-    return with_database(lambda database: work(PostgresStore(database, LOCAL_TENANT)))
+def _run_with_store(function: Callable[[PostgresStore], Awaitable[Any]]) -> Any:
+    return run_with_database(lambda database: function(PostgresStore(database, LOCAL_TENANT)))
 
 
-def _labels(namespace: str) -> tuple[str, ...]:
+def _parse_namespace(namespace: str) -> tuple[str, ...]:
     return tuple(namespace.split("/")) if namespace else ()
 
 
-def _print(value: Any) -> None:
+def _print_json(value: Any) -> None:
     sys.stdout.buffer.write(orjson.dumps(value) + b"\n")

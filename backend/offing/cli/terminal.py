@@ -1,4 +1,4 @@
-"""What a person sees on the terminal while something goes on: on standard error, plain when it is not a terminal."""
+"""Progress output for a terminal, on standard error. Without a terminal it is plain text."""
 
 import re
 from collections.abc import Generator
@@ -9,31 +9,31 @@ from rich.console import Console
 from rich.markup import escape
 
 from offing.core.step import Step, StepKind
-from offing.services.library import FolderIngested
+from offing.services.ingestion import IngestedFolder
 
-COLOURS = {
+COLORS = {
     StepKind.PLAN: "magenta",
     StepKind.ANALYSIS: "magenta",
-    StepKind.TOOL: "cyan",
+    StepKind.TOOL_RESULT: "cyan",
     StepKind.MEMORY: "yellow",
     StepKind.REPORT: "yellow",
-    StepKind.QUESTION: "yellow",
-    StepKind.VERDICT: "green",
+    StepKind.INPUT_REQUEST: "yellow",
+    StepKind.VERIFICATION: "green",
     StepKind.FAILURE: "red",
 }
 
-HIDDEN = frozenset({StepKind.QUEUED, StepKind.COMMAND})
+HIDDEN_KINDS = frozenset({StepKind.QUEUED, StepKind.TOOL_CALL})
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def safe(text: str) -> str:
-    """Text from outside without what could steer a terminal."""
-    return escape(CONTROL.sub("", text))
+CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Progress:
-    """Says what happens, a line each; a line that only counts is overwritten on a terminal."""
+def strip_control(text: str) -> str:
+    """Return untrusted text without control characters and markup."""
+    return escape(CONTROL_CHARS.sub("", text))
+
+
+class ProgressPrinter:
+    """Printer of progress, one line per event. On a terminal, counters overwrite their line."""
 
     def __init__(self, out: TextIO) -> None:
         self._console = Console(file=out, highlight=False, soft_wrap=True)
@@ -47,21 +47,21 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def say(self, text: str) -> None:
-        self._status.update(safe(text))
+    def show_status(self, text: str) -> None:
+        self._status.update(strip_control(text))
         if not self._console.is_terminal:
-            self._console.print(safe(text), style="dim")
+            self._console.print(strip_control(text), style="dim")
 
-    def waits(self, for_what: str) -> None:
-        self._console.print(f"[yellow]waiting for {safe(for_what)}[/yellow]; Ctrl-C leaves it waiting")
+    def show_wait(self, waiting_for: str) -> None:
+        self._console.print(f"[yellow]waiting for {strip_control(waiting_for)}[/yellow]; Ctrl-C leaves it waiting")
 
-    def tell(self, text: str) -> None:
-        """A line for a person, as it is."""
-        self._console.print(safe(text))
+    def print_line(self, text: str) -> None:
+        """Print a line after removing control characters."""
+        self._console.print(strip_control(text))
 
     @contextmanager
-    def silence(self) -> Generator[None]:
-        """While a person types, nothing is drawn over it."""
+    def paused(self) -> Generator[None]:
+        """Stop the status line while a person types."""
         self._status.stop()
         try:
             yield
@@ -69,27 +69,29 @@ class Progress:
             if self._console.is_terminal:
                 self._status.start()
 
-    def document(self, done: int, total: int, name: str) -> None:
-        self._status.update(f"reading documents · {done} of {total} · {safe(name)}")
+    def document_read(self, done: int, total: int, name: str) -> None:
+        self._status.update(f"reading documents · {done} of {total} · {strip_control(name)}")
 
-    def taken_in(self, taken: FolderIngested) -> None:
+    def folder_ingested(self, result: IngestedFolder) -> None:
         counts: dict[str, int] = {}
-        for outcome in taken.files:
+        for outcome in result.files:
             counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
-        said = ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "no documents"
-        self._console.print(f"[bold]{safe(taken.collection)}[/bold]  {said}")
-        for outcome in taken.files:
+        summary = ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "no documents"
+        self._console.print(f"[bold]{strip_control(result.collection)}[/bold]  {summary}")
+        for outcome in result.files:
             if outcome.outcome in ("refused", "failed"):
-                self._console.print(f"  [red]{outcome.outcome}[/red] {safe(outcome.name)}: {safe(outcome.problem)}")
+                self._console.print(
+                    f"  [red]{outcome.outcome}[/red] {strip_control(outcome.name)}: {strip_control(outcome.problem)}"
+                )
 
-    def step(self, step: Step) -> None:
-        """One line of the timeline."""
-        if step.kind in HIDDEN:
+    def print_step(self, step: Step) -> None:
+        """Print one step as a line of the timeline."""
+        if step.kind in HIDDEN_KINDS:
             return
-        colour = COLOURS.get(step.kind, "default") if step.ok else "red"
+        color = COLORS.get(step.kind, "default") if step.ok else "red"
         ms = "" if step.ms is None else f"  [dim]{step.ms} ms[/dim]"
-        detail = f"  [dim]{safe(step.detail)}[/dim]" if step.detail else ""
+        detail = f"  [dim]{strip_control(step.detail)}[/dim]" if step.detail else ""
         self._console.print(
-            f"[dim]{step.seq:>4}[/dim] [{colour}]{step.label:<9}[/{colour}] {safe(step.title)}{detail}{ms}"
+            f"[dim]{step.seq:>4}[/dim] [{color}]{step.label:<9}[/{color}] {strip_control(step.title)}{detail}{ms}"
         )
         self._status.update(f"after step {step.seq}")

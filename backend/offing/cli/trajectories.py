@@ -1,8 +1,8 @@
-"""`offing trajectories`: what runs left for training, for a person at a terminal or a job's first step."""
+"""`offing trajectories`: export, show, replay and check runs as training data."""
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,125 +12,144 @@ import orjson
 from cyclopts import App, Parameter
 from rich.console import Console
 
-from offing.cli.show import find_run, with_database
-from offing.cli.token_view import as_document, say
+from offing.cli.options import Flag, Json
+from offing.cli.show import get_run_id, run_with_database
+from offing.cli.token_view import print_trajectory, render_trajectory
 from offing.cli.trajectories_check import check
 from offing.core.errors import InvalidInput
-from offing.exports.format import FORMATS, Options, Sink, Unit, named, of_file, open_sink, reader
+from offing.exports.format import (
+    FORMATS,
+    ExportOptions,
+    Format,
+    RecordUnit,
+    Sink,
+    format_from_filename,
+    get_reader,
+)
 from offing.services import trajectories
-from offing.services.trajectories import Exported, Trajectory
+from offing.services.graphs import register_folders
+from offing.services.trajectories import ExportSummary, ReadableTrajectory
+from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.trajectories import Query
+from offing.storage.trajectories import TrajectoryQuery
 
 app = App(name="trajectories", help="What runs left for training: export, read, check.")
 app.command(check)
 
-Flag = Annotated[bool, Parameter(negative="")]
+Repeatable = Annotated[tuple[str, ...], Parameter(negative="")]
 
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-Many = Annotated[tuple[str, ...], Parameter(negative="")]
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class TrajectoryExportOptions:
+    """Options of `offing trajectories export`."""
+
+    output: Path
+    """The file to write. It appears under this name only when it is complete."""
+    _: KW_ONLY
+    format: str | None = None
+    """parquet, rows, verl, tinker, jsonl_chat, pairs, atif or verl_prompts. Default: from the file
+    name, such as x.parquet, x.verl.parquet or x.rows.jsonl."""
+    cursor: str | None = None
+    """Cursor of an earlier export. Exports only what was finalized since then."""
+    kind: str = "rollout"
+    """`rollout`, or `interactive` for runs of people who have agreed to it."""
+    graph: str | None = None
+    """Only runs of this graph."""
+    policy: str | None = None
+    """Only runs with a role call of this NAME@VERSION."""
+    status: str | None = None
+    """done, failed or cancelled."""
+    outcomes: Annotated[Repeatable, Parameter(name="--outcome")] = ()
+    """answered, no_answer, truncated, violated or infra_error. Repeat the option for several. Default:
+    all but infra_error."""
+    min_reward: float | None = None
+    """Minimum reward."""
+    max_reward: float | None = None
+    """Maximum reward."""
+    since: datetime | None = None
+    """Finalized at this time or later. UTC if no time zone is given."""
+    until: datetime | None = None
+    """Finalized before this time."""
+    tags: Annotated[Repeatable, Parameter(name="--tag")] = ()
+    """Only runs with this tag of their group or task. With several tags, all must match."""
+    batch_id: Annotated[UUID | None, Parameter(name="--batch")] = None
+    """Only runs of the rollout batch with this id."""
+    group_id: Annotated[UUID | None, Parameter(name="--group")] = None
+    """Only runs of the group with this id."""
+    dataset: str | None = None
+    """Only runs of tasks of this dataset."""
+    split: str | None = None
+    """Only runs of tasks of this split of the dataset."""
+    roles: Annotated[Repeatable, Parameter(name="--role")] = ()
+    """Only role calls of this role. Repeat the option for several."""
+    include_quarantined: Flag = False
+    """Include role calls that are in quarantine."""
+    include_references: Flag = False
+    """Include reference answers if the format supports them."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+    def get_format(self) -> Format:
+        """Return the format that is named, or the one of the file name. Raises InvalidInput."""
+        if self.format is None:
+            return format_from_filename(self.output.name)
+        return FORMATS.get_named(self.format, "--format")
+
+    def build_query(self) -> TrajectoryQuery:
+        """Return the filter of runs. Raises InvalidInput."""
+        if self.kind not in ("rollout", "interactive"):
+            raise InvalidInput("--kind", f"{self.kind!r} is none", "Use rollout or interactive.")
+        return TrajectoryQuery(
+            kind=self.kind,
+            graph=self.graph,
+            policy=self.policy,
+            status=self.status,
+            outcomes=self.outcomes,
+            min_reward=self.min_reward,
+            max_reward=self.max_reward,
+            since=_with_time_zone(self.since),
+            until=_with_time_zone(self.until),
+            tags=self.tags,
+            batch_id=self.batch_id,
+            group_id=self.group_id,
+            dataset=self.dataset,
+            split=self.split,
+            roles=self.roles,
+        )
+
+    @property
+    def record_options(self) -> ExportOptions:
+        return ExportOptions(self.include_quarantined, self.include_references)
 
 
 @app.command
-def export(
-    out: Path,
-    *,
-    format: str | None = None,
-    cursor: str | None = None,
-    kind: str = "rollout",
-    graph: str | None = None,
-    policy: str | None = None,
-    status: str | None = None,
-    outcome: Many = (),
-    min_reward: float | None = None,
-    max_reward: float | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    tag: Many = (),
-    batch: UUID | None = None,
-    group: UUID | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
-    role: Many = (),
-    with_quarantined: Flag = False,
-    with_references: Flag = False,
-    json: Json = False,
-) -> int:
-    """Write what a query finds to a file, the first to become final first, and say where the next export goes on.
+def export(options: TrajectoryExportOptions) -> int:
+    """Export the matching trajectories to a file, oldest first, and print the cursor for the next export."""
+    register_folders(load_settings())
+    query, chosen = options.build_query(), options.get_format()
 
-    Parameters
-    ----------
-    out
-        The file. It has its name only when it is whole.
-    format
-        parquet, rows, verl, tinker, jsonl_chat, pairs, atif or verl_prompts. None: by the file's name, where that says
-        which: x.parquet, x.verl.parquet, x.rows.jsonl.
-    cursor
-        Where an earlier export ended, to take only what became final since.
-    kind
-        rollout, or ask: what people asked, where they have agreed to it.
-    graph
-        Of this graph only.
-    policy
-        With a turn of this NAME@VERSION.
-    status
-        done, failed, cancelled or dead.
-    outcome
-        answered, done, truncated, violated or infra_error; several may be named. None: all but infra_error.
-    min_reward
-        Scored so high or higher.
-    max_reward
-        Scored so low or lower.
-    since
-        Final at that time or later; UTC where no zone is given.
-    until
-        Final before that time.
-    tag
-        With this tag of its group or task; several: with all of them.
-    batch
-        Of this request for rollouts.
-    group
-        Of this group.
-    dataset
-        Of tasks of this dataset.
-    split
-        Of this split of it.
-    role
-        Turns of this role only; several may be named.
-    with_quarantined
-        Take turns whose record is in doubt as if it were not.
-    with_references
-        Write reference answers where the format has a place for them.
-    json
-        Print only JSON on standard output.
-    """
-    query = Query(
-        *(kind, graph, policy, status, outcome, min_reward, max_reward, _zoned(since), _zoned(until), tag),
-        *(batch, group, dataset, split, role),
-    )
-    chosen = of_file(out.name) if format is None else named(format)
-    options = Options(with_quarantined, with_references)
-    if kind not in ("rollout", "ask"):
-        raise InvalidInput("--kind", f"{kind!r} is none", "Use rollout or ask.")
+    async def work(database: Database) -> ExportSummary:
+        return await trajectories.export_trajectories(
+            database, LOCAL_TENANT, query, chosen, options.record_options, options.cursor, options.output
+        )
 
-    async def work(database: Database) -> Exported:
-        return await trajectories.export(database, LOCAL_TENANT, query, chosen, options, cursor, out)
-
-    made = with_database(work)
-    if json:
-        return _dump(asdict(made))
-    if format is None:
+    summary = run_with_database(work)
+    if options.as_json:
+        return _print_json(asdict(summary))
+    if options.format is None:
         print(f"written as {chosen.name}, by the file's name; --format says otherwise", file=sys.stderr)
-    for line in _summary(made, out, chosen.unit, options):
+    for line in _summarize(summary, options.output, chosen.unit, options.record_options):
         print(line, file=sys.stderr)
     return 0
 
 
 @app.command
 def show(run: str, *, turn: int | None = None, json: Json = False) -> int:
-    """Show a run's turns: tokens with mask and log-probability side by side. RUN may be its last characters.
+    """Show the role calls of a run: tokens with their loss mask and logprobs.
+
+    RUN is an id or the last characters of an id.
 
     Parameters
     ----------
@@ -140,98 +159,109 @@ def show(run: str, *, turn: int | None = None, json: Json = False) -> int:
         Print only JSON on standard output.
     """
 
-    async def work(database: Database) -> Trajectory:
-        return await trajectories.trajectory(database, LOCAL_TENANT, await find_run(database, run))
+    async def work(database: Database) -> ReadableTrajectory:
+        return await trajectories.get_trajectory(database, LOCAL_TENANT, await get_run_id(database, run))
 
-    found = with_database(work)
+    trajectory = run_with_database(work)
     if json:
-        return _dump(as_document(found))
-    say(Console(highlight=False, soft_wrap=True), found, turn)
+        return _print_json(render_trajectory(trajectory))
+    print_trajectory(Console(highlight=False, soft_wrap=True), trajectory, turn)
     return 0
 
 
 @app.command
 def replay(run: str, *, json: Json = False) -> int:
-    """Run the graph again on its record, without any model or tool. Exit 1: it did something else, which is told."""
-    from offing.cli.stack import loaded
-    from offing.mcp.catalogue import Catalogue
+    """Replay a run from its records without any model or tool.
+
+    Exits with 1 and the difference if the graph behaves differently.
+    """
+    from offing.cli.stack import load_graphs
+    from offing.mcp.server_registry import McpServerRegistry
     from offing.settings import load_settings
-    from offing_workers.replay import Replayed, replayed
+    from offing_workers.replay import ReplayResult, replay_run
 
     settings = load_settings()
-    graphs, servers = loaded(settings), Catalogue(settings.mcp)
+    graphs, servers = load_graphs(settings), McpServerRegistry(settings.mcp_config)
 
-    async def work(database: Database) -> Replayed:
-        return await replayed(database, LOCAL_TENANT, await find_run(database, run), graphs, servers)
+    async def work(database: Database) -> ReplayResult:
+        return await replay_run(database, LOCAL_TENANT, await get_run_id(database, run), graphs, servers)
 
-    result = with_database(work)
+    result = run_with_database(work)
     if json:
-        _dump(asdict(result))
+        _print_json(asdict(result))
     else:
-        print(f"{'the same' if result.same else 'NOT the same'}: {result.detail}")
-    return 0 if result.same else 1
+        print(f"{'the same' if result.is_same else 'NOT the same'}: {result.detail}")
+    return 0 if result.is_same else 1
 
 
 @app.command(name="import")
-def import_(file: Path, *, format: str = "parquet", to: str | None = None, out: Path | None = None) -> int:
-    """Read rows back from a file, check them, and write them in another format if one is named.
+def import_rows(
+    file: Path, *, format: str = "parquet", to_format: str | None = None, output: Path | None = None
+) -> int:
+    """Read rows from a file, check them, and optionally write them in another format.
 
     Parameters
     ----------
     file
-        What `export` wrote.
+        A file that `export` has written.
     format
-        parquet or rows.
-    to
-        parquet, rows, verl or tinker.
-    out
+        Format of the file: parquet or rows.
+    to_format
+        Format to write: parquet, rows, verl or tinker.
+    output
         The file to write.
     """
     if not file.is_file():
         raise InvalidInput("FILE", f"{file} is not a file", "Name one that `offing trajectories export` wrote.")
-    read = reader(named(format))
-    if to is None or out is None:
-        print(_counted(read(file), None))
+    register_folders(load_settings())
+    read = get_reader(FORMATS.get_named(format, "--format"))
+    if to_format is None or output is None:
+        print(_count_rows(read(file), None))
         return 0
-    if named(to).unit is not Unit.ROW:
-        rows = ", ".join(f.name for f in FORMATS.values() if f.unit is Unit.ROW)
-        raise InvalidInput("--to", f"{to} is not made of rows", f"Use one of: {rows}.")
-    with out.open("wb") as target:
-        sink = open_sink(named(to), target, Options())
-        print(_counted(read(file), sink))
+    written = FORMATS.get_named(to_format, "--to-format")
+    if written.unit is not RecordUnit.ROW:
+        rows = ", ".join(f.name for f in FORMATS.iter_usable() if f.unit is RecordUnit.ROW)
+        raise InvalidInput("--to-format", f"{to_format} is not made of rows", f"Use one of: {rows}.")
+    with output.open("wb") as target:
+        sink = written.create_sink(target, ExportOptions())
+        print(_count_rows(read(file), sink))
         sink.close()
     return 0
 
 
-def _counted(rows: Iterable[Any], sink: Sink | None) -> str:
-    """What was read, and written if there is where to."""
+def _count_rows(rows: Iterable[Any], sink: Sink | None) -> str:
+    """Write rows to the sink, if there is one, and return a summary of what was read and written."""
     count, tokens, trained = 0, 0, 0
     runs, groups = set[UUID](), set[UUID | None]()
     for row in rows:
         count, tokens, trained = count + 1, tokens + len(row), trained + int(row.loss_mask.sum())
-        runs.add(row.episode.run)
-        groups.add(row.episode.group)
+        runs.add(row.metadata.run_id)
+        groups.add(row.metadata.group_id)
         if sink is not None:
             sink.write([row])
-    known = len(groups - {None})
-    return f"{count} rows, {tokens} tokens of which {trained} are trained, {len(runs)} runs, {known} groups"
+    known_count = len(groups - {None})
+    return f"{count} rows, {tokens} tokens of which {trained} are trained, {len(runs)} runs, {known_count} groups"
 
 
-def _summary(made: Exported, out: Path, unit: Unit, options: Options) -> Iterator[str]:
-    yield f"{made.records} records of {made.runs} runs in {out}"
-    if made.without_ids and unit is Unit.ROW:
-        yield f"left out: {made.without_ids} turns without token ids; jsonl_chat has their text"
-    if made.quarantined:
-        what = "trained as they stand" if options.quarantined else "not trained; --with-quarantined takes them"
-        yield f"in quarantine: {made.quarantined} turns, {what}"
-    if made.cursor:
-        yield f"go on later with --cursor {made.cursor}"
+def _summarize(summary: ExportSummary, out: Path, unit: RecordUnit, options: ExportOptions) -> Iterator[str]:
+    yield f"{summary.record_count} records of {summary.run_count} runs in {out}"
+    if summary.without_ids_count and unit is RecordUnit.ROW:
+        yield f"left out: {summary.without_ids_count} turns without token ids; jsonl_chat has their text"
+    if summary.quarantined_count:
+        quarantine_text = (
+            "trained as they stand"
+            if options.include_quarantined
+            else "not trained; --include-quarantined includes them"
+        )
+        yield f"in quarantine: {summary.quarantined_count} turns, {quarantine_text}"
+    if summary.cursor:
+        yield f"go on later with --cursor {summary.cursor}"
 
 
-def _zoned(at: datetime | None) -> datetime | None:
+def _with_time_zone(at: datetime | None) -> datetime | None:
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-def _dump(value: object) -> int:
+def _print_json(value: object) -> int:
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
     return 0

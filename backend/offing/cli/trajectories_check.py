@@ -1,20 +1,19 @@
-"""`offing trajectories check`: whether stored log-probabilities can be computed again."""
+"""`offing trajectories check`: recompute stored logprobs."""
 
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
 
 import orjson
-from cyclopts import Parameter
 
-from offing.cli.show import find_run, with_database
+from offing.cli.options import Json
+from offing.cli.show import get_run_id, run_with_database
 from offing.core.errors import InvalidInput
-from offing.local.datadir import layout
-from offing.local.policy import with_engine
-from offing.models.credentials import ENGINE_URL, Destination
+from offing.local.data_directory import locate_data_directory
+from offing.local.engine_process import with_engine_url
+from offing.models.credentials import ENGINE_URL_VARIABLE, EngineEndpoint
 from offing.services import parity
-from offing.services.parity import TOLERANCE, Parity
+from offing.services.parity import MAX_LOGPROB_DIFFERENCE, ParityReport
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -22,68 +21,70 @@ from offing.storage.pool import Database
 
 def check(
     *,
-    sample: int = 100,
+    sample_size: int = 100,
     seed: int = 0,
     run: str | None = None,
     policy: str | None = None,
-    tolerance: float = TOLERANCE,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    tolerance: float = MAX_LOGPROB_DIFFERENCE,
+    json: Json = False,
 ) -> int:
-    """Score a sample of turns again with the policy engine. Exit 1: some differ, and are in quarantine now.
+    """Recompute the logprobs of sampled role calls with the policy engine.
+
+    Exits with 1 and quarantines the role calls that differ.
 
     Parameters
     ----------
-    sample
-        How many turns at most.
+    sample_size
+        Maximum number of role calls.
     seed
-        Draws the sample; another seed, other turns.
+        Seed of the sample. Another seed selects other role calls.
     run
-        Of this run only; its last characters are enough.
+        Only role calls of this run. RUN is an id or the last characters of an id.
     policy
-        Of this NAME@VERSION only.
+        Only role calls of this NAME@VERSION.
     tolerance
-        Largest difference of a log-probability that is none.
+        Maximum absolute difference of a logprob that is accepted.
     json
         Print only JSON on standard output.
     """
-    to = _engine()
+    endpoint = _get_engine_endpoint()
 
-    async def work(database: Database) -> Parity:
-        of = await find_run(database, run) if run else None
-        return await parity.check(
-            *(database, LOCAL_TENANT, to),
-            sample=sample,
+    async def work(database: Database) -> ParityReport:
+        of = await get_run_id(database, run) if run else None
+        return await parity.measure_parity(
+            *(database, LOCAL_TENANT, endpoint),
+            sample_size=sample_size,
             seed=seed,
-            run=of,
-            policy=policy,
+            run_id=of,
+            policy_name=policy,
             tolerance=tolerance,
         )
 
-    found = with_database(work)
+    report = run_with_database(work)
     if json:
-        sys.stdout.buffer.write(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2) + b"\n")
+        sys.stdout.buffer.write(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        print(*_told(found), sep="\n")
-    return 1 if found.doubtful else 0
+        print(*_render_parity(report), sep="\n")
+    return 1 if report.quarantined else 0
 
 
-def _engine() -> Destination:
-    """The engine of the settings, or the one that `offing up` runs for this home's policies."""
+def _get_engine_endpoint() -> EngineEndpoint:
+    """Return the endpoint of the configured policy engine, or of the one that `offing up` runs."""
     settings = load_settings()
-    settings = with_engine(settings, layout(settings.home))
+    settings = with_engine_url(settings, locate_data_directory(settings.home))
     if not settings.engine_url:
         remedy = (
-            "Start `offing engine serve`, and set it to where that listens; or OFFING_POLICIES, as for `offing up`."
+            "Start `offing engine serve`, and set it to where that listens; or OFFING_POLICY_DIR, as for `offing up`."
         )
-        raise InvalidInput(ENGINE_URL, "is not set", remedy)
+        raise InvalidInput(ENGINE_URL_VARIABLE, "is not set", remedy)
     key = settings.engine_key
-    return Destination(settings.engine_url, key.get_secret_value() if key else "")
+    return EngineEndpoint(settings.engine_url, key.get_secret_value() if key else "")
 
 
-def _told(found: Parity) -> Iterator[str]:
-    yield f"{found.checked} turns scored again, largest difference {found.worst:.2g}"
-    for one in found.doubtful:
-        yield f"in quarantine: {str(one.run)[-8:]} turn {one.seq} of {one.policy}: {one.doubt}"
-    reasons = {one.unscored for one in found.unscored}
+def _render_parity(result: ParityReport) -> Iterator[str]:
+    yield f"{result.scored_count} turns scored again, largest difference {result.max_difference:.2g}"
+    for one in result.quarantined:
+        yield f"in quarantine: {str(one.run_id)[-8:]} turn {one.seq} of {one.policy}: {one.quarantine_reason}"
+    reasons = {one.failure for one in result.failed}
     if reasons:
-        yield f"not scored: {len(found.unscored)} turns: {'; '.join(sorted(reasons))}"
+        yield f"not scored: {len(result.failed)} turns: {'; '.join(sorted(reasons))}"

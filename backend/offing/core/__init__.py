@@ -1,1 +1,4 @@
-"""The vocabulary and the rules of Offing: frozen values and pure functions. Nothing here does I/O."""
+"""The vocabulary and the rules of Offing as frozen values and pure functions.
+
+Nothing in this package does I/O.
+"""

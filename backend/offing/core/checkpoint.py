@@ -1,17 +1,20 @@
-"""Checkpoints of a graph as values: what a rule that decides about them and a store that keeps them hand each other."""
+"""Checkpoints of a graph as plain values, exchanged between the checkpointer and the checkpoint store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-BEGINS = "begins"
-"""In the metadata of a checkpoint: its run has not begun, and will with the state that this one has for it."""
+RUN_START_KEY = "run_start"
+"""Key in the metadata of a checkpoint that was written before its run began.
+
+The run will begin with the state that this checkpoint holds for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskWrite:
-    """One write of a task to a channel, which the next checkpoint takes in."""
+    """One write of a task to a channel. The next checkpoint applies it."""
 
     task_id: str
     idx: int
@@ -22,12 +25,12 @@ class TaskWrite:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it apart from the other writes at its checkpoint."""
+        """Identity of the write among all writes at its checkpoint."""
         return self.task_id, self.idx
 
     @property
-    def order(self) -> tuple[str, str, int]:
-        """LangGraph's order of the writes of one superstep."""
+    def sort_key(self) -> tuple[str, str, int]:
+        """Sort key that gives LangGraph's order of the writes of one superstep."""
         return self.task_path, self.task_id, self.idx
 
 
@@ -37,20 +40,23 @@ class StoredCheckpoint:
 
     ns: str
     id: str
-    parent: str | None
-    """Id of the checkpoint that it follows. `None` means that it is the first."""
+    parent_id: str | None
+    """Id of the checkpoint before this one. `None` means that it is the first."""
     run_id: UUID | None
-    """The run that wrote it. `None` where the store has only one run."""
+    """Id of the run that wrote the checkpoint. `None` means that the store has only one run."""
     checkpoint: Mapping[str, Any]
-    """LangGraph's checkpoint, with its channel values."""
+    """LangGraph's checkpoint with its channel values."""
     metadata: Mapping[str, Any]
     writes: tuple[TaskWrite, ...]
     """Writes that belong to the next checkpoint, in LangGraph's order."""
 
     @property
-    def of_run(self) -> UUID | None:
-        """The run that began before it. `None` if that is not known, or none had."""
-        return None if BEGINS in self.metadata else self.run_id
+    def preceding_run_id(self) -> UUID | None:
+        """Id of the run that began before this checkpoint.
+
+        `None` means that no run had begun, or that the run is unknown.
+        """
+        return None if RUN_START_KEY in self.metadata else self.run_id
 
     @property
     def superstep(self) -> int:
@@ -59,9 +65,12 @@ class StoredCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class UpgradedCheckpoint:
-    """A checkpoint as another version of the graph has it. Its id is that of the one that it stands in for."""
+    """A checkpoint converted to another version of the graph.
+
+    It keeps the id of the checkpoint that it replaces.
+    """
 
     checkpoint: Mapping[str, Any]
     metadata: Mapping[str, Any]
-    delta: tuple[str, ...]
+    delta_channels: tuple[str, ...]
     """Channels that are rebuilt from earlier checkpoints."""

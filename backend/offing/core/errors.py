@@ -1,31 +1,31 @@
-"""What can go wrong on purpose. The class names the boundary that was crossed.
+"""Errors that Offing raises on purpose, one class per kind of failure.
 
 OffingError
-├── InvalidInput      a person or a client sent something unusable; says which field and what to do
-├── NotFound          no such record for this tenant
-├── Conflict          the record is in a state that does not allow this
-├── Unauthorised      no key, session or right for this
-├── Fenced            this worker no longer owns the run; nothing it writes counts
-├── AlreadyRecorded   an append whose answer was lost had been committed
-├── NonDeterminismError  a node that was run again asked for another call with a side effect than those recorded
-├── StateTooLarge     a graph keeps content in its state instead of ids
-└── Unavailable       a server we depend on did not answer; trying again can help
+├── InvalidInput         a person or a client sent an unusable value; names the field and the fix
+├── NotFound             the tenant has no such record
+├── Conflict             the state of the record does not allow the operation
+├── Unauthorized         no API key, session or permission for the request
+├── LeaseLostError       the worker no longer owns the run; nothing that it writes counts
+├── AlreadyRecordedError an append was committed, but its acknowledgment did not arrive
+├── NonDeterminismError  a node that ran again made another call with a side effect than before
+├── StateTooLargeError   a graph keeps content in its state instead of ids
+└── Unavailable          a required server did not answer; a retry can help
 
-Errors cross process borders, so each keeps everything in `args`.
+Errors cross process boundaries, so each of them keeps all its data in `args`.
 """
 
 from typing import ClassVar
 
 
 class OffingError(Exception):
-    """Anything raised on purpose. `code` is stable and public."""
+    """Base class of all errors that Offing raises on purpose. `code` is stable and public."""
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
 
 class InvalidInput(OffingError):
-    """`InvalidInput(field, problem, remedy)`: what was sent in `field` cannot be used."""
+    """`InvalidInput(field, problem, remedy)`: the value of `field` cannot be used."""
 
     code = "invalid_input"
 
@@ -38,7 +38,7 @@ class InvalidInput(OffingError):
 
 
 class NotFound(OffingError):
-    """`NotFound(noun, id)`: this tenant has no such record."""
+    """`NotFound(noun, id)`: the tenant has no such record."""
 
     code = "not_found"
 
@@ -51,7 +51,7 @@ class NotFound(OffingError):
 
 
 class Conflict(OffingError):
-    """`Conflict(problem, remedy)`: the record's present state does not allow this."""
+    """`Conflict(problem, remedy)`: the current state of the record does not allow the operation."""
 
     code = "conflict"
 
@@ -63,38 +63,44 @@ class Conflict(OffingError):
         return f"{self.problem} {self.remedy}"
 
 
-class Unauthorised(OffingError):
-    """No usable key or session came with the request."""
+class Unauthorized(OffingError):
+    """The request has no valid API key or session."""
 
-    code = "unauthorised"
-
-
-class Fenced(OffingError):
-    """Another worker has claimed the run, or it has ended; the slice must end without a further write."""
-
-    code = "fenced"
+    code = "unauthorized"
 
 
-class AlreadyRecorded(OffingError):
-    """A call key has a step already: an append whose answer was lost had been committed."""
+class LeaseLostError(OffingError):
+    """Another worker has claimed the run, or the run has ended. The slice must end without another write."""
+
+    code = "lease_lost"
+
+
+class AlreadyRecordedError(OffingError):
+    """The call key already has a step.
+
+    An earlier append was committed, but its acknowledgment did not arrive.
+    """
 
     code = "already_recorded"
 
 
 class NonDeterminismError(OffingError):
-    """A node that was run again asked for another call than those recorded, which may have had their effect."""
+    """A node that ran again made another call than before.
+
+    The recorded calls may already have had their side effects.
+    """
 
     code = "non_determinism"
 
 
-class StateTooLarge(OffingError):
-    """Graph state is for ids and counters; content belongs in steps."""
+class StateTooLargeError(OffingError):
+    """The state of a graph is too large. State is for ids and counters; content belongs in steps."""
 
     code = "state_too_large"
 
 
 class Unavailable(OffingError):
-    """A server that we depend on gave no answer."""
+    """A required server did not answer."""
 
     code = "unavailable"
     retryable = True

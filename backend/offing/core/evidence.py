@@ -1,7 +1,8 @@
-"""What a run has seen, in order: the passages in its tools' observations, each once, as E1, E2 …
+"""Evidence of a run: the passages of its tool results, each once, numbered E1, E2 and so on.
 
-An observation that retrieved text carries artefact, source, title, start, end and text: in each of its `passages`, or
-itself when it is a single stretch. Nothing else can become evidence.
+A tool result that retrieved text has the text id, source, title, start, end and text, either in
+each of its `passages` or at the top level if it is a single passage. Nothing else can become
+evidence.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -9,60 +10,61 @@ from typing import Any
 from uuid import UUID
 
 from offing.core import provenance
-from offing.core.provenance import NOBODY, Label
+from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.report import Evidence
-from offing.core.tool import Span
+from offing.core.tool import SourceSpan
 
 
-class EvidenceBook:
-    """Evidence of one run in the order of first retrieval. Ids never change once given."""
+class EvidenceIndex:
+    """Evidence of one run in the order of first retrieval. Ids never change."""
 
     def __init__(self) -> None:
-        self._by_span: dict[Span, Evidence] = {}
-        self._seqs: dict[Span, set[int]] = {}
+        self._by_span: dict[SourceSpan, Evidence] = {}
+        self._seqs: dict[SourceSpan, set[int]] = {}
 
-    def add(self, content: Mapping[str, Any], label: Label = NOBODY, seq: int = 0) -> None:
-        """Take the passages of one observation with that label; those already known keep their ids.
+    def add(self, content: Mapping[str, Any], label: ProvenanceLabel = NO_PROVENANCE, seq: int = 0) -> None:
+        """Add the passages of one tool result with their provenance label.
 
-        `seq`: the step that records it.
+        Passages that are already known keep their ids. `seq` is the number of the step that records the
+        result.
         """
-        for passage in _passages(content):
-            span = Span(UUID(str(passage["artefact"])), int(passage["start"]), int(passage["end"]))
+        for passage in _iter_passages(content):
+            span = SourceSpan(UUID(str(passage["text_id"])), int(passage["start"]), int(passage["end"]))
             if span not in self._by_span:
-                self._by_span[span] = _evidence(f"E{len(self._by_span) + 1}", span, passage, label)
+                self._by_span[span] = _build_evidence(f"E{len(self._by_span) + 1}", span, passage, label)
             self._seqs.setdefault(span, set()).add(seq)
 
-    def without(self, hidden: Set[int]) -> "EvidenceBook":
-        """Return what is known without these steps, under the same ids."""
-        book = EvidenceBook()
-        book._seqs = {span: seqs - hidden for span, seqs in self._seqs.items() if seqs - hidden}
-        book._by_span = {span: piece for span, piece in self._by_span.items() if span in book._seqs}
+    def exclude_steps(self, excluded_seqs: Set[int]) -> "EvidenceIndex":
+        """Return a copy without the evidence of these steps. Ids stay the same."""
+        book = EvidenceIndex()
+        book._seqs = {span: seqs - excluded_seqs for span, seqs in self._seqs.items() if seqs - excluded_seqs}
+        book._by_span = {span: evidence for span, evidence in self._by_span.items() if span in book._seqs}
         return book
 
-    def latest(self, most: int) -> tuple[Evidence, ...]:
-        """The last `most` pieces, oldest first."""
-        return tuple(self._by_span.values())[-most:] if most > 0 else ()
+    def latest(self, limit: int) -> tuple[Evidence, ...]:
+        """Return at most `limit` of the latest passages, oldest first."""
+        return tuple(self._by_span.values())[-limit:] if limit > 0 else ()
 
-    def all(self) -> dict[str, Evidence]:
-        """Every piece by its id."""
-        return {piece.id: piece for piece in self._by_span.values()}
+    def as_dict(self) -> dict[str, Evidence]:
+        """Return all evidence by id."""
+        return {evidence.id: evidence for evidence in self._by_span.values()}
 
     def __len__(self) -> int:
         return len(self._by_span)
 
 
-def _passages(content: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    return (content,) if "artefact" in content and "text" in content else content.get("passages") or ()
+def _iter_passages(content: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (content,) if "text_id" in content and "text" in content else content.get("passages") or ()
 
 
-def _evidence(id: str, span: Span, passage: Mapping[str, Any], label: Label) -> Evidence:
+def _build_evidence(id: str, span: SourceSpan, passage: Mapping[str, Any], label: ProvenanceLabel) -> Evidence:
     return Evidence(
         id=id,
         span=span,
         text=str(passage["text"]),
-        source=UUID(str(passage["source"])),
+        source_id=UUID(str(passage["source"])),
         title=str(passage.get("title", "")),
         heading=str(passage.get("heading", "")),
         name=str(passage.get("name", "")),
-        label=provenance.passage(passage, label),
+        provenance=provenance.label_passage(passage, label),
     )

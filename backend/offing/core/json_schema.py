@@ -1,7 +1,8 @@
-"""Check a value against a JSON schema, with an error that names the field and the allowed values.
+"""Validation of a value against a JSON schema, with errors that name the field and the allowed values.
 
-The schema comes from a graph, so checking is bounded: at most `MAX_CHECKS` values and `MAX_DEPTH` levels, no reference
-out of the schema, and no `pattern` that could be slow. Keywords that are not known here do not restrict a value.
+The schema comes from a graph, so validation is bounded: at most `MAX_CHECKS` values and `MAX_DEPTH`
+levels, no references outside the schema, and no `pattern` that could be slow. Unknown keywords do
+not restrict a value.
 """
 
 import json
@@ -14,7 +15,7 @@ from offing.core.text_formats import check_text
 MAX_CHECKS = 20_000
 MAX_DEPTH = 60
 PATTERN_COST = 100
-"""Checks that matching one pattern counts as. It may take some ms."""
+"""Number of checks that one pattern match counts as, because it may take a few milliseconds."""
 
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
@@ -45,50 +46,55 @@ _SIZES: dict[str, tuple[type, str, Callable[[int, Any], bool]]] = {
 
 
 def check_value(schema: Mapping[str, Any], value: Any, field: str) -> None:
-    """Raise InvalidInput, which names the field within `field`, for a value that does not fit the schema."""
-    _Checker(schema).check(schema, value, field, 0)
+    """Raise InvalidInput if a value does not match the schema.
+
+    The error names the field within `field`.
+    """
+    _SchemaChecker(schema).check(schema, value, field, 0)
 
 
-class _Checker:
+class _SchemaChecker:
     def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root, self._left = root, MAX_CHECKS
+        self._root, self._remaining = root, MAX_CHECKS
 
     def check(self, schema: Any, value: Any, field: str, depth: int) -> None:
-        self._left -= 1
-        if self._left < 0 or depth > MAX_DEPTH:
+        self._remaining -= 1
+        if self._remaining < 0 or depth > MAX_DEPTH:
             raise InvalidInput(field, "is too large or too deep to be checked", "Send a smaller value.")
         if schema is False:
             raise InvalidInput(field, "is not allowed here", "Leave it out.")
         if not isinstance(schema, Mapping):
             return
-        found = cast(Mapping[str, Any], schema)
-        if "$ref" in found:
-            self.check(resolve(self._root, found["$ref"]), value, field, depth + 1)
-        _check_type(found, value, field)
-        _check_choice(found, value, field)
-        _check_bounds(found, value, field)
+        schema_fields = cast(Mapping[str, Any], schema)
+        if "$ref" in schema_fields:
+            self.check(resolve_reference(self._root, schema_fields["$ref"]), value, field, depth + 1)
+        _check_type(schema_fields, value, field)
+        _check_choice(schema_fields, value, field)
+        _check_bounds(schema_fields, value, field)
         if isinstance(value, str):
-            self._left -= PATTERN_COST if "pattern" in found else 0
-            check_text(found, value, field)
-        self._check_combined(found, value, field, depth)
+            self._remaining -= PATTERN_COST if "pattern" in schema_fields else 0
+            check_text(schema_fields, value, field)
+        self._check_combined(schema_fields, value, field, depth)
         if isinstance(value, dict):
-            self._check_object(found, cast(dict[str, Any], value), field, depth)
+            self._check_object(schema_fields, cast(dict[str, Any], value), field, depth)
         if isinstance(value, list):
-            self._check_items(found, cast(list[Any], value), field, depth)
+            self._check_items(schema_fields, cast(list[Any], value), field, depth)
 
     def _check_object(self, schema: Mapping[str, Any], value: dict[str, Any], field: str, depth: int) -> None:
         named = as_mapping(schema.get("properties"))
         for name in as_sequence(schema.get("required")):
             if name not in value:
-                raise InvalidInput(f"{field}.{name}", "is required", self._remedy(named.get(name)))
+                raise InvalidInput(f"{field}.{name}", "is required", self._build_remedy(named.get(name)))
         for name, inner in named.items():
             if name in value:
                 self.check(inner, value[name], f"{field}.{name}", depth + 1)
         others = schema.get("additionalProperties", True)
         for name in value.keys() - named.keys():
             if others is False:
-                known = ", ".join(named) or "none"
-                raise InvalidInput(f"{field}.{name}", "is not a field of this object", f"Its fields are: {known}.")
+                property_names = ", ".join(named) or "none"
+                raise InvalidInput(
+                    f"{field}.{name}", "is not a field of this object", f"Its fields are: {property_names}."
+                )
             self.check(others, value[name], f"{field}.{name}", depth + 1)
 
     def _check_items(self, schema: Mapping[str, Any], value: list[Any], field: str, depth: int) -> None:
@@ -96,7 +102,7 @@ class _Checker:
         for at, item in enumerate(value):
             inner = first[at] if at < len(first) else schema.get("items", True)
             self.check(inner, item, f"{field}[{at}]", depth + 1)
-        if schema.get("uniqueItems") is True and len({_written(item) for item in value}) < len(value):
+        if schema.get("uniqueItems") is True and len({_render_value(item) for item in value}) < len(value):
             raise InvalidInput(field, "has the same item twice", "Name each item once.")
 
     def _check_combined(self, schema: Mapping[str, Any], value: Any, field: str, depth: int) -> None:
@@ -105,7 +111,7 @@ class _Checker:
         for name in ("anyOf", "oneOf"):
             if options := as_sequence(schema.get(name)):
                 self._check_options(schema, options, value, field, depth, exactly_one=name == "oneOf")
-        if "not" in schema and self._problem(schema["not"], value, field, depth) is None:
+        if "not" in schema and self._find_problem(schema["not"], value, field, depth) is None:
             raise InvalidInput(field, "is a value that is not allowed", "Send another one.")
 
     def _check_options(
@@ -118,63 +124,75 @@ class _Checker:
         *,
         exactly_one: bool,
     ) -> None:
-        if (named := self._discriminated(schema, options, value)) is not None:
+        if (named := self._find_discriminated_option(schema, options, value)) is not None:
             self.check(named, value, field, depth + 1)
             return
-        problems = [self._problem(option, value, field, depth) for option in options]
+        problems = [self._find_problem(option, value, field, depth) for option in options]
         fits = problems.count(None)
         if fits > 1 and exactly_one:
             raise InvalidInput(field, f"fits {fits} of the alternatives at once", "Send a value that fits one of them.")
         if fits == 0:
-            # The error that lies deepest is about the alternative that was meant.
+            # The deepest error belongs to the alternative that was probably meant.
             raise max((p for p in problems if p), key=lambda problem: len(problem.field))
 
-    def _discriminated(self, schema: Mapping[str, Any], options: Sequence[Any], value: Any) -> Any:
-        """Return the alternative whose constant field the value has. `None` means that none is told apart so."""
+    def _find_discriminated_option(self, schema: Mapping[str, Any], options: Sequence[Any], value: Any) -> Any:
+        """Return the alternative whose constant field has the same value as in `value`.
+
+        `None` means that no constant field distinguishes the alternatives.
+        """
         name = as_mapping(schema.get("discriminator")).get("propertyName")
         if not isinstance(name, str) or not isinstance(value, dict):
             return None
-        given = cast(dict[str, Any], value).get(name)
-        constants = [as_mapping(self._resolved(option).get("properties")).get(name) for option in options]
-        fitting = [at for at, constant in enumerate(constants) if as_mapping(constant).get("const") == given]
+        actual = cast(dict[str, Any], value).get(name)
+        constants = [as_mapping(self._resolve(option).get("properties")).get(name) for option in options]
+        fitting = [at for at, constant in enumerate(constants) if as_mapping(constant).get("const") == actual]
         return options[fitting[0]] if fitting else None
 
-    def _problem(self, schema: Any, value: Any, field: str, depth: int) -> InvalidInput | None:
+    def _find_problem(self, schema: Any, value: Any, field: str, depth: int) -> InvalidInput | None:
         try:
             self.check(schema, value, field, depth + 1)
         except InvalidInput as error:
             return error
         return None
 
-    def _resolved(self, schema: Any) -> Mapping[str, Any]:
-        found = as_mapping(schema)
-        return as_mapping(resolve(self._root, found["$ref"])) if "$ref" in found else found
+    def _resolve(self, schema: Any) -> Mapping[str, Any]:
+        schema_fields = as_mapping(schema)
+        return (
+            as_mapping(resolve_reference(self._root, schema_fields["$ref"]))
+            if "$ref" in schema_fields
+            else schema_fields
+        )
 
-    def _remedy(self, schema: Any) -> str:
-        return _expected(self._resolved(schema))
+    def _build_remedy(self, schema: Any) -> str:
+        return _describe_expected(self._resolve(schema))
 
 
-def resolve(root: Mapping[str, Any], reference: object) -> Any:
-    """Return the part of a schema that a reference names. `True`, which allows anything, where it names none."""
+def resolve_reference(root: Mapping[str, Any], reference: object) -> Any:
+    """Return the part of a schema that a reference names.
+
+    Returns `True`, which allows any value, if the reference names nothing.
+    """
     if not isinstance(reference, str) or not reference.startswith("#"):
         return True
-    found: Any = root
+    node: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
-        found = as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"), True)
-    return found
+        node = as_mapping(node).get(part.replace("~1", "/").replace("~0", "~"), True)
+    return node
 
 
 def _check_type(schema: Mapping[str, Any], value: Any, field: str) -> None:
-    kinds = [name for name in _type_names(schema) if name in _TYPES]
+    kinds = [name for name in _list_type_names(schema) if name in _TYPES]
     if kinds and not any(_TYPES[name][1](value) for name in kinds):
-        raise InvalidInput(field, f"must be {' or '.join(_TYPES[name][0] for name in kinds)}", _expected(schema))
+        raise InvalidInput(
+            field, f"must be {' or '.join(_TYPES[name][0] for name in kinds)}", _describe_expected(schema)
+        )
 
 
 def _check_choice(schema: Mapping[str, Any], value: Any, field: str) -> None:
-    if "const" in schema and not _equal(value, schema["const"]):
-        raise InvalidInput(field, f"must be {_written(schema['const'])}", _expected(schema))
-    if "enum" in schema and not any(_equal(value, choice) for choice in as_sequence(schema["enum"])):
-        raise InvalidInput(field, "is none of the choices", _expected(schema))
+    if "const" in schema and not _is_equal(value, schema["const"]):
+        raise InvalidInput(field, f"must be {_render_value(schema['const'])}", _describe_expected(schema))
+    if "enum" in schema and not any(_is_equal(value, choice) for choice in as_sequence(schema["enum"])):
+        raise InvalidInput(field, "is none of the choices", _describe_expected(schema))
 
 
 def _check_bounds(schema: Mapping[str, Any], value: Any, field: str) -> None:
@@ -188,19 +206,19 @@ def _check_bounds(schema: Mapping[str, Any], value: Any, field: str) -> None:
             raise InvalidInput(field, f"must be {words.format(bound)}", "Send another value.")
 
 
-def _expected(schema: Mapping[str, Any]) -> str:
-    """What to send, in a sentence."""
+def _describe_expected(schema: Mapping[str, Any]) -> str:
+    """Describe in a sentence which value to send."""
     if choices := as_sequence(schema.get("enum")):
-        return f"Send one of: {', '.join(_written(choice) for choice in choices[:20])}."
+        return f"Send one of: {', '.join(_render_value(choice) for choice in choices[:20])}."
     if "const" in schema:
-        return f"Send {_written(schema['const'])}."
-    kinds = [_TYPES[name][0] for name in _type_names(schema) if name in _TYPES]
+        return f"Send {_render_value(schema['const'])}."
+    kinds = [_TYPES[name][0] for name in _list_type_names(schema) if name in _TYPES]
     required = ", ".join(str(name) for name in as_sequence(schema.get("required"))[:20])
     named = f" with the fields {required}" if required and "an object" in kinds else ""
     return f"Send {' or '.join(kinds)}{named}." if kinds else "Send a value for it."
 
 
-def _type_names(schema: Mapping[str, Any]) -> list[str]:
+def _list_type_names(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
     return [kind] if isinstance(kind, str) else [name for name in as_sequence(kind) if isinstance(name, str)]
 
@@ -209,24 +227,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    """Equality of JSON, in which `true` is not `1`, and `1.0` is."""
+def _is_equal(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal. `true` is not equal to `1`, and `1.0` is."""
     if _is_number(one) and _is_number(other):
         return one == other
     if isinstance(one, dict | list):
-        return type(one) is type(other) and _written(one) == _written(other)  # pyright: ignore[reportUnknownArgumentType]
+        return type(one) is type(other) and _render_value(one) == _render_value(other)  # pyright: ignore[reportUnknownArgumentType]
     return type(one) is type(other) and one == other
 
 
-def _written(value: Any) -> str:
+def _render_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object as it is, and anything else as an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def as_sequence(value: Any) -> Sequence[Any]:
-    """Return a list as it is, and anything else as an empty one."""
+    """Return the value if it is a list, else an empty list."""
     return cast(Sequence[Any], value) if isinstance(value, list | tuple) else ()

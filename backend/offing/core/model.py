@@ -1,6 +1,6 @@
-"""What an engine is asked and what it gives back, whichever engine it is.
+"""Requests and responses of engines, independent of the provider.
 
-Knows no provider. A role call's accepted answer, its failed attempts, tokens and money are all values here.
+These are values for messages, usage, accepted responses, failed attempts and engine configuration.
 """
 
 import re
@@ -11,19 +11,24 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from offing.core.tokens import TextSpan, TokenTrace
+from offing.core.tokens import CompletionSpan, TokenTrace
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a prompt, in parts, so that a part that stays the same from turn to turn is stored once."""
+    """One message of a prompt.
+
+    It is split into parts, so that a part that stays the same between turns is stored once.
+    """
 
     role: str
-    """system, user or assistant."""
+    """`system`, `user` or `assistant`."""
     parts: tuple[str, ...]
     turn: int = 0
-    """Seq of the turn whose completion this assistant message repeats, so that an engine goes on from its very tokens.
-    0: the text stands for itself."""
+    """Step number of the role call whose completion this assistant message repeats.
+
+    An engine then continues from the same token ids. 0 means that the message has only its text.
+    """
 
     @property
     def text(self) -> str:
@@ -32,13 +37,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one or more attempts, from the provider's own figures."""
+    """Tokens and cost of one or more attempts, as reported by the provider."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    usd: Decimal = field(default_factory=Decimal)
+    cost_usd: Decimal = field(default_factory=Decimal)
     priced: bool = True
-    """False: the provider's price is not known, so `usd` is a lower bound."""
+    """`False` means that the provider's price is unknown, so `cost_usd` is a lower bound."""
 
     @property
     def tokens(self) -> int:
@@ -48,16 +53,16 @@ class Usage:
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
-            self.usd + other.usd,
+            self.cost_usd + other.cost_usd,
             self.priced and other.priced,
         )
 
     def __sub__(self, part: "Usage") -> "Usage":
-        """What is left without a part of it."""
+        """Return the usage that remains without `part`."""
         return Usage(
             self.prompt_tokens - part.prompt_tokens,
             self.completion_tokens - part.completion_tokens,
-            self.usd - part.usd,
+            self.cost_usd - part.cost_usd,
             self.priced,
         )
 
@@ -65,141 +70,159 @@ class Usage:
 class FailureKind(StrEnum):
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
-    """5xx, connection refused or cut."""
+    """HTTP status 5xx, or the connection was refused or closed."""
     TIMEOUT = "timeout"
-    REFUSED_KEY = "refused_key"
+    AUTHENTICATION_FAILED = "authentication_failed"
     BAD_REQUEST = "bad_request"
     CONTEXT_TOO_LONG = "context_too_long"
-    CONTENT_REFUSED = "content_refused"
+    CONTENT_FILTERED = "content_filtered"
     INVALID_OUTPUT = "invalid_output"
-    """Answered, but never in the form that the role needs, within the re-asks allowed."""
-    OUT_OF_BUDGET = "out_of_budget"
+    """The engine answered, but no attempt had the format that the role requires."""
+    BUDGET_EXHAUSTED = "budget_exhausted"
     UNKNOWN_ENGINE = "unknown_engine"
     UNKNOWN_VERSION = "unknown_version"
-    """The engine does not have this policy version, and answers with no other."""
+    """The engine does not have this policy version and must not answer with another one."""
 
 
-RETRYABLE = frozenset({FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT})
+RETRYABLE_FAILURES = frozenset({FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """A completion with its tokens, and what it was asked for with."""
+class SampledCompletion:
+    """A completion with its tokens and the request that produced it."""
 
     model: str
     messages: tuple[Message, ...]
-    """The prompt as rendered."""
+    """The rendered prompt."""
     sampling: dict[str, Any]
-    """Parameters as sent."""
+    """Sampling parameters as sent."""
     trace: TokenTrace
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One request to an engine that gave no accepted answer. Kept on record, never trained as accepted."""
+class FailedAttempt:
+    """One request to an engine without an accepted response.
+
+    It is recorded, but never trained as an accepted one.
+    """
 
     failure: FailureKind
     message: str
-    """First telling line; secrets removed."""
+    """First meaningful line of the error, without secrets."""
     text: str = ""
-    """What the engine wrote, when it wrote something unusable."""
+    """Text of the engine, if it wrote something unusable."""
     ms: int = 0
     usage: Usage = field(default_factory=Usage)
-    sampled: Sampled | None = None
-    """The same completion whole and token by token, which becomes a turn of its own. None: the engine gives no token
-    ids, or wrote nothing."""
+    completion: SampledCompletion | None = None
+    """The rejected completion with its tokens, which is recorded as a role call of its own.
+
+    `None` means that the engine returned no token ids or wrote nothing.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
-    """Why a text is no answer, said so that a model can correct itself."""
+class InvalidOutput:
+    """Reason why a text is not a valid output, worded so that a model can correct itself."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An accepted answer."""
+class EngineResponse:
+    """An accepted response of an engine."""
 
     output: BaseModel
     """The validated value of the role's output type."""
     text: str = ""
-    """What the engine wrote. Empty for engines that write none."""
+    """Text of the engine. Empty for engines that write none."""
     model: str = ""
     messages: tuple[Message, ...] = ()
-    """The prompt as rendered. Empty for engines that need none."""
+    """The rendered prompt. Empty for engines that need none."""
     sampling: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Parameters as sent, not as configured."""
+    """Sampling parameters as sent, not as configured."""
     usage: Usage = field(default_factory=Usage)
-    """Of all attempts together."""
-    attempts: tuple[Attempt, ...] = ()
-    """The failed ones before this answer."""
+    """Usage of all attempts together."""
+    attempts: tuple[FailedAttempt, ...] = ()
+    """Failed attempts before this response."""
     trace: TokenTrace | None = None
-    """The accepted attempt as the sampler saw it. None: the engine gives no token ids."""
-    untraced: str = ""
-    """Why there is no trace, where the engine could give one."""
-    spans: tuple[TextSpan, ...] = ()
-    """What the stretches of `text` are, from the parse that made `output`."""
+    """Token trace of the accepted attempt. `None` means that the engine returned no token ids."""
+    missing_trace_reason: str = ""
+    """Why the token trace is missing although the engine can return one."""
+    spans: tuple[CompletionSpan, ...] = ()
+    """Labeled ranges of `text`, from the same parse as `output`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
-    """No usable answer. A value, so that a graph decides what to do about it."""
+    """Failure of a role call. It is a value, not an exception, so that a graph decides how to handle it."""
 
     kind: FailureKind
     message: str
     usage: Usage = field(default_factory=Usage)
-    attempts: tuple[Attempt, ...] = ()
-    retry_after: float | None = None
-    """Seconds after which the provider said trying again can help. None: it did not say."""
-    stop: str = ""
-    """For OUT_OF_BUDGET: the StopReason that was reached."""
+    attempts: tuple[FailedAttempt, ...] = ()
+    retry_after_seconds: float | None = None
+    """Seconds after which the provider suggests a retry. `None` means that it suggested none."""
+    stop_reason: str = ""
+    """The StopReason of the limit that was reached, for BUDGET_EXHAUSTED."""
 
 
-LIBRARY_MARK = ";library="
+LIBRARY_SEPARATOR = ";library="
 
 
-class EngineChoice(BaseModel, frozen=True, extra="forbid"):
-    """Which engine answers a role, and how."""
+class EngineConfig(BaseModel, frozen=True, extra="forbid"):
+    """Which engine answers a role, and with which options."""
 
     engine: str = "extractive"
-    """extractive, rules, litellm, policy or scripted."""
+    """`extractive`, `rules`, `litellm`, `policy` or `scripted`."""
     model: str = ""
-    """litellm: the provider's model name. policy: NAME@VERSION. rules: the rule's name. Empty for the others."""
-    form: str = ""
-    """Name of the role's form to ask in, such as plain or compact. Empty: JSON by the output's schema."""
+    """Model name of the provider for `litellm`, NAME@VERSION for `policy`, name of the rule for `rules`.
+    Empty for all other engines.
+    """
+    prompt_format: str = ""
+    """Name of a prompt format of the role, such as `text` or `compact`.
+
+    Empty means `json`, by the schema of the output.
+    """
     temperature: float | None = None
-    """None: the provider's default; for a policy 1, the only one that log-probabilities need no correction for."""
+    """Sampling temperature. `None` means the provider's default.
+
+    For a policy, `None` means 1, the only value at which logprobs need no correction.
+    """
     max_tokens: int = 2048
-    """Completion tokens of one attempt."""
+    """Maximum number of completion tokens of one attempt."""
     timeout_seconds: float = 120.0
     api_base: str = ""
-    """Another server that speaks the provider's wire. Empty: the provider's own."""
+    """URL of another server with the provider's protocol. Empty means the provider's own server."""
     options: dict[str, Any] = {}
-    """What only this engine knows, such as the answers of `scripted`."""
-    library: str = ""
-    """NAME@VERSION of the prompt library that the role's prompt shows. Empty: none."""
+    """Options of this engine only, such as the answers of `scripted`."""
+    prompt_library: str = ""
+    """NAME@VERSION of the prompt library that the role's prompt includes. Empty means none."""
 
 
-def answering(choice: EngineChoice) -> str:
-    """Who answers, for a timeline; the options may hold whole scripts, and are left out."""
-    named = f"{choice.engine}:{choice.model}" if choice.model else choice.engine
-    return f"{named} with {choice.library}" if choice.library else named
+def describe_engine(config: EngineConfig) -> str:
+    """Describe the engine in a few words for the timeline.
 
-
-def parse_engine(text: str) -> EngineChoice:
-    """A choice from `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE`, or with a role's form `ENGINE+FORM:MODEL`;
-    each with `;library=NAME@VERSION` after it for a prompt library.
-
-    A model's own name may have an @ in it, such as a date: only 0 to 2 after the last one is a temperature. After a
-    policy's name it is the version.
+    The options are left out, because they may contain whole scripts.
     """
-    text, marked, library = text.partition(LIBRARY_MARK)
+    named = f"{config.engine}:{config.model}" if config.model else config.engine
+    return f"{named} with {config.prompt_library}" if config.prompt_library else named
+
+
+def parse_engine(text: str) -> EngineConfig:
+    """Parse an engine config.
+
+    Accepts `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE` and, with a prompt format of the role,
+    `ENGINE+FORMAT:MODEL`. Each of them may be followed by `;library=NAME@VERSION` for a prompt library.
+
+    A model name may itself contain an @, for example before a date. Only a number from 0 to 2 after the
+    last @ is a temperature. After the name of a policy it is the version.
+    """
+    text, marked, library = text.partition(LIBRARY_SEPARATOR)
     if marked:
-        return parse_engine(text).model_copy(update={"library": library})
+        return parse_engine(text).model_copy(update={"prompt_library": library})
     named, _, rest = text.partition(":")
     engine, _, form = named.partition("+")
     model, at, heat = rest.rpartition("@")
     if engine == "policy" or not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
-        return EngineChoice(engine=engine, model=rest, form=form)
-    return EngineChoice(engine=engine, model=model, form=form, temperature=float(heat))
+        return EngineConfig(engine=engine, model=rest, prompt_format=form)
+    return EngineConfig(engine=engine, model=model, prompt_format=form, temperature=float(heat))

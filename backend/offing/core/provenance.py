@@ -1,8 +1,8 @@
-"""Where something that a run has seen came from, and how far it is trusted: the only home of both labels.
+"""Provenance of text that a run has read: its origin and how far it is trusted.
 
-A label belongs to a recorded observation and to each piece of evidence. What carries none, or one that cannot be read,
-came from nobody knows where and is untrusted. Knows no tool by name but those whose observations have a
-narrower origin than the tool.
+Every recorded tool result and every passage of evidence has a provenance label. Text without a
+valid label has an unknown origin and is untrusted. The only tools known by name are those whose
+results have a more specific origin than the tool.
 """
 
 import re
@@ -14,139 +14,145 @@ from urllib.parse import urlsplit
 
 from offing.core.tool import ToolSpec
 
-LONGEST = 253
-"""Code points of an origin's name."""
-PAGES = "fetch_page"
-"""The tool whose observation is a page, named by the address that it was read at."""
+MAX_NAME_CHARS = 253
+"""Maximum number of code points of an origin's name."""
+FETCH_PAGE_TOOL = "fetch_page"
+"""Tool whose result is a web page. Its origin is the host of the page."""
 MCP_PREFIX = "mcp_"
-"""How the names of tools begin that a server of somebody else's offers: `mcp_SERVER_TOOL`."""
+"""Prefix of the names of tools from third-party MCP servers: `mcp_SERVER_TOOL`."""
 
 _NAME = re.compile(r"[^\w.:\[\]-]+")
 
 
-class Trust(StrEnum):
-    """How far text is followed."""
+class TrustLevel(StrEnum):
+    """How far text is trusted."""
 
     TRUSTED = "trusted"
-    """Ours, the operator's, or computed from arguments alone."""
+    """Written by the platform or the operator, or computed from arguments alone."""
     USER = "user"
-    """The person's who asked. It is the task."""
+    """Written by the user of the run. It is the task."""
     UNTRUSTED = "untrusted"
-    """Anybody's. It is data: judged, quoted, never obeyed."""
+    """Written by anybody else. It is data to assess and quote, never an instruction to follow."""
 
 
-class Kind(StrEnum):
-    """Who or what said it."""
+class OriginKind(StrEnum):
+    """Kind of an origin."""
 
     SYSTEM = "system"
     OPERATOR = "operator"
     USER = "user"
     TOOL = "tool"
-    """A tool whose result has no narrower origin; the name is the tool's."""
+    """A tool whose result has no more specific origin. The name is that of the tool."""
     WEB = "web"
-    """A page; the name is its host."""
+    """A web page. The name is its host."""
     FILE = "file"
-    """A source of the library; the name is its id."""
+    """A source of the document library. The name is its id."""
     MEMORY = "memory"
-    """What an earlier run left."""
+    """Text that an earlier run saved."""
     MODEL = "model"
     MCP = "mcp"
-    """A server of somebody else's; the name is the operator's name for it."""
+    """A third-party MCP server. The name is the one that the operator gave it."""
     UNKNOWN = "unknown"
 
 
-OURS = frozenset({Kind.SYSTEM, Kind.OPERATOR})
+TRUSTED_KINDS = frozenset({OriginKind.SYSTEM, OriginKind.OPERATOR})
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    kind: Kind
+    kind: OriginKind
     name: str = ""
-    """Empty for the kinds that are one of a kind."""
+    """Empty for kinds with only one member."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.name else str(self.kind)
 
     @property
-    def outside(self) -> bool:
-        """It lies beyond the people and documents of this installation."""
-        return self.kind in (Kind.WEB, Kind.MCP)
+    def is_external(self) -> bool:
+        """Whether the origin lies outside the people and documents of this installation."""
+        return self.kind in (OriginKind.WEB, OriginKind.MCP)
 
 
-UNKNOWN = Origin(Kind.UNKNOWN)
+UNKNOWN_ORIGIN = Origin(OriginKind.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """Origin and trust of one observation."""
+class ProvenanceLabel:
+    """Origin and trust level of one text."""
 
-    origin: Origin = UNKNOWN
-    trust: Trust = Trust.UNTRUSTED
+    origin: Origin = UNKNOWN_ORIGIN
+    trust: TrustLevel = TrustLevel.UNTRUSTED
 
-    def as_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
         return {"origin": str(self.origin), "trust": str(self.trust)}
 
 
-NOBODY = Label()
-"""Of what carries no label: unknown, and therefore untrusted."""
-PLATFORM = Label(Origin(Kind.SYSTEM), Trust.TRUSTED)
-"""Of what the platform itself said, such as why a call was refused."""
+NO_PROVENANCE = ProvenanceLabel()
+"""Label of text without a label: unknown origin, and therefore untrusted."""
+PLATFORM_LABEL = ProvenanceLabel(Origin(OriginKind.SYSTEM), TrustLevel.TRUSTED)
+"""Label of text that the platform wrote, such as the reason why a call was denied."""
 
 
-def parsed(text: object) -> Origin:
-    """An origin as it was written. What cannot be read is unknown."""
+def parse_origin(text: object) -> Origin:
+    """Parse an origin from its text form. Invalid text gives the unknown origin."""
     kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
-    return Origin(Kind(kind), _clean(name)) if kind in frozenset(Kind) else UNKNOWN
+    return Origin(OriginKind(kind), _clean_name(name)) if kind in frozenset(OriginKind) else UNKNOWN_ORIGIN
 
 
-def label_in(payload: Mapping[str, Any]) -> Label:
-    """The label of a recorded observation or passage. Nothing of it is believed that is not said exactly."""
+def parse_label(payload: Mapping[str, Any]) -> ProvenanceLabel:
+    """Return the label of a recorded tool result or passage. Only exact, valid values are accepted."""
     trust = payload.get("trust")
-    origin = parsed(payload.get("origin"))
-    if not isinstance(trust, str) or trust not in frozenset(Trust) or origin == UNKNOWN:
-        return Label(origin)
-    return Label(origin, Trust(trust))
+    origin = parse_origin(payload.get("origin"))
+    if not isinstance(trust, str) or trust not in frozenset(TrustLevel) or origin == UNKNOWN_ORIGIN:
+        return ProvenanceLabel(origin)
+    return ProvenanceLabel(origin, TrustLevel(trust))
 
 
-def observation(spec: ToolSpec | None, content: Mapping[str, Any]) -> Label:
-    """The label of what a tool gave back. `spec` None: there is no such tool, and the platform said so."""
+def label_tool_result(spec: ToolSpec | None, content: Mapping[str, Any]) -> ProvenanceLabel:
+    """Return the provenance label of a tool result.
+
+    If `spec` is `None`, the tool does not exist and the platform wrote the result.
+    """
     if spec is None:
-        return PLATFORM
-    trust = Trust.UNTRUSTED if spec.untrusted else Trust.TRUSTED
-    return Label(_origin(spec.name, content), trust)
+        return PLATFORM_LABEL
+    trust = TrustLevel.UNTRUSTED if spec.untrusted else TrustLevel.TRUSTED
+    return ProvenanceLabel(_origin_of_result(spec.name, content), trust)
 
 
-def passage(content: Mapping[str, Any], within: Label) -> Label:
-    """The label of one passage of an observation: its own source is a narrower origin than the tool that found it."""
-    if within.origin.kind in (Kind.WEB, Kind.MCP):
-        return within
-    host = host_of(content.get("name"))
+def label_passage(content: Mapping[str, Any], result_label: ProvenanceLabel) -> ProvenanceLabel:
+    """Return the label of one passage of a tool result.
+
+    Its source is a more specific origin than the tool.
+    """
+    if result_label.origin.kind in (OriginKind.WEB, OriginKind.MCP):
+        return result_label
+    host = extract_host(content.get("name"))
     if host:
-        return Label(Origin(Kind.WEB, host), Trust.UNTRUSTED)
-    source = _clean(str(content.get("source", "")))
-    return Label(Origin(Kind.FILE, source) if source else within.origin, Trust.UNTRUSTED)
+        return ProvenanceLabel(Origin(OriginKind.WEB, host), TrustLevel.UNTRUSTED)
+    source = _clean_name(str(content.get("source", "")))
+    return ProvenanceLabel(Origin(OriginKind.FILE, source) if source else result_label.origin, TrustLevel.UNTRUSTED)
 
 
-def host_of(address: object) -> str:
-    """The host of a web address, in lower case. Empty: it is none."""
-    if not isinstance(address, str) or not address.lower().startswith(("http://", "https://")):
+def extract_host(url: object) -> str:
+    """Return the host of a URL in lower case. An empty string means that it is not a URL."""
+    if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
         return ""
     try:
-        return _clean((urlsplit(address).hostname or "").rstrip("."))
+        return _clean_name((urlsplit(url).hostname or "").rstrip("."))
     except ValueError:
         return ""
 
 
-def _origin(tool: str, content: Mapping[str, Any]) -> Origin:
+def _origin_of_result(tool: str, content: Mapping[str, Any]) -> Origin:
     if tool.startswith(MCP_PREFIX):
-        return Origin(Kind.MCP, _clean(tool.removeprefix(MCP_PREFIX).partition("_")[0]))
-    if tool == PAGES and (host := host_of(content.get("name"))):
-        return Origin(Kind.WEB, host)
-    if source := _clean(str(content.get("source", ""))):
-        return Origin(Kind.FILE, source)
-    return Origin(Kind.TOOL, _clean(tool))
+        return Origin(OriginKind.MCP, _clean_name(tool.removeprefix(MCP_PREFIX).partition("_")[0]))
+    if tool == FETCH_PAGE_TOOL and (host := extract_host(content.get("name"))):
+        return Origin(OriginKind.WEB, host)
+    if source := _clean_name(str(content.get("source", ""))):
+        return Origin(OriginKind.FILE, source)
+    return Origin(OriginKind.TOOL, _clean_name(tool))
 
 
-def _clean(name: str) -> str:
-    """A name of one word and of bounded length, whoever chose it."""
-    return _NAME.sub("-", name)[:LONGEST]
+def _clean_name(name: str) -> str:
+    """Return a name as one word of bounded length."""
+    return _NAME.sub("-", name)[:MAX_NAME_CHARS]

@@ -1,6 +1,6 @@
-"""What a report is: sentences, each with citations of stored spans, or marked as unsupported.
+"""Reports: sentences that either have citations of stored spans or are marked as unsupported.
 
-The only home of the report's shape. Quotes are checked in `core.citation`; rendering is in `core.rendering`.
+Quotes are verified in `core.citation`. Reports are rendered in `core.report_formats`.
 """
 
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from offing.core.provenance import NOBODY, Label
-from offing.core.tool import Span
+from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
+from offing.core.tool import SourceSpan
 
 
 class DraftCitation(BaseModel, frozen=True, extra="forbid"):
-    """What a generator claims: a piece of evidence by its id in the prompt, and the words that carry the claim."""
+    """Citation in a draft: the id of a passage and the words that support the sentence."""
 
     evidence: str
-    """Id of a piece of evidence offered to the generator, such as E3."""
+    """Id of a passage that the generator was offered, such as E3."""
     quote: str = ""
-    """Words copied from it. Empty: the whole piece."""
+    """Words copied from the passage. Empty means the whole passage."""
 
 
 class DraftSentence(BaseModel, frozen=True, extra="forbid"):
@@ -33,61 +33,64 @@ class DraftSection(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReportDraft(BaseModel, frozen=True, extra="forbid"):
-    """What a generator hands in, before anything in it was checked."""
+    """Report draft of a generator. Nothing in it is verified yet."""
 
     title: str
     answer: str = ""
-    """The short answer in a sentence or two; it is treated as the report's first sentence. Empty: none."""
+    """Short answer of one or two sentences, which counts as the report's first sentence. Empty means none."""
     sections: tuple[DraftSection, ...]
     limits: str = ""
-    """What the writer could not establish, and how the report was made. Shown under the report."""
+    """What the writer could not establish, and how the report was made. Shown below the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A piece of text that the run has retrieved and offers to a generator."""
+    """A passage that the run has retrieved and offers to a generator."""
 
     id: str
-    """E1, E2 … in the order of retrieval."""
-    span: Span
+    """E1, E2 and so on, in the order of retrieval."""
+    span: SourceSpan
     text: str
-    """The span's text, exactly."""
-    source: UUID
+    """Exact text of the span."""
+    source_id: UUID
     title: str
-    """The source's title."""
+    """Title of the source."""
     heading: str = ""
-    """The heading that the span stands under. Empty: none."""
+    """Heading above the span. Empty means none."""
     name: str = ""
-    """The source's path within its folder, or the file's name."""
-    label: Label = NOBODY
-    """Where it came from, and how far it is trusted."""
+    """Path of the source within its folder, or name of the file."""
+    provenance: ProvenanceLabel = NO_PROVENANCE
+    """Origin and trust level of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A claim's link to a span whose quote was found in the stored text."""
+    """Link from a sentence to a span whose quote was found in the stored text."""
 
     number: int
-    """As shown in the report, from 1; one number a distinct span."""
-    span: Span
+    """Number shown in the report, from 1. Each distinct span has one number."""
+    span: SourceSpan
     quote: str
-    source: UUID
+    source_id: UUID
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One claim. `id` is stable within a report version, for ratings: s1, s2 …"""
+    """One sentence of a report.
+
+    `id` is s1, s2 and so on. It is stable within a report version, so that ratings can refer to it.
+    """
 
     id: str
     text: str
     citations: tuple[int, ...] = ()
     """Numbers of verified citations."""
     rejected: tuple[str, ...] = ()
-    """Why a citation that was handed in did not stand."""
+    """Reasons why citations of the draft were rejected."""
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         return bool(self.citations)
 
 
@@ -100,17 +103,17 @@ class Section:
 class ReportStatus(StrEnum):
     COMPLETE = "complete"
     PARTIAL = "partial"
-    """The run ended before its verifier was content; `reason` says why."""
+    """The run ended before its verifier accepted the answer; `stop_reason` gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A checked report. Every citation in it was found in the stored text when it was written."""
+    """A verified report. Every citation was found in the stored text when the report was written."""
 
     title: str
     status: ReportStatus
-    reason: str
-    """A StopReason."""
+    stop_reason: str
+    """Value of StopReason."""
     answer: Sentence | None
     sections: tuple[Section, ...]
     citations: tuple[Citation, ...]
@@ -124,7 +127,7 @@ class Report:
 
 
 class ReportScore(BaseModel):
-    """How much of a report stands on sources."""
+    """Number of sentences and how many of them are supported by sources."""
 
     sentences: int = Field(ge=0)
     supported: int = Field(ge=0)

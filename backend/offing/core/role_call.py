@@ -1,57 +1,60 @@
-"""A role call as it is recorded: who was asked, its position in a segment, and the completions that were rejected."""
+"""Records of a role call: its origin, its position in a segment, and its rejected completions."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from offing.core.model import Attempt, Sampled
-from offing.core.trajectory import Fracture
+from offing.core.model import FailedAttempt, SampledCompletion
+from offing.core.trajectory import BoundaryReason
 
 
 @dataclass(frozen=True, slots=True)
 class CallOrigin:
-    """Who was asked, and when."""
+    """Role, engine and superstep of a call."""
 
     role: str
     engine: str
     superstep: int
-    """Of the graph; a fork before the turn starts at the latest checkpoint before it."""
+    """Superstep of the graph. A fork before the role call starts at the latest checkpoint before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPosition:
-    """Where a turn stands among the segments of its run."""
+    """Position of a role call among the segments of its run."""
 
-    segment: int
-    place: int
-    """In its segment, from 0."""
-    fracture: Fracture | None = None
-    """Why a segment begins with it. None: it goes on."""
-    parent: int | None = None
-    """For a segment that begins: the role's one before. None: there is none."""
-    parent_tokens: int | None = None
-    """Tokens at the start that are the parent's. None: ids are not known, or there is no parent."""
+    segment_idx: int
+    position: int
+    """Position in the segment, from 0."""
+    boundary_reason: BoundaryReason | None = None
+    """Why a segment begins with this role call. `None` means that it continues a segment."""
+    parent_idx: int | None = None
+    """Index of the role's previous segment, if a segment begins. `None` means that there is none."""
+    shared_tokens: int | None = None
+    """Number of tokens at the start that are shared with the previous segment.
+
+    `None` means that token ids are unknown or that there is no previous segment.
+    """
     kept_messages: int = 0
-    """Messages of the prompt that the segment has already."""
+    """Number of messages of the prompt that the segment already contains."""
     kept_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedCompletion:
-    """A completion that no role could use, as a turn of its own."""
+    """A rejected completion, which is recorded as a role call of its own."""
 
-    attempt: Attempt
-    sampled: Sampled
-    nth: int
-    """Of its role call, from 1."""
-
-
-def rejections(attempts: Sequence[Attempt]) -> list[RejectedCompletion]:
-    """Those of a role call's failed attempts whose tokens are known."""
-    return [RejectedCompletion(one, one.sampled, nth) for nth, one in enumerate(attempts, 1) if one.sampled]
+    attempt: FailedAttempt
+    completion: SampledCompletion
+    attempt_number: int
+    """Number of the attempt within its role call, from 1."""
 
 
-def attempt_as_json(attempt: Attempt) -> dict[str, Any]:
-    """An attempt as it is told beside the call that it belongs to; its tokens are in its turn."""
-    usage: dict[str, Any] = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
+def extract_rejected_completions(attempts: Sequence[FailedAttempt]) -> list[RejectedCompletion]:
+    """Return the failed attempts of a role call whose tokens are known."""
+    return [RejectedCompletion(one, one.completion, nth) for nth, one in enumerate(attempts, 1) if one.completion]
+
+
+def attempt_to_json(attempt: FailedAttempt) -> dict[str, Any]:
+    """Return an attempt as JSON for the step of its role call. Its tokens are in their own record."""
+    usage: dict[str, Any] = asdict(attempt.usage) | {"cost_usd": str(attempt.usage.cost_usd)}
     return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}

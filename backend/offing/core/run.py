@@ -1,6 +1,6 @@
-"""What a run is: its states, why it ends, and when it may take another step.
+"""Runs: their status, why they end, and when they may take another step.
 
-Pure rules over counts and clocks; nothing here reads a database or a wall clock.
+The rules are pure functions of counts and clocks; they read no database and no wall clock.
 """
 
 from dataclasses import dataclass, field
@@ -11,105 +11,115 @@ from uuid import UUID
 
 class RunStatus(StrEnum):
     QUEUED = "queued"
-    """Waits for a worker."""
+    """Waiting for a worker."""
     RUNNING = "running"
-    """A worker holds its lease."""
+    """Claimed by a worker."""
     WAITING = "waiting"
-    """Waits for a time, a person or a graph version; `waiting_for` says which."""
+    """Waiting for a time, a person or a graph version, as `waiting_for` says."""
     PAUSED = "paused"
-    """A person paused it."""
+    """Paused by a person."""
     DONE = "done"
-    """Ended with a report, complete or partial."""
+    """Ended with a complete or partial report."""
     FAILED = "failed"
-    """Ended by a fault of the graph or the platform; a partial report exists."""
+    """Ended by an error of the graph or the platform, or because several claims made no progress.
+
+    A partial report exists.
+    """
     CANCELLED = "cancelled"
     """Ended by a person who did not want a report."""
-    DEAD = "dead"
-    """Ended because it made no progress in several claims; a partial report exists."""
 
 
-TERMINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.DEAD})
+TERMINAL_STATUSES = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 class StopReason(StrEnum):
     ANSWERED = "answered"
-    """The flow judged its evidence sufficient: AgentFlow by its verifier, the others by their agent."""
+    """The graph considered its evidence sufficient.
+
+    In AgentFlow the verifier decides this, in all other graphs the agent.
+    """
     NOTHING_FOUND = "nothing_found"
-    """No source holds anything on the question."""
+    """No source contains anything about the question."""
     TURN_LIMIT = "turn_limit"
     TOKEN_LIMIT = "token_limit"
     SPEND_LIMIT = "spend_limit"
-    """The run's own money budget."""
+    """The run reached its own cost limit."""
     TENANT_SPEND_LIMIT = "tenant_spend_limit"
-    """The tenant's cap for the day."""
+    """The tenant reached its daily spending limit."""
     TIME_LIMIT = "time_limit"
-    """The run's seconds or its deadline."""
+    """The run reached its time limit or its deadline."""
     PROVIDER_DOWN = "provider_down"
-    """An engine gave no usable answer in all attempts."""
+    """No attempt of an engine gave a usable response."""
     INVALID_OUTPUT = "invalid_output"
-    """An engine answered, but never in the form that the role needs."""
+    """An engine answered, but never in the format that the role requires."""
     CONTEXT_LIMIT = "context_limit"
-    """The flow's own limit on its context was passed."""
-    ASKED_TO_WRITE = "asked_to_write"
-    """A person asked to stop and write what there is."""
+    """The context exceeded the graph's own limit."""
+    FINISH_REQUESTED = "finish_requested"
+    """A person requested the run to stop collecting and to write its report."""
     CANCELLED = "cancelled"
     GRAPH_ERROR = "graph_error"
-    """The graph's own code raised."""
+    """The graph's own code raised an exception."""
     NO_PROGRESS = "no_progress"
-    """Several workers took the run and none got further."""
+    """Several workers claimed the run without progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one run. A run stops at the first one it reaches, and then writes what it has."""
+    """Limits of one run. A run stops at the first limit that it reaches and then writes its report."""
 
-    turns: int = 12
-    """Turns of the graph's loop. 0: the run goes straight to its report."""
-    tokens: int | None = None
-    """Prompt and completion tokens together. None: no limit."""
-    usd: Decimal | None = None
-    """Money as reported by providers. None: no limit but the tenant's cap."""
-    seconds: float | None = None
-    """Seconds of work, waiting for a worker and pauses excluded. None: no limit."""
+    max_turns: int = 12
+    """Maximum number of turns of the graph's loop. 0 means that the run writes its report at once."""
+    max_tokens: int | None = None
+    """Maximum number of prompt and completion tokens together. `None` means no limit."""
+    max_cost_usd: Decimal | None = None
+    """Maximum cost in USD, as reported by providers.
+
+    `None` means no limit except the tenant's daily spending limit.
+    """
+    max_seconds: float | None = None
+    """Maximum seconds of work, without pauses and waiting for a worker. `None` means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a run has used so far; failed attempts count."""
+class RunUsage:
+    """Usage of a run so far, including failed attempts."""
 
     turns: int = 0
     tokens: int = 0
-    usd: Decimal = field(default_factory=Decimal)
+    cost_usd: Decimal = field(default_factory=Decimal)
     seconds: float = 0.0
 
 
-def exhausted(spent: Spent, budget: Budget) -> StopReason | None:
-    """The first limit that leaves no room for another call. None: there is room in all of them."""
-    if spent.turns >= budget.turns:
+def find_exhausted_limit(usage: RunUsage, budget: Budget) -> StopReason | None:
+    """Return the first limit that leaves no room for another call. `None` means that no limit is reached."""
+    if usage.turns >= budget.max_turns:
         return StopReason.TURN_LIMIT
-    if budget.tokens is not None and spent.tokens >= budget.tokens:
+    if budget.max_tokens is not None and usage.tokens >= budget.max_tokens:
         return StopReason.TOKEN_LIMIT
-    if budget.usd is not None and spent.usd >= budget.usd:
+    if budget.max_cost_usd is not None and usage.cost_usd >= budget.max_cost_usd:
         return StopReason.SPEND_LIMIT
-    if budget.seconds is not None and spent.seconds >= budget.seconds:
+    if budget.max_seconds is not None and usage.seconds >= budget.max_seconds:
         return StopReason.TIME_LIMIT
     return None
 
 
 class CancelMode(StrEnum):
     DISCARD = "discard"
-    """End now, write nothing."""
-    WRITE = "write"
-    """Stop collecting and write a report of what there is."""
+    """End at once without a report."""
+    FINISH = "finish"
+    """Stop collecting and write a report from the evidence so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """Who may write to a run: the claim's number. A larger one makes all smaller ones void."""
+class FencingToken:
+    """Fencing token of a claim. A write with a lower number than the latest claim's fails."""
 
-    tenant: UUID
-    run: UUID
+    tenant_id: UUID
+    run_id: UUID
     number: int
-    thread: UUID | None = None
+    thread_id: UUID | None = None
     epoch: int = 0
-    """Rises whenever the claim reads its journal again, which makes void what it has sent before."""
+    """Increases whenever the claim reads its journal again.
+
+    This invalidates all writes that the claim sent before.
+    """

@@ -1,7 +1,7 @@
-"""How an answer compares with a task's reference: the only home of normalisation and of the rule-based scores.
+"""Rule-based scores of an answer against a task's reference, and the normalization that they share.
 
-Pure functions over text; each score is from 0 to 1. What reads rows, and what asks models, is elsewhere. Token overlap
-and normalisation follow the SQuAD evaluation (Rajpurkar et al. 2016, section 6), with marks kept inside numbers.
+The functions are pure, and each score is from 0 to 1. Token overlap and normalization follow the
+SQuAD evaluation (Rajpurkar et al. 2016, section 6), except that punctuation inside numbers is kept.
 """
 
 import re
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from offing.core.citation import find
+from offing.core.citation import locate_quote
 from offing.core.report import Citation
 
-UNANSWERABLE = ("not answerable", "unanswerable", "cannot be answered")
-"""What a right answer says where the reference holds none. The first is how references are written."""
+UNANSWERABLE_PHRASES = ("not answerable", "unanswerable", "cannot be answered")
+"""Accepted answers where the reference has none. The first one is the form used in references."""
 
-LONGEST_ANSWER = 8_000
-"""Code points of an answer that are compared; an answer is a sentence or two."""
+MAX_ANSWER_CHARS = 8_000
+"""Maximum number of code points of an answer that are compared; an answer is one or two sentences."""
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
@@ -34,111 +34,124 @@ _APOSTROPHES = dict.fromkeys(map(ord, "'\u2019\u2018`"))
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A place that an answer should stand on. Every part that is given must be cited."""
+class ReferenceEvidence:
+    """Reference evidence of an answer. Every part that is set must be cited."""
 
     quote: str = ""
-    """Words of the document. Empty: any of them."""
+    """Words of the document. Empty means any words."""
     source: str = ""
-    """The document's id or title. Empty: any document."""
+    """Id or title of the document. Empty means any document."""
     start: int | None = None
     end: int | None = None
-    """Code points of the document's text, end excluded. None: anywhere in it."""
+    """Range in code points of the document's text, end exclusive. `None` means anywhere in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What is known to be right about a task. No run reads it; only scoring does."""
+    """Reference of a task. Only scoring reads it, never a run."""
 
     answers: tuple[str, ...]
-    """Accepted ones. Empty: the task cannot be answered, and saying so is right."""
-    evidence: tuple[Evidence, ...] = ()
+    """Accepted answers. Empty means that the task cannot be answered and that saying so is correct."""
+    evidence: tuple[ReferenceEvidence, ...] = ()
 
 
-def plain(text: str) -> str:
-    """An answer's words without markup, tags and citation marks, in one line."""
-    text = _LINK.sub(r"\1", _TAG.sub(" ", text[:LONGEST_ANSWER]))
+def strip_markup(text: str) -> str:
+    """Return the words of an answer in one line, without markup, tags and citation markers."""
+    text = _LINK.sub(r"\1", _TAG.sub(" ", text[:MAX_ANSWER_CHARS]))
     text = _LINE_START.sub("", _MARKER.sub("", text))
     for _ in range(3):
         text = _EMPHASIS.sub(r"\2", text)
     return " ".join(text.split())
 
 
-def tokens(text: str) -> tuple[str, ...]:
-    """Words that count: lower case, compatibility forms unified, without punctuation and articles.
+def tokenize_answer(text: str) -> tuple[str, ...]:
+    """Split an answer into its significant words.
 
-    A number is one word, with its sign and decimal point, without separators of thousands. A text of articles alone
-    keeps them, so that the answer "A" is one.
+    Words are in lower case, with compatibility forms unified and without punctuation and articles. A
+    number is one word with its sign and decimal point, but without thousands separators. A text of
+    articles only keeps them, so that the answer "A" is a word.
     """
     folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2212", "-").translate(_APOSTROPHES)
     words = _WORD.findall(_WITHIN_NUMBER.sub("", folded).replace("_", " "))
     return tuple(w for w in words if w not in _ARTICLES) or tuple(words)
 
 
-def normalised(text: str) -> str:
-    """What two equal answers have in common."""
-    return " ".join(tokens(text))
+def normalize_answer(text: str) -> str:
+    """Return the normalized text; equal answers have the same one."""
+    return " ".join(tokenize_answer(text))
 
 
-def accepted(references: Sequence[str]) -> tuple[str, ...]:
-    """The answers that count as right. No reference: the task cannot be answered, and saying so is right."""
-    return tuple(references) or UNANSWERABLE
+def accepted_answers(references: Sequence[str]) -> tuple[str, ...]:
+    """Return the accepted answers.
+
+    Without a reference the task cannot be answered, and saying so is correct.
+    """
+    return tuple(references) or UNANSWERABLE_PHRASES
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1: equal to an accepted answer after normalisation. An empty answer equals none."""
-    said = normalised(answer)
-    return float(bool(said) and said in {normalised(r) for r in accepted(references)})
+    """Return 1 if the normalized answer equals an accepted answer, else 0. An empty answer equals none."""
+    normalized = normalize_answer(answer)
+    return float(bool(normalized) and normalized in {normalize_answer(r) for r in accepted_answers(references)})
 
 
 def token_f1(answer: str, references: Sequence[str]) -> float:
-    """The best harmonic mean of precision and recall of words over the accepted answers."""
-    return max(_overlap(tokens(answer), tokens(r)) for r in accepted(references))
+    """Return the highest F1 score of the words over all accepted answers."""
+    return max(_word_f1(tokenize_answer(answer), tokenize_answer(r)) for r in accepted_answers(references))
 
 
-def _overlap(said: Sequence[str], wanted: Sequence[str]) -> float:
-    common = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * common / (len(said) + len(wanted)) if common else 0.0
+def _word_f1(answer_words: Sequence[str], reference_words: Sequence[str]) -> float:
+    common = sum((Counter(answer_words) & Counter(reference_words)).values())
+    return 2 * common / (len(answer_words) + len(reference_words)) if common else 0.0
 
 
-def number_in(text: str) -> Decimal | None:
-    """The one number that a text states. None: it states none, or several different ones."""
-    found = {Decimal(n.replace("\u2212", "-")) for n in _NUMBER.findall(_WITHIN_NUMBER.sub("", text))}
-    return found.pop() if len(found) == 1 else None
+def find_number(text: str) -> Decimal | None:
+    """Return the number that a text states. `None` means that it states none or several different ones."""
+    numbers = {Decimal(n.replace("\u2212", "-")) for n in _NUMBER.findall(_WITHIN_NUMBER.sub("", text))}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
-def numeric(answer: str, references: Sequence[str], *, absolute: Decimal, relative: Decimal) -> float | None:
-    """1: the answer's one number is within a tolerance of a reference's, the wider of the two counting.
+def numeric_match(answer: str, references: Sequence[str], *, absolute: Decimal, relative: Decimal) -> float | None:
+    """Return 1 if the answer's number is within the tolerance of a reference's number, else 0.
 
-    Without any reference, saying that there is no answer is right. None: no reference states one number.
+    The larger of both tolerances counts. Without a reference, saying that there is no answer is
+    correct. `None` means that no reference states exactly one number.
     """
     if not references:
         return exact_match(answer, ())
-    wanted = [n for n in map(number_in, references) if n is not None]
-    if not wanted:
+    reference_numbers = [n for n in map(find_number, references) if n is not None]
+    if not reference_numbers:
         return None
-    said = number_in(answer)
-    return float(said is not None and any(abs(said - n) <= max(absolute, relative * abs(n)) for n in wanted))
+    number = find_number(answer)
+    return float(
+        number is not None and any(abs(number - n) <= max(absolute, relative * abs(n)) for n in reference_numbers)
+    )
 
 
-def citation_recall(cited: Sequence[Citation], evidence: Sequence[Evidence]) -> float:
-    """The share of the evidence that is cited. 1 where there is none to cite."""
+def citation_recall(cited: Sequence[Citation], evidence: Sequence[ReferenceEvidence]) -> float:
+    """Return the fraction of the reference evidence that is cited. It is 1 if there is none."""
     if not evidence:
         return 1.0
-    return sum(any(_stands_on(c, piece) for c in cited) for piece in evidence) / len(evidence)
+    return sum(any(_cites_evidence(c, item) for c in cited) for item in evidence) / len(evidence)
 
 
-def _stands_on(citation: Citation, wanted: Evidence) -> bool:
+def _cites_evidence(citation: Citation, evidence: ReferenceEvidence) -> bool:
     span = citation.span
-    overlaps = wanted.start is None or wanted.end is None or (span.start < wanted.end and wanted.start < span.end)
-    return overlaps and _same_source(citation, wanted.source) and _same_words(citation.quote, wanted.quote)
+    overlaps = (
+        evidence.start is None or evidence.end is None or (span.start < evidence.end and evidence.start < span.end)
+    )
+    return overlaps and _is_same_source(citation, evidence.source) and _has_same_words(citation.quote, evidence.quote)
 
 
-def _same_source(citation: Citation, source: str) -> bool:
-    wanted = source.strip().casefold()
-    return not wanted or wanted in (str(citation.source), citation.title.strip().casefold())
+def _is_same_source(citation: Citation, source: str) -> bool:
+    source_key = source.strip().casefold()
+    return not source_key or source_key in (str(citation.source_id), citation.title.strip().casefold())
 
 
-def _same_words(said: str, wanted: str) -> bool:
-    """One holds the other, but for whitespace, quotation marks and hyphens."""
-    return not wanted.strip() or find(wanted, said) is not None or find(said, wanted) is not None
+def _has_same_words(quote: str, reference_quote: str) -> bool:
+    """Return whether one text contains the other, ignoring whitespace, quotation marks and hyphens."""
+    return (
+        not reference_quote.strip()
+        or locate_quote(reference_quote, quote) is not None
+        or locate_quote(quote, reference_quote) is not None
+    )

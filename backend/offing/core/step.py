@@ -1,6 +1,6 @@
-"""What a run leaves behind: its steps, in one append-only sequence.
+"""Steps: the append-only record of a run.
 
-The only home of step kinds. Timeline, event stream, replay and exports all read these rows and nothing else.
+The timeline, the event stream, replays and exports read only these records.
 """
 
 from collections.abc import Mapping
@@ -9,98 +9,105 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-Json = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
-TITLE_LIMIT = 160
-"""Code points of a title or a detail; the full text is in the payload."""
+MAX_TITLE_CHARS = 160
+"""Maximum number of code points of a title or a detail; the full text is in the payload."""
 
 
 class StepKind(StrEnum):
     QUEUED = "queued"
-    """The run was accepted. Always seq 1."""
+    """The run was accepted. Always step 1."""
     STARTED = "started"
-    """A worker took it for the first time."""
+    """A worker claimed the run for the first time."""
     RESUMED = "resumed"
-    """Another worker went on after one was lost, or after a pause or a wait."""
+    """A worker continued the run after a worker crashed, or after a pause or a wait."""
     PAUSED = "paused"
     WAITING = "waiting"
-    HUMAN = "human"
-    """A person's message to the run."""
-    QUESTION = "question"
-    """What the run asks of a person."""
-    ANSWER = "answer"
-    """The answer to a question, as the run took it up."""
+    USER_MESSAGE = "user_message"
+    """A user message to the run."""
+    INPUT_REQUEST = "input_request"
+    """An input request of the run."""
+    INPUT_RESPONSE = "input_response"
+    """The response to an input request, recorded when the run consumes it."""
     ANALYSIS = "analysis"
-    """Query analysis."""
+    """The analysis of the question."""
     PLAN = "plan"
-    """A planner's justification, context, sub-goal and tool."""
-    COMMAND = "command"
+    """A planner's justification, context, subgoal and tool."""
+    TOOL_CALL = "tool_call"
     """An executor's validated tool call."""
-    TOOL = "tool"
-    """A finished tool call with its decision, arguments and observation."""
+    TOOL_RESULT = "tool_result"
+    """A finished tool call with its decision, arguments and result."""
     MEMORY = "memory"
     """One structured memory record."""
-    VERDICT = "verdict"
-    """A verifier's analysis and explicit stop."""
-    TURN = "turn"
-    """A role call of a graph that has no kind of its own for it."""
+    VERIFICATION = "verification"
+    """A verifier's analysis and its decision whether to stop."""
+    ROLE_CALL = "role_call"
+    """A role call of a graph that has no step kind of its own for it."""
     NOTE = "note"
-    """Anything else that a graph wants on record."""
+    """A record of any other kind by the graph."""
     REPORT = "report"
     """A version of the report."""
-    ATTEMPT = "attempt"
-    """A completion that no role could use, before the step of its call. Its tokens are in the turn of that seq."""
+    REJECTED_COMPLETION = "rejected_completion"
+    """A rejected completion, recorded before the step of its call.
+
+    Its tokens are in the role call with this step number.
+    """
     FAILURE = "failure"
-    """A call that gave no usable answer; the run may go on."""
+    """A call without a usable response. The run may continue."""
     ENDED = "ended"
-    """The run's last step."""
+    """The last step of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """What identifies a call of a node; the same on every replay.
+    """Identity of a call of a node; it is the same on every replay.
 
-    Derived from graph state, never from a database counter: superstep number, task path without ids, the digest of
-    what is asked, and the ordinal among calls that ask the same.
+    It is derived from graph state, never from a database counter: superstep number, task path without
+    ids, digest of the request, and ordinal among calls with the same request.
     """
 
     superstep: int
     path: str
     ordinal: int
     digest: str = ""
-    """Empty: the call was recorded before digests belonged to keys, and its ordinal counts all calls of its node."""
+    """Digest of the request.
+
+    Empty means that the call was recorded before keys had digests; its ordinal then counts all calls of
+    its node.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """A step before it has its place in the sequence."""
+    """A step before it has a number."""
 
     kind: StepKind
     title: str
-    payload: Json = field(default_factory=dict[str, Any])
+    payload: JsonObject = field(default_factory=dict[str, Any])
     label: str = ""
-    """The word shown for it in a timeline: plan, search, read, verify. Empty: the kind."""
+    """Word shown in the timeline: plan, search, read, verify. Empty means the kind."""
     detail: str = ""
-    """A second line. Empty: none."""
+    """Second line in the timeline. Empty means none."""
     ok: bool = True
     ms: int | None = None
-    """Wall milliseconds of the call behind it. None: not a call."""
+    """Duration of the call in milliseconds of wall time. `None` means that the step is not a call."""
     tokens: int = 0
     turn: int = 0
-    """Turn of the graph's loop that it belongs to, from 1. 0: outside the loop."""
-    key: CallKey | None = None
-    untrains: int = 0
-    """Seq of a role call that stays on record and is not trained, because of this step. 0: none."""
+    """Turn of the graph's loop, from 1. 0 means outside the loop."""
+    call_key: CallKey | None = None
+    excluded_role_call_seq: int = 0
+    """Step number of a role call that this step excludes from training. It stays on record. 0 means none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step in its place. `seq` runs 1..n without a gap within a run."""
+    """A recorded step. Within a run, `seq` counts from 1 without gaps."""
 
     seq: int
     kind: StepKind
     title: str
-    payload: Json
+    payload: JsonObject
     label: str
     detail: str
     ok: bool
@@ -109,29 +116,29 @@ class Step:
     turn: int
     at: datetime
     fence: int
-    key: CallKey | None = None
+    call_key: CallKey | None = None
 
 
-def place_step(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
-    """Return the step that a draft becomes at `seq`."""
+def step_from_draft(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
+    """Return the step with number `seq` for a draft."""
     return Step(
         seq=seq,
         kind=draft.kind,
-        title=shortened(draft.title),
+        title=shorten_line(draft.title),
         payload=draft.payload,
         label=draft.label or draft.kind,
-        detail=shortened(draft.detail),
+        detail=shorten_line(draft.detail),
         ok=draft.ok,
         ms=draft.ms,
         tokens=draft.tokens,
         turn=draft.turn,
         at=at,
         fence=fence,
-        key=draft.key,
+        call_key=draft.call_key,
     )
 
 
-def shortened(text: str, limit: int = TITLE_LIMIT) -> str:
-    """One line of at most `limit` code points, with an ellipsis where something was left out."""
+def shorten_line(text: str, max_chars: int = MAX_TITLE_CHARS) -> str:
+    """Return text as one line of at most `max_chars` code points, with an ellipsis if it was cut."""
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"

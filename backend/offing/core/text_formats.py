@@ -1,7 +1,7 @@
 """Check a text against the `format` and the `pattern` of a JSON schema.
 
 A pattern comes from a graph and could be made slow, so it is matched in linear time. One that is beyond the subset of
-`offing.core.policy.pattern` does not restrict a text.
+`offing.core.tool_policy.pattern` does not restrict a text.
 """
 
 import re
@@ -11,25 +11,25 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.errors import InvalidInput
-from offing.core.policy.pattern import Pattern, compiled
+from offing.core.tool_policy.pattern import Pattern, compile_pattern
 
 MAX_TEXT_CHARS = 500
-"""Longer texts are not held against a pattern."""
+"""Maximum length of a text that is matched against a pattern."""
 
-ANYTHING = r"[\s\S]*"
+ANY_TEXT_REGEX = r"[\s\S]*"
 
 
 def _is_date(text: str) -> bool:
     return len(text) == len("2026-01-31") and bool(date.fromisoformat(text))
 
 
-def _is_moment(text: str) -> bool:
+def _is_date_time(text: str) -> bool:
     return len(text) > len("2026-01-31T") and bool(datetime.fromisoformat(text))
 
 
 _FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
     "date": ("a date, such as 2026-01-31", _is_date),
-    "date-time": ("a date and a time, such as 2026-01-31T15:00:00Z", _is_moment),
+    "date-time": ("a date and a time, such as 2026-01-31T15:00:00Z", _is_date_time),
     "time": ("a time, such as 15:00:00", time.fromisoformat),
     "uuid": ("a UUID", UUID),
     "email": ("an email address", re.compile(r"[^@\s]+@[^@\s]+").fullmatch),
@@ -38,39 +38,42 @@ _FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 def check_text(schema: Mapping[str, Any], text: str, field: str) -> None:
-    """Raise InvalidInput for a text that is not of the schema's format or does not match its pattern."""
+    """Raise InvalidInput if a text does not have the schema's format or does not match its pattern."""
     named = schema.get("format")
-    if isinstance(named, str) and named in _FORMATS and not _is_of(named, text):
+    if isinstance(named, str) and named in _FORMATS and not _is_format(named, text):
         raise InvalidInput(field, f"must be {_FORMATS[named][0]}", "Send it in this form.")
-    pattern = searched(schema.get("pattern")) if len(text) <= MAX_TEXT_CHARS else None
+    pattern = compile_search(schema.get("pattern")) if len(text) <= MAX_TEXT_CHARS else None
     if pattern is not None and not pattern.matches(text):
         raise InvalidInput(field, f"does not match the pattern {schema['pattern']}", "Send a text that matches it.")
 
 
-def searched(pattern: object) -> Pattern | None:
-    """Return what a whole text in which a pattern is found matches. `None`: the pattern is beyond the subset."""
+def compile_search(pattern: object) -> Pattern | None:
+    """Compile a pattern to one that matches the whole text if the text contains a match.
+
+    `None` means that the pattern is outside the subset.
+    """
     if not isinstance(pattern, str):
         return None
     begins, ends = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith(r"\$")
     inner = pattern[begins : len(pattern) - ends]
     if (begins or ends) and _has_alternatives(inner):
-        return None  # an anchor belongs to one of them alone
+        return None  # an anchor applies to only one of the alternatives
     try:
-        return compiled(f"{'' if begins else ANYTHING}({inner}){'' if ends else ANYTHING}", True)
+        return compile_pattern(f"{'' if begins else ANY_TEXT_REGEX}({inner}){'' if ends else ANY_TEXT_REGEX}", True)
     except ValueError:
         return None
 
 
 def _has_alternatives(pattern: str) -> bool:
-    """Whether there is a `|` outside of all groups."""
+    """Return whether the pattern has a `|` outside of all groups."""
     bare = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", pattern, flags=re.DOTALL)
     while (fewer := re.sub(r"\([^()]*\)", "", bare)) != bare:
         bare = fewer
     return "|" in bare
 
 
-def _is_of(named: str, text: str) -> bool:
+def _is_format(format_name: str, text: str) -> bool:
     try:
-        return bool(_FORMATS[named][1](text))
+        return bool(_FORMATS[format_name][1](text))
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""What a tool declares, what it is asked, and what it gives back. Knows no tool."""
+"""Declaration, call and result of a tool."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,82 +8,88 @@ from uuid import UUID
 from pydantic import BaseModel
 
 
-class Effect(StrEnum):
+class SideEffect(StrEnum):
     PURE = "pure"
-    """Reads only; may be called again freely."""
+    """Only reads. The call may be repeated freely."""
     IDEMPOTENT = "idempotent"
-    """Has an effect; calling it again with the same key changes nothing more."""
+    """Has a side effect, but repeating the call with the same key changes nothing more."""
     AT_MOST_ONCE = "at_most_once"
-    """Has an effect that must not happen twice: after a loss in mid-call the outcome is recorded as unknown."""
+    """Has a side effect that must not happen twice.
+
+    If the worker crashes during the call, its outcome is recorded as unknown.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool's declaration; the planner sees it, the policy and the journal act on it."""
+    """Declaration of a tool. The planner reads it; the tool policy and the journal act on it."""
 
     name: str
     description: str
     args: type[BaseModel]
-    """Its argument schema; extra arguments are refused."""
-    verb: str
-    """The word shown in a timeline: search, read, calculate."""
-    effect: Effect = Effect.PURE
+    """Schema of the arguments. Undeclared arguments are rejected."""
+    label: str
+    """Word shown in the timeline: search, read, calculate."""
+    side_effect: SideEffect = SideEffect.PURE
     timeout_seconds: float = 30.0
     untrusted: bool = False
-    """True: its result is text from outside, shown to models as data and never as instructions."""
-    outward: bool = False
-    """True: what it is given leaves for other people's servers."""
-    foreign: bool = False
-    """True: its description and argument schema were written outside, and are shown to models as data, too."""
+    """Whether the result is text from outside, which models read as data and never as instructions."""
+    sends_data_out: bool = False
+    """Whether the arguments are sent to third-party servers."""
+    third_party: bool = False
+    """Whether the description and the argument schema come from a third party.
+
+    Models then read them as data, too.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of a text artefact, in Unicode code points, end excluded."""
+class SourceSpan:
+    """A range of an extracted text in Unicode code points, end exclusive."""
 
-    artefact: UUID
+    text_id: UUID
     start: int
     end: int
 
-    def holds(self, other: "Span") -> bool:
-        return self.artefact == other.artefact and self.start <= other.start and other.end <= self.end
+    def contains(self, other: "SourceSpan") -> bool:
+        return self.text_id == other.text_id and self.start <= other.start and other.end <= self.end
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool found."""
+    """Output of a tool."""
 
     content: dict[str, Any]
     """JSON for the model and the record."""
     title: str
-    """What a timeline shows."""
+    """Title in the timeline."""
     detail: str = ""
-    spans: tuple[Span, ...] = ()
-    """Everything of the library that the run has now seen, and may therefore cite."""
+    spans: tuple[SourceSpan, ...] = ()
+    """Spans of the document library that the run has now read and may therefore cite."""
 
 
 class ToolStatus(StrEnum):
     OK = "ok"
     DENIED = "denied"
-    """The run's tool policy does not allow this call."""
+    """The tool policy of the run denies the call."""
     INVALID = "invalid"
-    """No such tool, or arguments that its schema refuses."""
+    """The tool does not exist, or its schema rejects the arguments."""
     FAILED = "failed"
     TIMEOUT = "timeout"
     UNKNOWN_OUTCOME = "unknown_outcome"
-    """A worker was lost in the middle of an at-most-once call."""
+    """A worker crashed during an at-most-once call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A finished tool call as the graph sees it; always a value, never an exception."""
+    """A finished tool call as the graph receives it. It is always a value, never an exception."""
 
     seq: int
-    """The step that records it."""
+    """Number of the step that records it."""
     tool: str
     args: dict[str, Any]
     status: ToolStatus
     content: dict[str, Any] = field(default_factory=dict[str, Any])
     message: str = ""
-    """Why it is not OK, in a sentence that a model or a person can act on. Empty when OK."""
-    spans: tuple[Span, ...] = ()
+    """Reason why the status is not OK, in a sentence for a model or a person. Empty for OK."""
+    spans: tuple[SourceSpan, ...] = ()

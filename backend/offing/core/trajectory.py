@@ -1,6 +1,6 @@
-"""How a run reads as training data: outcomes, segments, and when a turn continues one.
+"""Rules that read a run as training data: its outcome, its segments and their boundaries.
 
-Pure rules over values; the store applies them when it writes, and exports when they merge rows.
+The rules are pure. The store applies them when it writes; exports apply them when they merge rows.
 """
 
 from collections.abc import Sequence
@@ -12,50 +12,56 @@ from offing.core.run import RunStatus, StopReason
 
 
 class Outcome(StrEnum):
-    """How a rollout ended; kept apart, because each is trained in its own way."""
+    """How a rollout ended. Each outcome is trained in its own way."""
 
     ANSWERED = "answered"
-    """It gave an answer of its own accord."""
-    DONE = "done"
-    """It ended of its own accord without one."""
+    """The run ended by itself with an answer."""
+    NO_ANSWER = "no_answer"
+    """The run ended by itself without an answer."""
     TRUNCATED = "truncated"
-    """A limit on turns, tokens, money or time cut it off, whether or not it then had to answer."""
+    """A limit on turns, tokens, cost or time ended the run, whether or not it then had to answer."""
     VIOLATED = "violated"
-    """It broke a rule of its flow: a context too long, or output that could not be read."""
+    """The run broke a rule of its graph: its context was too long or an output could not be parsed."""
     INFRA_ERROR = "infra_error"
-    """It says nothing about the policy: a provider, a worker or the platform failed. Never scored, never a zero."""
+    """A provider, a worker or the platform failed.
+
+    It says nothing about the policy and is never scored, not even with 0.
+    """
 
 
-class Fracture(StrEnum):
+class BoundaryReason(StrEnum):
     """Why a segment began."""
 
     ROOT = "root"
     FORK = "fork"
     COMPACTION = "compaction"
-    """A summary took the place of what it tells."""
+    """A summary replaced earlier messages."""
     MEMORY_EDIT = "memory_edit"
     WORKSPACE_RESET = "workspace_reset"
-    """The prompt is built anew for this turn."""
+    """The prompt is rebuilt for this turn."""
     SUBAGENT = "subagent"
     TEMPLATE_BREAK = "template_break"
-    """The text goes on, but its tokens do not: a template or a tokenizer renders what was said in another way."""
+    """The text continues but its tokens do not.
+
+    A template or a tokenizer renders the earlier messages differently.
+    """
     REJECTED = "rejected"
-    """A completion that no role could use stands by itself: nothing goes on from it."""
+    """A rejected completion is a segment of its own; nothing continues from it."""
 
 
-VIOLATIONS = frozenset({StopReason.INVALID_OUTPUT, StopReason.CONTEXT_LIMIT})
+VIOLATION_REASONS = frozenset({StopReason.INVALID_OUTPUT, StopReason.CONTEXT_LIMIT})
 
-CUTS = frozenset(
+TRUNCATION_REASONS = frozenset(
     {
         StopReason.TURN_LIMIT,
         StopReason.TOKEN_LIMIT,
         StopReason.SPEND_LIMIT,
         StopReason.TIME_LIMIT,
-        StopReason.ASKED_TO_WRITE,
+        StopReason.FINISH_REQUESTED,
     }
 )
 
-FAULTS = frozenset(
+INFRA_REASONS = frozenset(
     {
         StopReason.PROVIDER_DOWN,
         StopReason.TENANT_SPEND_LIMIT,
@@ -66,51 +72,54 @@ FAULTS = frozenset(
 )
 
 
-def outcome_of(status: RunStatus, reason: StopReason) -> Outcome:
-    """What a finished run was, for training."""
-    if status is not RunStatus.DONE or reason in FAULTS:
+def classify_outcome(status: RunStatus, stop_reason: StopReason) -> Outcome:
+    """Classify the outcome of a finished run for training."""
+    if status is not RunStatus.DONE or stop_reason in INFRA_REASONS:
         return Outcome.INFRA_ERROR
-    if reason in VIOLATIONS:
+    if stop_reason in VIOLATION_REASONS:
         return Outcome.VIOLATED
-    if reason in CUTS:
+    if stop_reason in TRUNCATION_REASONS:
         return Outcome.TRUNCATED
-    return Outcome.ANSWERED if reason is StopReason.ANSWERED else Outcome.DONE
+    return Outcome.ANSWERED if stop_reason is StopReason.ANSWERED else Outcome.NO_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
-    """Where a role's latest segment ends."""
+class SegmentTail:
+    """End of a role's latest segment."""
 
     segment: int
-    place: int
-    """Of its last turn."""
+    position: int
+    """Taken from the last role call of the segment."""
     seq: int
-    """Of its last turn."""
+    """Taken from the last role call of the segment."""
     messages: tuple[Message, ...]
-    """That turn's prompt."""
+    """Prompt of its last role call."""
     completion: str
-    ids: tuple[int, ...] | None
-    """Prompt and completion ids of that turn. None: not known."""
+    token_ids: tuple[int, ...] | None
+    """Prompt and completion ids of its last role call. `None` means that they are unknown."""
 
 
-def goes_on(tail: Tail, messages: Sequence[Message], ids: Sequence[int] | None) -> Fracture | None:
-    """Whether a prompt continues a segment. None: it does; else why not, as far as the prompts show.
+def find_boundary(
+    tail: SegmentTail, messages: Sequence[Message], prompt_ids: Sequence[int] | None
+) -> BoundaryReason | None:
+    """Return why a prompt does not continue a segment. `None` means that it does.
 
-    With ids on both sides only they decide: the new prompt must begin with the very tokens of the segment.
+    If token ids are known on both sides, only they decide: the new prompt must begin with exactly the
+    tokens of the segment. Otherwise the messages decide.
     """
-    if tail.ids is not None and ids is not None:
-        if len(ids) >= len(tail.ids) and tuple(ids[: len(tail.ids)]) == tail.ids:
+    if tail.token_ids is not None and prompt_ids is not None:
+        if len(prompt_ids) >= len(tail.token_ids) and tuple(prompt_ids[: len(tail.token_ids)]) == tail.token_ids:
             return None
-        return Fracture.TEMPLATE_BREAK if text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
-    same_kind = tail.ids is None and ids is None
-    return None if same_kind and text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
+        return BoundaryReason.TEMPLATE_BREAK if is_text_continuation(tail, messages) else BoundaryReason.WORKSPACE_RESET
+    same_kind = tail.token_ids is None and prompt_ids is None
+    return None if same_kind and is_text_continuation(tail, messages) else BoundaryReason.WORKSPACE_RESET
 
 
-def text_goes_on(tail: Tail, messages: Sequence[Message]) -> bool:
-    """Whether a prompt repeats a segment's messages, what was answered included, and adds to them."""
-    known = len(tail.messages)
-    if len(messages) <= known:
+def is_text_continuation(tail: SegmentTail, messages: Sequence[Message]) -> bool:
+    """Return whether a prompt repeats a segment's messages and completion, and extends them."""
+    message_count = len(tail.messages)
+    if len(messages) <= message_count:
         return False
-    said = messages[known]
-    same = [(m.role, m.text) for m in messages[:known]] == [(m.role, m.text) for m in tail.messages]
-    return same and said.role == "assistant" and said.text == tail.completion
+    assistant_message = messages[message_count]
+    same = [(m.role, m.text) for m in messages[:message_count]] == [(m.role, m.text) for m in tail.messages]
+    return same and assistant_message.role == "assistant" and assistant_message.text == tail.completion

@@ -1,6 +1,6 @@
-"""A web address as text, read once and strictly: whatever two readers could take for two different hosts is refused.
+"""Strict parser of URLs. A URL that two programs could resolve to different hosts is rejected.
 
-The only home of which spellings are accepted. Pure: looks up no name and opens no connection.
+The functions are pure: they resolve no name and open no connection.
 """
 
 import re
@@ -11,106 +11,106 @@ from urllib.parse import quote, urljoin
 
 import idna
 
-LONGEST = 2_048
-"""Characters of an address."""
-PORTS = {"http": 80, "https": 443}
+MAX_URL_CHARS = 2_048
+"""Maximum number of code points of a URL."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PARTS = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?", re.IGNORECASE | re.DOTALL)
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-_KEPT = "%/:@!$&'()*+,;=~-._?[]"
+_SAFE_CHARS = "%/:@!$&'()*+,;=~-._?[]"
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """Why it is not asked, in words that tell what to do instead."""
+class InvalidUrl:
+    """A URL that is rejected. `problem` gives the reason and the fix."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What is asked, and of whom."""
+class ParsedUrl:
+    """A parsed URL."""
 
     scheme: str
     host: str
-    """A name in ASCII, lower case and without its last dot, or an address without brackets."""
+    """Host name in lower-case ASCII without its last dot, or an IP address without brackets."""
     port: int
     path: str
-    """With the query, percent-encoded; begins with `/`."""
+    """Path with query, percent-encoded. It begins with `/`."""
     address: IPv4Address | IPv6Address | None
-    """Of a host that is one. None: it is a name."""
+    """IP address of the host. `None` means that the host is a name."""
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header has them; the scheme's own port is left out."""
+        """Host and port for the Host header. The default port of the scheme is left out."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
-def target_of(text: str) -> Target | Refused:
-    """Read an absolute http(s) address; its fragment is dropped."""
-    if len(text) > LONGEST:
-        return Refused(f"The address is longer than {LONGEST} characters.")
+def parse_url(text: str) -> ParsedUrl | InvalidUrl:
+    """Parse an absolute HTTP or HTTPS URL. Its fragment is dropped."""
+    if len(text) > MAX_URL_CHARS:
+        return InvalidUrl(f"The address is longer than {MAX_URL_CHARS} characters.")
     if any(c.isspace() or c == "\\" or unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in text):
-        return Refused("The address has spaces, backslashes or control characters in it; percent-encode them.")
-    found = _PARTS.fullmatch(text)
-    if found is None:
-        return Refused("Only addresses that begin with http:// or https:// can be fetched.")
-    scheme, authority, path, query = found[1].lower(), found[2], found[3] or "/", found[4] or ""
-    place = _place(authority, scheme)
-    if isinstance(place, Refused):
-        return place
-    host, port, address = place
-    return Target(scheme, host, port, quote(path + query, safe=_KEPT), address)
+        return InvalidUrl("The address has spaces, backslashes or control characters in it; percent-encode them.")
+    match = _PARTS.fullmatch(text)
+    if match is None:
+        return InvalidUrl("Only addresses that begin with http:// or https:// can be fetched.")
+    scheme, authority, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
+    parsed = _parse_authority(authority, scheme)
+    if isinstance(parsed, InvalidUrl):
+        return parsed
+    host, port, address = parsed
+    return ParsedUrl(scheme, host, port, quote(path + query, safe=_SAFE_CHARS), address)
 
 
-def followed(target: Target, location: str) -> Target | Refused:
-    """Where a redirect from `target` leads. From https never to http."""
+def resolve_redirect(base: ParsedUrl, location: str) -> ParsedUrl | InvalidUrl:
+    """Return the target of a redirect from `base`. A redirect from HTTPS to HTTP is invalid."""
     if any(c.isspace() or c == "\\" for c in location):
-        return Refused("It redirects to an address with spaces or backslashes in it.")
-    there = target_of(urljoin(target.url, location))
-    if isinstance(there, Target) and target.scheme == "https" and there.scheme == "http":
-        return Refused(f"It redirects from https to http, at {there.host}.")
+        return InvalidUrl("It redirects to an address with spaces or backslashes in it.")
+    there = parse_url(urljoin(base.url, location))
+    if isinstance(there, ParsedUrl) and base.scheme == "https" and there.scheme == "http":
+        return InvalidUrl(f"It redirects from https to http, at {there.host}.")
     return there
 
 
-def _place(authority: str, scheme: str) -> tuple[str, int, IPv4Address | IPv6Address | None] | Refused:
+def _parse_authority(authority: str, scheme: str) -> tuple[str, int, IPv4Address | IPv6Address | None] | InvalidUrl:
     if "@" in authority:
-        return Refused("The address has a user name in it; leave it out.")
+        return InvalidUrl("The address has a user name in it; leave it out.")
     if "%" in authority:
-        return Refused("The host has percent signs in it; write it plainly.")
+        return InvalidUrl("The host has percent signs in it; write it plainly.")
     bracketed = re.fullmatch(r"\[([0-9a-fA-F:.]+)\](?::(.*))?", authority)
-    host, port = (bracketed[1], bracketed[2]) if bracketed else _split(authority)
+    host, port = (bracketed[1], bracketed[2]) if bracketed else _split_port(authority)
     if port is not None and (not _PORT.fullmatch(port) or int(port) > 65_535):
-        return Refused("The port is not a number from 1 to 65535.")
-    number = PORTS[scheme] if port is None else int(port)
+        return InvalidUrl("The port is not a number from 1 to 65535.")
+    number = DEFAULT_PORTS[scheme] if port is None else int(port)
     if bracketed:
-        return _v6(host, number)
-    return _named(host, number)
+        return _parse_ipv6(host, number)
+    return _parse_host_name(host, number)
 
 
-def _split(authority: str) -> tuple[str, str | None]:
+def _split_port(authority: str) -> tuple[str, str | None]:
     host, colon, port = authority.partition(":")
     return host, port if colon else None
 
 
-def _v6(host: str, port: int) -> tuple[str, int, IPv6Address] | Refused:
+def _parse_ipv6(host: str, port: int) -> tuple[str, int, IPv6Address] | InvalidUrl:
     try:
         address = IPv6Address(host)
     except AddressValueError:
-        return Refused("The host is no IPv6 address.")
+        return InvalidUrl("The host is no IPv6 address.")
     return str(address), port, address
 
 
-def _named(host: str, port: int) -> tuple[str, int, IPv4Address | None] | Refused:
-    name = _ascii(host)
-    if isinstance(name, Refused):
+def _parse_host_name(host: str, port: int) -> tuple[str, int, IPv4Address | None] | InvalidUrl:
+    name = _to_ascii(host)
+    if isinstance(name, InvalidUrl):
         return name
     labels = name.split(".")
     if not _NUMBER.fullmatch(labels[-1]):
@@ -118,14 +118,14 @@ def _named(host: str, port: int) -> tuple[str, int, IPv4Address | None] | Refuse
     try:
         return name, port, IPv4Address(name)
     except AddressValueError:
-        return Refused("The host is a number, and not an address in four parts such as 192.0.2.1.")
+        return InvalidUrl("The host is a number, and not an address in four parts such as 192.0.2.1.")
 
 
-def _ascii(host: str) -> str | Refused:
-    """Lower case, A-labels, without the last dot."""
-    problem = Refused(f"{host[:80]!r} is no host name.")
+def _to_ascii(host: str) -> str | InvalidUrl:
+    """Return a host name in lower case as A-labels, without the last dot."""
+    problem = InvalidUrl(f"{host[:80]!r} is no host name.")
     if any(not c.isascii() and c.isnumeric() for c in host):
-        return Refused("The host has digits in it that are not 0 to 9.")
+        return InvalidUrl("The host has digits in it that are not 0 to 9.")
     name = host.removesuffix(".").lower()
     if not name.isascii():
         try:

@@ -7,28 +7,31 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class UsageDelta:
-    """What a run used since its last append. The next append adds it to the run's totals."""
+    """Usage of a run since its last append. The next append adds it to the run's totals."""
 
     turns: int = 0
-    """Turns begun in all, not since the last append. 0 means that none has begun."""
+    """Number of turns begun in total, not since the last append. 0 means that none has begun."""
     tokens: int = 0
-    usd: Decimal = field(default_factory=Decimal)
-    inherited: Decimal = field(default_factory=Decimal)
-    """Cost of child runs. It is part of the run's total, and the tenant has been charged for it already."""
+    cost_usd: Decimal = field(default_factory=Decimal)
+    child_cost_usd: Decimal = field(default_factory=Decimal)
+    """Cost of child runs in USD.
+
+    It is part of the run's total; the tenant has already been charged for it.
+    """
     seconds: float = 0.0
-    released: Decimal = field(default_factory=Decimal)
-    """Money that was reserved for calls that have ended."""
-    day: date | None = None
+    released_usd: Decimal = field(default_factory=Decimal)
+    """USD that were reserved for calls that have ended."""
+    reservation_day: date | None = None
     """Day of the reservation. `None` means that nothing was reserved."""
 
     def __add__(self, other: "UsageDelta") -> "UsageDelta":
-        """Return both together, but for `turns`, which is a total and taken from the left one."""
+        """Return the sum of both. `turns` is a total, so it is taken from the left one."""
         return UsageDelta(
             turns=self.turns,
             tokens=self.tokens + other.tokens,
-            usd=self.usd + other.usd,
-            inherited=self.inherited + other.inherited,
+            cost_usd=self.cost_usd + other.cost_usd,
+            child_cost_usd=self.child_cost_usd + other.child_cost_usd,
             seconds=self.seconds + other.seconds,
-            released=self.released + other.released,
-            day=self.day or other.day,
+            released_usd=self.released_usd + other.released_usd,
+            reservation_day=self.reservation_day or other.reservation_day,
         )

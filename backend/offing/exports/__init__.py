@@ -1,1 +1,4 @@
-"""Files and streams that training jobs read: a module a format behind `offing.exports.format`. Knows no database."""
+"""Exports: files and streams of training data.
+
+Each format is one module behind `offing.exports.format`.
+"""

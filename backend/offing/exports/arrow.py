@@ -1,4 +1,4 @@
-"""pyarrow, which brings no types. The only import of it."""
+"""The pyarrow modules, imported here once because they have no type information."""
 
 from importlib import import_module
 from typing import Any

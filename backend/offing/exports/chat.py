@@ -1,79 +1,90 @@
-"""Conversations as JSON lines, for imitation: one a segment, as far as it was said.
+"""Conversations as JSON lines for supervised fine-tuning, one per segment.
 
-What may not be imitated stays as context with `"weight": 0`, as fine-tuning formats know it; a segment whose every
-answer is of that kind is left out. Failed attempts are in none.
+Messages that must not be trained on remain as context with `"weight": 0`, as in common
+fine-tuning formats. A segment in which no answer may be trained on is left out. Failed attempts
+are left out.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO
 
-from offing.core.episode import Dialogue, SegmentHead, Talk, ToolUse
 from offing.core.model import Message
-from offing.exports.format import Options, Sink
-from offing.exports.lines import Lines
-from offing.exports.plain import episode_columns
+from offing.core.trajectory_records import RoleCallRecord, SegmentInfo, TextTrajectory, ToolCallRecord
+from offing.exports.format import ExportOptions, Format, RecordUnit, Sink
+from offing.exports.json_lines import JsonLinesSink
+from offing.exports.row_values import trajectory_metadata_columns
 
 
-def open_sink(file: BinaryIO, options: Options) -> Sink:
-    return Lines(file, lambda dialogue: conversations(dialogue, options))
+def create_sink(file: BinaryIO, options: ExportOptions) -> Sink:
+    return JsonLinesSink(file, lambda dialogue: build_conversations(dialogue, options))
 
 
-def conversations(dialogue: Dialogue, options: Options) -> Iterable[dict[str, Any]]:
-    """Each segment's last prompt with the answer to it, which repeats all that was said before."""
-    teaching = {t.seq: t.teaches(quarantined=options.quarantined) for t in dialogue.turns}
-    heads = {head.idx: head for head in dialogue.segments}
-    shared = {**episode_columns(dialogue.episode), "tools": tool_list(dialogue.tools)}
-    for turns in _by_segment(dialogue.turns):
+def build_conversations(trajectory: TextTrajectory, options: ExportOptions) -> Iterable[dict[str, Any]]:
+    """Yield one conversation per segment.
+
+    It consists of the last prompt, which contains the earlier messages, and the answer to it.
+    """
+    teaching = {
+        t.seq: t.is_trainable_text(include_quarantined=options.include_quarantined) for t in trajectory.role_calls
+    }
+    heads = {head.idx: head for head in trajectory.segments}
+    shared = {**trajectory_metadata_columns(trajectory.metadata), "tools": build_tool_list(trajectory.tool_calls)}
+    for turns in _group_by_segment(trajectory.role_calls):
         if any(teaching[t.seq] for t in turns):
-            yield {**_conversation(heads[turns[0].segment or 0], turns, teaching), **shared}
+            yield {**_build_conversation(heads[turns[0].segment_idx or 0], turns, teaching), **shared}
 
 
-def tool_list(uses: Sequence[ToolUse]) -> list[dict[str, Any]]:
-    """The tools that the run called, as function definitions; their parameters are those that were given."""
-    found: dict[str, dict[str, Any]] = {}
-    for use in uses:
+def build_tool_list(tool_calls: Sequence[ToolCallRecord]) -> list[dict[str, Any]]:
+    """Return the tools that the run called as function definitions.
+
+    The parameters are those of the recorded calls.
+    """
+    tools: dict[str, dict[str, Any]] = {}
+    for use in tool_calls:
         parameters = {name: {"type": _json_type(value)} for name, value in use.args.items()}
-        known = found.setdefault(use.tool, {})
-        known.update(parameters)
+        schema = tools.setdefault(use.tool, {})
+        schema.update(parameters)
     return [
         {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": parameters}}}
-        for name, parameters in found.items()
+        for name, parameters in tools.items()
     ]
 
 
-def message_list(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def build_message_list(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [{"role": message.role, "content": message.text} for message in messages]
 
 
-def _conversation(head: SegmentHead, turns: Sequence[Talk], teaching: dict[int, bool]) -> dict[str, Any]:
-    last = turns[-1]
-    said = [_weighed(message, teaching) for message in last.messages]
+def _build_conversation(
+    segment: SegmentInfo, role_calls: Sequence[RoleCallRecord], trained: dict[int, bool]
+) -> dict[str, Any]:
+    last = role_calls[-1]
+    messages = [_weighted_message(message, trained) for message in last.messages]
     answer = Message("assistant", (last.completion,), turn=last.seq)
     return {
-        "messages": [*said, _weighed(answer, teaching)],
-        "role": head.role,
-        "segment": head.idx,
-        "fracture": head.fracture,
-        "turns": [turn.number for turn in turns],
-        "policies": [turn.policy for turn in turns],
-        "quarantine": [turn.quarantine for turn in turns if turn.quarantine],
+        "messages": [*messages, _weighted_message(answer, trained)],
+        "role": segment.role,
+        "segment_idx": segment.idx,
+        "boundary_reason": segment.boundary_reason,
+        "turns": [turn.turn for turn in role_calls],
+        "policies": [turn.policy for turn in role_calls],
+        "quarantine": [turn.quarantine for turn in role_calls if turn.quarantine],
     }
 
 
-def _weighed(message: Message, teaching: dict[int, bool]) -> dict[str, Any]:
+def _weighted_message(message: Message, trained: dict[int, bool]) -> dict[str, Any]:
     document: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "assistant":
-        document["weight"] = int(teaching.get(message.turn, False))
+        document["weight"] = int(trained.get(message.turn, False))
     return document
 
 
-def _by_segment(turns: Sequence[Talk]) -> list[list[Talk]]:
-    """Turns that have text, segment by segment in the order in which they began."""
-    found: dict[int, list[Talk]] = {}
-    for turn in turns:
-        if turn.segment is not None:
-            found.setdefault(turn.segment, []).append(turn)
-    return list(found.values())
+def _group_by_segment(role_calls: Sequence[RoleCallRecord]) -> list[list[RoleCallRecord]]:
+    """Group the role calls that have text by segment, in the order in which the segments begin."""
+    groups: dict[int, list[RoleCallRecord]] = {}
+    for turn in role_calls:
+        if turn.segment_idx is not None:
+            groups.setdefault(turn.segment_idx, []).append(turn)
+    return list(groups.values())
 
 
 def _json_type(value: Any) -> str:
@@ -90,3 +101,6 @@ def _json_type(value: Any) -> str:
             return "array"
         case _:
             return "object"
+
+
+FORMAT = Format("jsonl_chat", RecordUnit.TRAJECTORY, "conversations for imitation", create_sink)

@@ -1,4 +1,7 @@
-"""The per-token and per-turn columns of a row, by name and type: what Parquet and JSON rows have in common."""
+"""Per-token and per-call columns of a training row, with their types.
+
+Parquet and JSON rows share them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -6,41 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from offing.core.packed import Turns
-from offing.core.rows import TrainRow
-from offing.exports.plain import episode_columns, episode_of, head_columns, head_of
+from offing.core.packed_segment import PackedTurns
+from offing.core.training_rows import TrainingRow
+from offing.exports.row_values import (
+    segment_info_columns,
+    segment_info_from_columns,
+    trajectory_metadata_columns,
+    trajectory_metadata_from_columns,
+)
 
-TOKENS: dict[str, Any] = {
+TOKEN_COLUMNS: dict[str, Any] = {
     "token_ids": np.int32,
     "loss_mask": np.bool_,
-    "behaviour_logprobs": np.float32,
+    "behavior_logprobs": np.float32,
     "entropy": np.float32,
     "turn_index": np.int16,
     "span_kind": np.int8,
 }
-"""Arrays of one entry a token."""
+"""Columns with one entry per token."""
 
-TURNS = {f.name: f"turn_{f.name}" for f in fields(Turns)}
-"""Lists of one entry a turn, by field of `Turns`."""
+ROLE_CALL_COLUMNS = {f.name: f"role_call_{f.name}" for f in fields(PackedTurns)}
+"""Columns with one entry per role call, by field of `PackedTurns`."""
 
-WHOLE = ("part", "tokenizer_sha256", "template_sha256")
-
-
-def scalar_columns(row: TrainRow) -> dict[str, Any]:
-    """All but what belongs to tokens or turns."""
-    return {**episode_columns(row.episode), **head_columns(row.head), **{name: getattr(row, name) for name in WHOLE}}
+UNSPLIT_FIELDS = ("part", "tokenizer_sha256", "template_sha256")
 
 
-def row_of(columns: Mapping[str, Any]) -> TrainRow:
-    """A row from values by column; arrays may be lists, and null stands for NaN."""
-    return TrainRow(
-        episode=episode_of(columns),
-        head=head_of(columns),
-        turns=Turns(**{name: tuple(columns[column]) for name, column in TURNS.items()}),
-        **{name: columns[name] for name in WHOLE},
-        **{name: _array(columns[name], kind) for name, kind in TOKENS.items()},
+def scalar_columns(row: TrainingRow) -> dict[str, Any]:
+    """Return the columns that hold one value per row, without those per token or per role call."""
+    return {
+        **trajectory_metadata_columns(row.metadata),
+        **segment_info_columns(row.segment_info),
+        **{name: getattr(row, name) for name in UNSPLIT_FIELDS},
+    }
+
+
+def row_from_columns(columns: Mapping[str, Any]) -> TrainingRow:
+    """Build a row from its columns. Arrays may be lists; null is read as NaN."""
+    return TrainingRow(
+        metadata=trajectory_metadata_from_columns(columns),
+        segment_info=segment_info_from_columns(columns),
+        turns=PackedTurns(**{name: tuple(columns[column]) for name, column in ROLE_CALL_COLUMNS.items()}),
+        **{name: columns[name] for name in UNSPLIT_FIELDS},
+        **{name: _build_array(columns[name], kind) for name, kind in TOKEN_COLUMNS.items()},
     )
 
 
-def _array(values: Any, kind: Any) -> Any:
+def _build_array(values: Any, kind: Any) -> Any:
     return np.array(values, dtype=kind)

@@ -1,127 +1,114 @@
-"""What a format is: which unit of the record it is made of, and how units become bytes.
+"""Export formats: the unit of data that each one writes, and how it is written.
 
-The only home of the list of formats. Opens no database; a format imports what it needs when it is opened.
+The module of a format is imported when the format is used.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from offing.core.errors import InvalidInput
+from offing.registry import Group, Registry
 
 
-class Unit(StrEnum):
-    """What a format is made of."""
+class RecordUnit(StrEnum):
+    """The unit of data that a format consists of."""
 
     ROW = "row"
-    """`core.rows.TrainRow`: needs ids and log-probabilities."""
-    DIALOGUE = "dialogue"
-    """`core.episode.Dialogue`: a whole run, with what is known."""
+    """`core.rows.TrainRow`. It requires token ids and logprobs."""
+    TRAJECTORY = "dialogue"
+    """`core.trajectory_records.TextTrajectory`: a complete run with all recorded data."""
     PREFERENCE = "preference"
-    """`core.episode.Preference`: two answers of a group to one prompt."""
+    """`core.trajectory_records.PreferencePair`: two answers of one group to the same prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the person who exports decided."""
+class ExportOptions:
+    """Options of an export."""
 
-    quarantined: bool = False
-    """Turns whose record is in doubt are taken as if it were not."""
-    references: bool = False
-    """Reference answers are written where the format has a place for them."""
+    include_quarantined: bool = False
+    """Quarantined role calls are exported like all others."""
+    include_references: bool = False
+    """Reference answers are exported if the format has a field for them."""
 
 
 class Sink(Protocol):
-    """Takes units in portions, and keeps no more than a portion."""
+    """A writer that takes records in chunks and holds at most one chunk in memory."""
 
     @property
-    def written(self) -> int:
-        """Records so far."""
+    def record_count(self) -> int:
+        """Number of records written so far."""
         ...
 
-    def write(self, units: Sequence[Any]) -> None: ...
+    def write(self, records: Sequence[Any]) -> None: ...
 
     def close(self) -> None:
-        """Write what belongs at the end. The file stays the caller's."""
+        """Write the end of the file. The file itself is not closed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write the record down."""
+    """An export format. Its module may need packages that Offing does not require."""
 
     name: str
-    unit: Unit
-    module: str
-    """Within this package; it has `open_sink(file, options)`, and `read(path)` where it loses nothing."""
-    about: str
-    lines: bool = True
-    """One JSON document a line, so that it can be streamed."""
-    lossless: bool = False
+    unit: RecordUnit
+    description: str
+    create_sink: Callable[[BinaryIO, ExportOptions], Sink]
+    """Returns a sink that writes to a file."""
+    read: Callable[[Path], Iterator[Any]] | None = None
+    """Reads a file record by record. `None` for a format that does not hold everything."""
+    streams_lines: bool = True
+    """The format has one JSON document per line, so it can be streamed."""
 
 
-FORMATS = {
-    f.name: f
-    for f in (
-        Format("parquet", Unit.ROW, "parquet", "one row a segment, for `datasets` and our learner", False, True),
-        Format("rows", Unit.ROW, "rows_jsonl", "the same rows as JSON lines", lossless=True),
-        Format("verl", Unit.ROW, "verl", "verl's tensor columns in Parquet", lines=False),
-        Format("tinker", Unit.ROW, "tinker", "Tinker-style datums"),
-        Format("jsonl_chat", Unit.DIALOGUE, "chat", "conversations for imitation"),
-        Format("pairs", Unit.PREFERENCE, "pairs", "prompt, chosen, rejected"),
-        Format("atif", Unit.DIALOGUE, "atif", "whole runs in the Agent Trajectory Interchange Format"),
-        Format("verl_prompts", Unit.DIALOGUE, "verl_prompts", "verl's prompt rows in Parquet", lines=False),
-    )
-}
+FORMATS: Registry[Format] = Registry(
+    Group.EXPORT_FORMATS,
+    "an export format",
+    accepts=lambda value: isinstance(value, Format),
+    remedy="Name an offing.exports.format.Format.",
+    name_of=lambda format: format.name,
+)
+"""The export formats by name."""
 
 
-def named(name: str) -> Format:
-    """Raises InvalidInput for a name that is none."""
-    if name not in FORMATS:
-        raise InvalidInput("format", f"There is no format {name!r}", f"Use one of: {', '.join(FORMATS)}.")
-    return FORMATS[name]
+def format_from_filename(filename: str) -> Format:
+    """Return the format that a file name indicates:
 
-
-def of_file(name: str) -> Format:
-    """The format that a file's name says: `x.parquet`, `x.atif`; before an ending that several share, `x.verl.parquet`.
-
-    Raises InvalidInput, with the formats that it could be, where the name does not say which.
+    `x.parquet`, `x.atif`, or `x.verl.parquet` for a shared suffix. Raises `InvalidInput` with
+    the possible formats if the name is ambiguous.
     """
-    *_, before, ending = ("", "", *name.lower().split(".")[1:])
-    if before in FORMATS and ending == _ending(FORMATS[before]):
+    *_, before, ending = ("", "", *filename.lower().split(".")[1:])
+    if before in FORMATS and ending == _filename_suffix(FORMATS[before]):
         return FORMATS[before]
     if ending in FORMATS:
         return FORMATS[ending]
-    fitting = [f.name for f in FORMATS.values() if ending == _ending(f)] or list(FORMATS)
-    problem = f"the name {name!r} does not say which format to write"
+    fitting = [f.name for f in FORMATS.iter_usable() if ending == _filename_suffix(f)] or list(FORMATS)
+    problem = f"the name {filename!r} does not say which format to write"
     raise InvalidInput("--format", problem, f"Add --format with one of: {', '.join(fitting)}.")
 
 
-def _ending(format: Format) -> str:
-    return "jsonl" if format.lines else "parquet"
+def get_streamed_format(name: str) -> Format:
+    """Return the format of a name if it has one document per line. Raises `InvalidInput` otherwise."""
+    format = FORMATS.get_named(name, "format")
+    if not format.streams_lines:
+        known = ", ".join(f.name for f in FORMATS.iter_usable() if f.streams_lines)
+        raise InvalidInput("format", f"{name} cannot be streamed line by line", f"Use one of: {known}.")
+    return format
 
 
-def open_sink(format: Format, file: BinaryIO, options: Options) -> Sink:
-    """Raises InvalidInput, with the remedy, when a package that the format needs is not installed."""
-    return _module(format).open_sink(file, options)
+def get_reader(format: Format) -> Callable[[Path], Iterator[Any]]:
+    """Return a function that reads a file of this format record by record.
+
+    Raises `InvalidInput` if the format does not hold everything.
+    """
+    if format.read is None:
+        names = ", ".join(f.name for f in FORMATS.iter_usable() if f.read is not None)
+        raise InvalidInput("format", f"{format.name} does not hold everything", f"Read one of: {names}.")
+    return format.read
 
 
-def reader(format: Format) -> Callable[[Path], Iterator[Any]]:
-    """Reads back what the format wrote, row by row. Raises InvalidInput for a format that loses something."""
-    if not format.lossless:
-        known = ", ".join(f.name for f in FORMATS.values() if f.lossless)
-        raise InvalidInput("format", f"{format.name} does not hold everything", f"Read one of: {known}.")
-    return _module(format).read
-
-
-def _module(format: Format) -> Any:
-    try:
-        return import_module(f"offing.exports.{format.module}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("numpy", "pyarrow"):
-            raise
-        problem = f"{format.name} needs the package {error.name}, which is not installed"
-        raise InvalidInput("format", problem, "Install the extra: pip install 'offing[train]'.") from error
+def _filename_suffix(format: Format) -> str:
+    return "jsonl" if format.streams_lines else "parquet"

@@ -1,4 +1,7 @@
-"""Rows as JSON lines: everything that Parquet holds, for readers without it. Loses nothing."""
+"""Training rows as lossless JSON lines.
+
+The content is that of the Parquet format, for readers without Parquet.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -6,25 +9,28 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from offing.core.rows import TrainRow
-from offing.exports.columns import TOKENS, TURNS, row_of, scalar_columns
-from offing.exports.format import Options, Sink
-from offing.exports.lines import Lines
+from offing.core.training_rows import TrainingRow
+from offing.exports.columns import ROLE_CALL_COLUMNS, TOKEN_COLUMNS, row_from_columns, scalar_columns
+from offing.exports.format import ExportOptions, Format, RecordUnit, Sink
+from offing.exports.json_lines import JsonLinesSink
 
 
-def open_sink(file: BinaryIO, _: Options) -> Sink:
-    return Lines(file, _documents)
+def create_sink(file: BinaryIO, _: ExportOptions) -> Sink:
+    return JsonLinesSink(file, _documents)
 
 
-def read(path: Path) -> Iterator[TrainRow]:
+def read(path: Path) -> Iterator[TrainingRow]:
     with path.open("rb") as file:
         for line in file:
-            yield row_of(orjson.loads(line))
+            yield row_from_columns(orjson.loads(line))
 
 
-def _documents(row: TrainRow) -> Iterable[dict[str, Any]]:
+def _documents(row: TrainingRow) -> Iterable[dict[str, Any]]:
     yield {
         **scalar_columns(row),
-        **{column: getattr(row.turns, name) for name, column in TURNS.items()},
-        **{name: getattr(row, name) for name in TOKENS},
+        **{column: getattr(row.turns, name) for name, column in ROLE_CALL_COLUMNS.items()},
+        **{name: getattr(row, name) for name in TOKEN_COLUMNS},
     }
+
+
+FORMAT = Format("rows", RecordUnit.ROW, "the same rows as JSON lines", create_sink, read)

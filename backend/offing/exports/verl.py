@@ -1,8 +1,9 @@
-"""Rows as verl's tensor columns, without padding: what a driver turns into a `DataProto` for `TrainingWorker`.
+"""Training rows as verl's tensor columns, without padding.
 
-Stock verl reads prompts, not these rows; see `verl_prompts` for those. A row's prompt is all before its first sampled
-token. The reward stands at the last sampled token of each row, as verl's reward managers put it; a rollout that has no
-reward has no `token_level_rewards`, which is not zero.
+A driver converts them to a `DataProto` for `TrainingWorker`. Unmodified verl reads prompts
+instead; `verl_prompts` exports those. The prompt of a row is everything before its first sampled
+token. The reward is stored at the last sampled token of each row, as verl's reward managers do.
+A rollout without a reward has no `token_level_rewards`, which is different from zero.
 """
 
 from collections.abc import Sequence
@@ -10,14 +11,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from offing.core.rows import TrainRow
-from offing.core.trajectory import Fracture
+from offing.core.training_rows import TrainingRow
+from offing.core.trajectory import BoundaryReason
 from offing.exports.arrow import pa
-from offing.exports.format import Options, Sink
-from offing.exports.parquet import COST_TYPES, ParquetSink, filled, lists
-from offing.exports.plain import ACCEPTED, COST
+from offing.exports.format import ExportOptions, Format, RecordUnit, Sink
+from offing.exports.parquet import COST_TYPES, ParquetSink, build_list_column, non_null_list
+from offing.exports.row_values import ACCEPTED_COLUMN, COST_COLUMNS
 
-LISTS = {
+LIST_COLUMNS = {
     "prompts": pa.int32(),
     "responses": pa.int32(),
     "input_ids": pa.int32(),
@@ -30,51 +31,55 @@ LISTS = {
 
 SCHEMA = pa.schema(
     [
-        *(pa.field(name, filled(kind)) for name, kind in LISTS.items()),
+        *(pa.field(name, non_null_list(kind)) for name, kind in LIST_COLUMNS.items()),
         *(pa.field(name, pa.string()) for name in ("uid", "run_id", "role", "outcome", "data_source")),
-        *(pa.field(name, pa.int32()) for name in ("segment", "part")),
+        *(pa.field(name, pa.int32()) for name in ("segment_idx", "part")),
         pa.field("policies", pa.list_(pa.string())),
-        pa.field(ACCEPTED, pa.bool_()),
-        *(pa.field(column, COST_TYPES.get(name, pa.int64())) for name, column in COST.items()),
+        pa.field(ACCEPTED_COLUMN, pa.bool_()),
+        *(pa.field(column, COST_TYPES.get(name, pa.int64())) for name, column in COST_COLUMNS.items()),
     ],
     metadata={"offing.format": "verl-1"},
 )
 
 
-def open_sink(file: BinaryIO, _: Options) -> Sink:
-    return ParquetSink(file, SCHEMA, batch_of)
+def create_sink(file: BinaryIO, _: ExportOptions) -> Sink:
+    return ParquetSink(file, SCHEMA, build_record_batch)
 
 
-def batch_of(rows: Sequence[TrainRow]) -> Any:
-    """`uid` is the group, so that verl's group estimators find its members; a run without one stands alone."""
-    tensors = [tensors_of(row) for row in rows]
-    columns = [lists([t[name] for t in tensors], kind) for name, kind in LISTS.items()]
+def build_record_batch(rows: Sequence[TrainingRow]) -> Any:
+    """Convert rows to an Arrow record batch.
+
+    `uid` is the group, so that verl's group estimators find its members. A run without a group
+    has its own `uid`.
+    """
+    tensors = [build_tensors(row) for row in rows]
+    columns = [build_list_column([t[name] for t in tensors], kind) for name, kind in LIST_COLUMNS.items()]
     columns += [
-        pa.array([str(row.episode.group or row.episode.run) for row in rows]),
-        pa.array([str(row.episode.run) for row in rows]),
-        pa.array([row.head.role for row in rows]),
-        pa.array([row.episode.outcome for row in rows], pa.string()),
-        pa.array([row.episode.dataset for row in rows]),
-        pa.array([row.head.idx for row in rows], pa.int32()),
+        pa.array([str(row.metadata.group_id or row.metadata.run_id) for row in rows]),
+        pa.array([str(row.metadata.run_id) for row in rows]),
+        pa.array([row.segment_info.role for row in rows]),
+        pa.array([row.metadata.outcome for row in rows], pa.string()),
+        pa.array([row.metadata.dataset for row in rows]),
+        pa.array([row.segment_info.idx for row in rows], pa.int32()),
         pa.array([row.part for row in rows], pa.int32()),
         pa.array([list(row.turns.policy) for row in rows], pa.list_(pa.string())),
-        pa.array([row.head.fracture != Fracture.REJECTED for row in rows]),
+        pa.array([row.segment_info.boundary_reason != BoundaryReason.REJECTED for row in rows]),
         *(
-            pa.array([getattr(row.episode.cost, name, None) for row in rows], SCHEMA.field(c).type)
-            for name, c in COST.items()
+            pa.array([getattr(row.metadata.cost, name, None) for row in rows], SCHEMA.field(c).type)
+            for name, c in COST_COLUMNS.items()
         ),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def tensors_of(row: TrainRow) -> dict[str, Any]:
-    """One row's arrays by verl's names."""
+def build_tensors(row: TrainingRow) -> dict[str, Any]:
+    """Return the arrays of a row by verl's names."""
     length, first = len(row), int(np.argmax(row.loss_mask))
     mask = row.loss_mask[first:]
     rewards = None
-    if row.episode.reward is not None:
+    if row.metadata.reward is not None:
         rewards = np.zeros(length - first, np.float32)
-        rewards[np.flatnonzero(mask)[-1]] = row.episode.reward
+        rewards[np.flatnonzero(mask)[-1]] = row.metadata.reward
     return {
         "prompts": row.token_ids[:first],
         "responses": row.token_ids[first:],
@@ -82,6 +87,9 @@ def tensors_of(row: TrainRow) -> dict[str, Any]:
         "attention_mask": np.ones(length, np.int8),
         "position_ids": np.arange(length, dtype=np.int32),
         "response_mask": mask.astype(np.int8),
-        "rollout_log_probs": row.behaviour_logprobs[first:],
+        "rollout_log_probs": row.behavior_logprobs[first:],
         "token_level_rewards": rewards,
     }
+
+
+FORMAT = Format("verl", RecordUnit.ROW, "verl's tensor columns in Parquet", create_sink, streams_lines=False)

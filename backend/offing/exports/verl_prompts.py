@@ -1,6 +1,7 @@
-"""Tasks as verl's prompt rows, for collecting again under verl: each task once, however many rollouts it has.
+"""Tasks as verl's prompt rows, for collecting rollouts with verl.
 
-`reward_model.ground_truth` is null unless reference answers were asked for.
+Each task appears once, however many rollouts it has. `reward_model.ground_truth` is null unless
+the export includes reference answers.
 """
 
 from collections.abc import Sequence
@@ -8,17 +9,17 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from offing.core.episode import Dialogue, Episode
+from offing.core.trajectory_records import TextTrajectory, TrajectoryMetadata
 from offing.exports.arrow import pa
-from offing.exports.format import Options, Sink
+from offing.exports.format import ExportOptions, Format, RecordUnit, Sink
 from offing.exports.parquet import ParquetSink
 
-MESSAGE = pa.struct([pa.field("role", pa.string()), pa.field("content", pa.string())])
+MESSAGE_TYPE = pa.struct([pa.field("role", pa.string()), pa.field("content", pa.string())])
 
 SCHEMA = pa.schema(
     [
         pa.field("data_source", pa.string()),
-        pa.field("prompt", pa.list_(MESSAGE)),
+        pa.field("prompt", pa.list_(MESSAGE_TYPE)),
         pa.field("ability", pa.string()),
         pa.field("reward_model", pa.struct([pa.field("style", pa.string()), pa.field("ground_truth", pa.string())])),
         pa.field(
@@ -29,56 +30,61 @@ SCHEMA = pa.schema(
 )
 
 
-class Tasks:
-    """Leaves out tasks that it has written; remembers their ids and no more."""
+class PromptSink:
+    """A sink that skips tasks it has already written. It keeps only their ids in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._sink, self._seen = ParquetSink(file, SCHEMA, _batch), set[object]()
+        self._sink, self._seen = ParquetSink(file, SCHEMA, _build_record_batch), set[object]()
 
     @property
-    def written(self) -> int:
-        return self._sink.written
+    def record_count(self) -> int:
+        return self._sink.record_count
 
-    def write(self, units: Sequence[Dialogue]) -> None:
-        for episode in (unit.episode for unit in units):
-            key = episode.task or episode.question
+    def write(self, records: Sequence[TextTrajectory]) -> None:
+        for episode in (unit.metadata for unit in records):
+            key = episode.task_id or episode.question
             if key not in self._seen:
                 self._seen.add(key)
-                self._sink.write([_Row(prompt_row(episode))])
+                self._sink.write([_Row(build_prompt_row(episode))])
 
     def close(self) -> None:
         self._sink.close()
 
 
 class _Row(dict[str, Any]):
-    """Counts as its question's length where the sink asks for tokens."""
+    """A row whose length is that of its question, because the sink counts tokens by length."""
 
     def __len__(self) -> int:
         return len(self["prompt"][0]["content"])
 
 
-def open_sink(file: BinaryIO, _: Options) -> Sink:
-    return Tasks(file)
+def create_sink(file: BinaryIO, _: ExportOptions) -> Sink:
+    return PromptSink(file)
 
 
-def prompt_row(episode: Episode) -> dict[str, Any]:
-    """One task by verl's names."""
-    references = episode.references
+def build_prompt_row(metadata: TrajectoryMetadata) -> dict[str, Any]:
+    """Return the row of one task by verl's names."""
+    references = metadata.reference
     truth = None if references is None else orjson.dumps(list(references.answers)).decode()
     return {
-        "data_source": episode.dataset or episode.graph,
-        "prompt": [{"role": "user", "content": episode.question}],
-        "ability": episode.graph,
+        "data_source": metadata.dataset or metadata.graph,
+        "prompt": [{"role": "user", "content": metadata.question}],
+        "ability": metadata.graph,
         "reward_model": {"style": "rule", "ground_truth": truth},
         "extra_info": {
-            "split": episode.split,
-            "index": episode.task_name,
-            "task_id": str(episode.task) if episode.task else None,
-            "graph": episode.graph,
-            "group_id": str(episode.group) if episode.group else None,
+            "split": metadata.split,
+            "index": metadata.task_name,
+            "task_id": str(metadata.task_id) if metadata.task_id else None,
+            "graph": metadata.graph,
+            "group_id": str(metadata.group_id) if metadata.group_id else None,
         },
     }
 
 
-def _batch(rows: Sequence[dict[str, Any]]) -> Any:
+def _build_record_batch(rows: Sequence[dict[str, Any]]) -> Any:
     return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=SCHEMA)
+
+
+FORMAT = Format(
+    "verl_prompts", RecordUnit.TRAJECTORY, "verl's prompt rows in Parquet", create_sink, streams_lines=False
+)

@@ -1,6 +1,6 @@
-"""Serving HTTP to clients that may be hostile: strict requests, time limits and a limited number of connections."""
+"""HTTP server for untrusted clients: strict parsing, time limits and a limited number of connections."""
 
-from offing.http_server.clients import ClientLimits, Clients
-from offing.http_server.protocol import protocol_for
+from offing.http_server.clients import ClientLimits, ClientRegistry
+from offing.http_server.protocol import build_protocol
 
-__all__ = ["ClientLimits", "Clients", "protocol_for"]
+__all__ = ["ClientLimits", "ClientRegistry", "build_protocol"]

@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""uvicorn's h11 protocol with strict requests, time limits for what a client owes, and a limited number of clients."""
+"""uvicorn's h11 protocol with strict requests, client time limits and a limited number of connections."""
 
 import asyncio
 import logging
@@ -11,20 +11,22 @@ import h11
 import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from offing.http_server.clients import Clients
+from offing.http_server.clients import ClientRegistry
 from offing.http_server.requests import StrictConnection
 
-Owed = Literal["head", "body"]
-"""What a client has begun to send and not finished."""
+PendingPart = Literal["head", "body"]
+"""The part of a request that a client has begun to send and not completed."""
 
-ANSWERED_SECONDS = 5.0
-"""How long a body may go on arriving whose request is answered. To close at once would lose the answer on its way."""
+CLOSE_TIMEOUT_SECONDS = 5.0
+"""Maximum time in which the rest of a body may arrive after its request was answered. Closing at once
+could lose the response.
+"""
 
 
-def protocol_for(clients: Clients) -> Callable[..., asyncio.Protocol]:
-    """Return what uvicorn's `http` setting takes; all its connections are counted in `clients`."""
+def build_protocol(clients: ClientRegistry) -> Callable[..., asyncio.Protocol]:
+    """Return a value for uvicorn's `http` setting. Its connections are counted in `clients`."""
 
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_unreported)
 
     def make(*args: Any, **more: Any) -> asyncio.Protocol:
         return GuardedProtocol(clients, *args, **more)
@@ -33,19 +35,19 @@ def protocol_for(clients: Clients) -> Callable[..., asyncio.Protocol]:
 
 
 class GuardedProtocol(H11Protocol):
-    """One connection."""
+    """Connection with time limits."""
 
     conn: StrictConnection
 
-    def __init__(self, clients: Clients, *args: Any, **more: Any) -> None:
+    def __init__(self, clients: ClientRegistry, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.conn = StrictConnection()
         self.address = ""
         self._clients, self._limits = clients, clients.limits
         self._admitted = False
-        self._owed: Owed | None = None
+        self._owed: PendingPart | None = None
         self._answered = False
-        """The request was answered before it had arrived whole."""
+        """Whether the request was answered before it had arrived completely."""
         self._since, self._arrived = 0.0, 0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -55,13 +57,13 @@ class GuardedProtocol(H11Protocol):
         self.address = self.client[0] if self.client else ""
         self._admitted = self._clients.admit(self)
         if not self._admitted:
-            self._answer(503, "too_many_connections", "This server has as many connections as it takes.")
+            self._respond_and_close(503, "too_many_connections", "This server has as many connections as it takes.")
             return
-        self._watch()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._clients.leave(self)
+        self._clients.remove(self)
         for timer in (self._reading, self._writing):
             if timer is not None:
                 timer.cancel()
@@ -71,7 +73,7 @@ class GuardedProtocol(H11Protocol):
             return
         self._arrived += len(data)
         super().data_received(data)
-        self._watch()
+        self._update_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -80,60 +82,62 @@ class GuardedProtocol(H11Protocol):
         if self.conn.their_state is h11.SEND_BODY and self._reading is not None:
             self._answered = True
             self._reading.cancel()
-            self._reading = self.loop.call_later(ANSWERED_SECONDS, self.transport.close)
-        self._watch()
+            self._reading = self.loop.call_later(CLOSE_TIMEOUT_SECONDS, self.transport.close)
+        self._update_timer()
 
-    # What the client owes ---------------------------------------------------------------------------------------------
+    # Time limits for sending
+    # ----------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Start, go on with or end the time that the client has."""
-        owed = self._owes()
+    def _update_timer(self) -> None:
+        """Start, continue or stop the timer for the client."""
+        owed = self._pending_part()
         if self.transport.is_closing() or owed == self._owed:
             return
         if self._reading is not None:
             self._reading.cancel()
         self._owed = owed
         if owed is None:
-            self._clients.completed(self)
-        elif not self._clients.began(self):
-            self._answer(503, "too_many_connections", "Too many unfinished requests come from this address.")
+            self._clients.request_ended(self)
+        elif not self._clients.request_started(self):
+            self._respond_and_close(503, "too_many_connections", "Too many unfinished requests come from this address.")
         else:
             self._since, self._arrived = self.loop.time(), 0
-            self._reading = self.loop.call_later(self._allowed(), self._overdue)
+            self._reading = self.loop.call_later(self._allowed_seconds(), self._handle_timeout)
 
-    def _owes(self) -> Owed | None:
+    def _pending_part(self) -> PendingPart | None:
         if self.conn.their_state is h11.SEND_BODY:
             return "body"
-        begun = bool(self.conn.trailing_data[0]) or self._cycle() is None
-        # Between two requests uvicorn's own time for idle connections runs.
-        return "head" if self.conn.their_state is h11.IDLE and begun else None
+        has_begun = bool(self.conn.trailing_data[0]) or self._current_cycle() is None
+        # Between two requests uvicorn's own keep-alive timeout applies.
+        return "head" if self.conn.their_state is h11.IDLE and has_begun else None
 
-    def _allowed(self) -> float:
+    def _allowed_seconds(self) -> float:
         if self._owed == "head":
-            return self._limits.head_seconds
-        return self._limits.body_seconds + self._arrived / self._limits.body_rate
+            return self._limits.head_timeout_seconds
+        return self._limits.body_timeout_seconds + self._arrived / self._limits.min_body_bytes_per_second
 
-    def _overdue(self) -> None:
-        if self.flow.read_paused:  # we are the ones who are slow
+    def _handle_timeout(self) -> None:
+        if self.flow.read_paused:  # the server is the slow side
             self._since, self._arrived = self.loop.time(), 0
-        left = self._since + self._allowed() - self.loop.time()
-        if left > 0:
-            self._reading = self.loop.call_later(left, self._overdue)
+        remaining_seconds = self._since + self._allowed_seconds() - self.loop.time()
+        if remaining_seconds > 0:
+            self._reading = self.loop.call_later(remaining_seconds, self._handle_timeout)
             return
-        self._clients.report(f"closed: the {self._owed} of its request did not arrive in time", self.address)
-        self._answer(408, "request_timeout", f"The {self._owed} of the request did not arrive in time.")
+        self._clients.log_action(f"closed: the {self._owed} of its request did not arrive in time", self.address)
+        self._respond_and_close(408, "request_timeout", f"The {self._owed} of the request did not arrive in time.")
 
     def close_idle(self) -> bool:
         if self._owed != "head" and not self._answered:
             return False
-        self._answer(408, "request_timeout", "Too many unfinished requests come from this address.")
+        self._respond_and_close(408, "request_timeout", "Too many unfinished requests come from this address.")
         return True
 
-    # What the client does not take ------------------------------------------------------------------------------------
+    # Time limits for reading
+    # ----------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect_taken(self.transport.get_write_buffer_size())
+        self._start_write_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -141,43 +145,44 @@ class GuardedProtocol(H11Protocol):
             self._writing.cancel()
             self._writing = None
 
-    def _expect_taken(self, waiting: int) -> None:
-        self._writing = self.loop.call_later(self._limits.write_seconds, self._not_taken, waiting)
+    def _start_write_timer(self, waiting: int) -> None:
+        self._writing = self.loop.call_later(self._limits.write_timeout_seconds, self._handle_write_timeout, waiting)
 
-    def _not_taken(self, waiting: int) -> None:
-        left = self.transport.get_write_buffer_size()
-        if left < waiting:
-            self._expect_taken(left)
+    def _handle_write_timeout(self, waiting: int) -> None:
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes < waiting:
+            self._start_write_timer(unsent_bytes)
             return
-        self._clients.report("closed: it takes nothing of its answer", self.address)
+        self._clients.log_action("closed: it takes nothing of its answer", self.address)
         self.transport.abort()
 
-    # Ends -------------------------------------------------------------------------------------------------------------
+    # Closing
+    # --------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
         fault = self.conn.fault
-        self._clients.report(f"closed: {fault or msg}", self.address)
-        self._answer(400, "bad_request", fault or "The request cannot be read.")
+        self._clients.log_action(f"closed: {fault or msg}", self.address)
+        self._respond_and_close(400, "bad_request", fault or "The request cannot be read.")
 
-    def _answer(self, status: int, code: str, detail: str) -> None:
-        """Close the connection, with a problem where a request is waiting for its answer."""
-        self._clients.completed(self)
-        asked = self.conn.their_state is not h11.IDLE or bool(self.conn.trailing_data[0]) or status == 503
+    def _respond_and_close(self, status: int, code: str, detail: str) -> None:
+        """Close the connection. A request that waits for its response gets a problem document."""
+        self._clients.request_ended(self)
+        has_request = self.conn.their_state is not h11.IDLE or bool(self.conn.trailing_data[0]) or status == 503
         waiting = self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE)
         cut = self.conn.our_state is h11.SEND_BODY
-        if (cycle := self._cycle()) is not None:
+        if (cycle := self._current_cycle()) is not None:
             cycle.disconnected = True
             cycle.message_event.set()
-        if asked and waiting:
-            self.transport.write(_problem(status, code, detail))
+        if has_request and waiting:
+            self.transport.write(_render_problem(status, code, detail))
         self.transport.abort() if cut else self.transport.close()
 
-    def _cycle(self) -> RequestResponseCycle | None:
-        """Return the last request and its answer. `None` means that there was none."""
+    def _current_cycle(self) -> RequestResponseCycle | None:
+        """Return the last request with its response. `None` means that there was none."""
         return self.cycle
 
 
-def _problem(status: int, code: str, detail: str) -> bytes:
+def _render_problem(status: int, code: str, detail: str) -> bytes:
     phrase = HTTPStatus(status).phrase
     named = {"type": f"urn:offing:problem:{code}", "title": phrase, "status": status, "detail": detail}
     body = orjson.dumps(named | {"field": None, "remedy": None})
@@ -191,6 +196,6 @@ def _problem(status: int, code: str, detail: str) -> bytes:
     return b"\r\n".join(head) + b"\r\n\r\n" + body
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Return whether a log line of uvicorn's says what is not counted and logged here."""
+def _is_unreported(record: logging.LogRecord) -> bool:
+    """Return whether a log line of uvicorn's reports something that is not counted and logged here."""
     return record.msg not in ("Invalid HTTP request received.", "Unsupported upgrade request.")

@@ -1,1 +1,4 @@
-"""How a run calls the world: call keys, the journal, role and tool calls, and replay, over exchangeable stores."""
+"""Durable execution of a run: call keys, the call journal, role calls, tool calls and replay.
+
+The stores behind them are exchangeable.
+"""

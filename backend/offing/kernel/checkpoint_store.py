@@ -1,4 +1,4 @@
-"""What a checkpointer asks of the store of its checkpoints."""
+"""The interface between a checkpointer and the store of its checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +12,7 @@ from offing.core.checkpoint import StoredCheckpoint, TaskWrite
 
 
 class CheckpointStore(Protocol):
-    """Keeps the checkpoints of one thread. A session is what the store's transactions yield."""
+    """Stores the checkpoints of one thread. A session is the value that `transaction` yields."""
 
     @property
     def serde(self) -> SerializerProtocol: ...
@@ -28,43 +28,43 @@ class CheckpointStore(Protocol):
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         *,
-        parent: str | None,
+        parent_id: str | None,
         turn: int | None,
-        delta: Sequence[str],
+        delta_channels: Sequence[str],
         parent_writes: Sequence[TaskWrite],
     ) -> Any:
-        """Encode a checkpoint for `put`. Raises StateTooLarge."""
+        """Encode a checkpoint for `put_checkpoint`. Raises StateTooLargeError."""
         ...
 
-    async def put(self, session: Any, prepared: Any, /) -> None: ...
+    async def put_checkpoint(self, session: Any, prepared: Any, /) -> None: ...
 
     async def put_writes(self, session: Any, ns: str, checkpoint_id: str, writes: Sequence[TaskWrite], /) -> None: ...
 
-    async def end_calls(self, session: Any, namespaces: Sequence[str], /) -> None: ...
+    async def delete_namespaces(self, session: Any, namespaces: Sequence[str], /) -> None: ...
 
-    async def calls(self, session: Any, /) -> Mapping[str, str]: ...
+    async def get_call_roots(self, session: Any, /) -> Mapping[str, str]: ...
 
-    async def get(self, session: Any, ns: str, id: str | None, /) -> StoredCheckpoint | None: ...
+    async def find_checkpoint(self, session: Any, ns: str, checkpoint_id: str | None, /) -> StoredCheckpoint | None: ...
 
-    async def list(
+    async def list_checkpoints(
         self,
         session: Any,
         ns: str | None,
-        id: str | None,
+        checkpoint_id: str | None,
         metadata: Mapping[str, Any],
-        before: str | None,
+        before_id: str | None,
         limit: int,
         /,
     ) -> Sequence[StoredCheckpoint]: ...
 
-    async def ancestors(
-        self, session: Any, ns: str, id: str, channels: Sequence[str], limit: int, /
+    async def list_ancestors(
+        self, session: Any, ns: str, checkpoint_id: str, channels: Sequence[str], limit: int, /
     ) -> Sequence[StoredCheckpoint]: ...
 
-    async def copy_from(self, session: Any, thread: UUID, /) -> None: ...
+    async def copy_from_thread(self, session: Any, thread_id: UUID, /) -> None: ...
 
-    async def prune(self, session: Any, keep: int, /) -> None: ...
+    async def prune(self, session: Any, keep_latest: int, /) -> None: ...
 
-    async def drop_runs(self, session: Any, run_ids: Sequence[str], /) -> None: ...
+    async def delete_runs(self, session: Any, run_ids: Sequence[str], /) -> None: ...
 
-    async def drop_all(self, session: Any, /) -> None: ...
+    async def delete_all(self, session: Any, /) -> None: ...

@@ -1,10 +1,11 @@
-"""The checkpointer of a run: which checkpoints are kept, and when each is written. A store keeps them.
+"""The checkpointer of a run: it decides which checkpoints are kept and when each is written.
 
-A graph that counts turns keeps one checkpoint per turn, because a node that runs again reads its calls back from the
-journal. The first checkpoint of a turn is due with the next step of the run, and the last position with the release.
-Other graphs keep one per superstep. A graph whose state holds content, or has a DeltaChannel, keeps every checkpoint,
-and what tasks wrote where a channel is rebuilt from it. All other writes of finished tasks are in memory, and are
-written where a slice ends within a superstep.
+A graph with a turn counter keeps one checkpoint per turn, because a node that runs again reads its
+calls from the journal. The first checkpoint of a turn is written with the next step of the run, and
+the last position with the release. Other graphs keep one checkpoint per superstep. A graph whose
+state holds content or that has a DeltaChannel keeps every checkpoint and the task writes from which
+a channel is rebuilt. All other writes of finished tasks stay in memory. They are written if a slice
+ends within a superstep.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,82 +32,89 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # 
 from langgraph.types import Interrupt
 
 from offing.core.checkpoint import StoredCheckpoint, TaskWrite
-from offing.core.errors import Fenced
-from offing.kernel.channel_history import ChannelWalk
+from offing.core.errors import LeaseLostError
+from offing.kernel.channel_history import ChannelHistoryCollector
 from offing.kernel.checkpoint_store import CheckpointStore
 
-SPECIAL = frozenset({INTERRUPT, RESUME})
+INTERRUPT_CHANNELS = frozenset({INTERRUPT, RESUME})
 
-RAISED_ANEW = "offing"
-"""Id of interrupts that are not kept: whatever a run waits for through its context, its node asks for again."""
+TRANSIENT_INTERRUPT_ID = "offing"
+"""Id of interrupts that are not stored.
 
-NOT_KEPT = frozenset({ERROR, "__error_source_node__"})
-"""Errors are not kept: their node runs again, and must find the run as it was before the node."""
+A node that runs again raises them again if its run still has to wait.
+"""
 
-COUNTERS = "counters_since_delta_snapshot"
-"""In the metadata of a checkpoint: the channels that are rebuilt from writes since their last snapshot."""
+UNSAVED_CHANNELS = frozenset({ERROR, "__error_source_node__"})
+"""Channels that are not stored. A node that failed runs again and must find the run unchanged."""
 
-PAGE = 50
-"""Checkpoints that are read at once when the history is listed."""
+DELTA_COUNTERS_KEY = "counters_since_delta_snapshot"
+"""Metadata key of a checkpoint: channels that were rebuilt from writes since their last snapshot."""
 
-WALK = 128
-"""Checkpoints that are read at once when a channel is rebuilt."""
+HISTORY_PAGE_SIZE = 50
+"""Number of checkpoints per read when the history is listed."""
 
-ALL = 2_147_483_647
+ANCESTORS_PAGE_SIZE = 128
+"""Number of checkpoints per read when a channel is rebuilt."""
 
-CALLED = ":"
-"""In the namespace of a subgraph that a task called. A subgraph with a memory of its own has none."""
+NO_LIMIT = 2_147_483_647
+
+CALL_MARKER = ":"
+"""Marker in the namespace of a subgraph that a task called.
+
+The namespace of a stateful subgraph has none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """Where a run stands according to its latest checkpoint."""
+class RunPosition:
+    """Position of a run according to its latest checkpoint."""
 
-    run: UUID | None
-    """The run that wrote it. If it is another than ours, our run has not begun."""
+    run_id: UUID | None
+    """The run that wrote the checkpoint. If it is another run, this run has not begun."""
     superstep: int
 
 
 @dataclass(slots=True, eq=False)
-class Unsaved:
+class UnsavedCheckpoint:
     """A checkpoint of this claim."""
 
     ns: str
     checkpoint: Checkpoint
     metadata: CheckpointMetadata
-    parent: str | None
-    """Id of the nearest kept checkpoint before it. `None` means that it is the first."""
+    parent_id: str | None
+    """Id of the nearest kept checkpoint before this one. `None` means that this is the first."""
     turn: int | None = None
     parent_writes: tuple[TaskWrite, ...] = ()
-    """What tasks wrote at the parent to channels that are rebuilt from it."""
-    delta: tuple[str, ...] = ()
+    """Task writes at the parent to channels that are rebuilt from writes."""
+    delta_channels: tuple[str, ...] = ()
     prepared: Any = None
-    ended: tuple[str, ...] = ()
-    """Namespaces of subgraphs whose calls ended with its superstep."""
-    is_kept: bool = False
-    nth: int = 0
-    """Position in the order in which this claim made its checkpoints."""
+    ended_namespaces: tuple[str, ...] = ()
+    """Namespaces of subgraphs whose calls ended with the superstep of this checkpoint."""
+    is_retained: bool = False
+    index: int = 0
+    """Index in the order in which this claim made its checkpoints."""
 
     @property
     def id(self) -> str:
         return self.checkpoint["id"]
 
     @property
-    def root(self) -> str:
-        """Of a subgraph's checkpoint: the id of the checkpoint of the run's own graph that called it."""
+    def root_id(self) -> str:
+        """For a checkpoint of a subgraph, the id of the root checkpoint from which the subgraph was called."""
         return self.metadata.get("parents", {}).get("", "")
 
 
-Due = tuple[Unsaved, ...]
-"""Checkpoints that wait for a transaction."""
+DueCheckpoints = tuple[UnsavedCheckpoint, ...]
+"""Checkpoints that will be written by the next transaction."""
 
 
 class Checkpointer(BaseCheckpointSaver[str]):
-    """The checkpointer of one claim. Not shared between runs, so it needs no lock.
+    """The checkpointer of one claim. It is not shared between runs, so it needs no lock.
 
-    `turn_key` names the state key that counts turns; empty means that there is none. If `at_exit` is true, only where
-    the claim ends is written, by `flush`. If `keeps_all` is true, every checkpoint is kept. `keep_latest` limits how
-    many checkpoints of each namespace a release leaves; `None` means no limit.
+    `turn_key` names the state key that counts turns. Empty means that there is none. If
+    `writes_at_exit` is true, only the last position of the claim is written, by `flush`. If `keeps_all`
+    is true, every checkpoint is kept. `keep_latest` limits how many checkpoints of each namespace are
+    kept at a release. `None` means no limit.
     """
 
     def __init__(
@@ -114,46 +122,46 @@ class Checkpointer(BaseCheckpointSaver[str]):
         store: CheckpointStore,
         *,
         turn_key: str = "",
-        at_exit: bool = False,
+        writes_at_exit: bool = False,
         keeps_all: bool = False,
         keep_latest: int | None = None,
     ) -> None:
         super().__init__(serde=store.serde)
-        self._store, self._turn_key, self._at_exit = store, turn_key, at_exit
+        self._store, self._turn_key, self._writes_at_exit = store, turn_key, writes_at_exit
         self._keeps_all, self._keep_latest = keeps_all, keep_latest
-        self.forget()
+        self.discard_memory()
 
-    def forget(self) -> None:
-        """Drop what is in memory only, as the loss of a worker does."""
-        self._latest: dict[str, Unsaved] = {}
-        self._due: list[Unsaved] = []
-        self._at_release: list[Unsaved] = []
+    def discard_memory(self) -> None:
+        """Discard everything that is only in memory, as a crash of the worker does."""
+        self._latest: dict[str, UnsavedCheckpoint] = {}
+        self._due: list[UnsavedCheckpoint] = []
+        self._at_release: list[UnsavedCheckpoint] = []
         """Kept checkpoints of a claim that writes nothing before its release."""
         self._pending: dict[tuple[str, str], dict[tuple[str, int], TaskWrite]] = {}
-        """What tasks wrote, by namespace and id of the checkpoint at which they wrote it."""
+        """Task writes, by namespace and id of their checkpoint."""
         self._turns: dict[str, int | None] = {}
         self._calls: dict[str, str] = {}
-        """Namespaces of called subgraphs that have something stored, with the root checkpoint of the call."""
+        """Namespaces of called subgraphs with stored checkpoints, and the root checkpoint of each call."""
         self._count = count()
-        self._looked = False
-        self._found: StoredCheckpoint | None = None
+        self._has_unread_position = False
+        self._stored: StoredCheckpoint | None = None
 
-    # LangGraph's contract
+    # LangGraph's interface
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        ns, wanted = _where(config)
-        if (unsaved := self._in_memory(ns, wanted)) is not None:
-            return self._tuple_of(unsaved)
-        if self._looked and not ns and wanted is None:
-            self._looked = False
-            return self._tuple(self._found) if self._found else None
+        ns, checkpoint_id = _parse_config(config)
+        if (unsaved := self._find_in_memory(ns, checkpoint_id)) is not None:
+            return self._tuple_from_unsaved(unsaved)
+        if self._has_unread_position and not ns and checkpoint_id is None:
+            self._has_unread_position = False
+            return self._tuple_from_stored(self._stored) if self._stored else None
         async with self._store.transaction() as session:
-            found = await self._store.get(session, ns, wanted)
-        if found is None:
+            stored = await self._store.find_checkpoint(session, ns, checkpoint_id)
+        if stored is None:
             return None
-        if wanted is None:
-            self._turns[ns] = self._turn(found.checkpoint)
-        return self._tuple(found)
+        if checkpoint_id is None:
+            self._turns[ns] = self._read_turn(stored.checkpoint)
+        return self._tuple_from_stored(stored)
 
     async def alist(
         self,
@@ -165,19 +173,19 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         configurable = (config or {}).get("configurable", {})
         ns, id = configurable.get("checkpoint_ns"), configurable.get("checkpoint_id")
-        edge, left = _where(before)[1] if before else None, ALL if limit is None else limit
-        mine, edge = self._listed(ns, id, filter or {}, edge)
-        for unsaved in mine[:left]:
-            yield self._tuple_of(unsaved)
-        left, seen = left - len(mine), {(unsaved.ns, unsaved.id) for unsaved in mine}
-        while left > 0:
-            wanted = min(left + len(seen), PAGE)
+        edge, remaining = _parse_config(before)[1] if before else None, NO_LIMIT if limit is None else limit
+        mine, edge = self._list_in_memory(ns, id, filter or {}, edge)
+        for unsaved in mine[:remaining]:
+            yield self._tuple_from_unsaved(unsaved)
+        remaining, listed = remaining - len(mine), {(unsaved.ns, unsaved.id) for unsaved in mine}
+        while remaining > 0:
+            page_limit = min(remaining + len(listed), HISTORY_PAGE_SIZE)
             async with self._store.transaction() as session:
-                page = await self._store.list(session, ns, id, filter or {}, edge, wanted)
-            for found in [one for one in page if (one.ns, one.id) not in seen][:left]:
-                yield self._tuple(found)
-                left -= 1
-            if len(page) < wanted:
+                page = await self._store.list_checkpoints(session, ns, id, filter or {}, edge, page_limit)
+            for stored in [one for one in page if (one.ns, one.id) not in listed][:remaining]:
+                yield self._tuple_from_stored(stored)
+                remaining -= 1
+            if len(page) < page_limit:
                 return
             edge = page[-1].id
 
@@ -188,22 +196,22 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        ns, parent = _where(config)
-        unsaved = self._new(ns, parent, checkpoint, get_checkpoint_metadata(config, metadata))
-        if self._is_kept(unsaved):
-            self._keep(unsaved)
+        ns, parent = _parse_config(config)
+        unsaved = self._build_unsaved(ns, parent, checkpoint, get_checkpoint_metadata(config, metadata))
+        if self._is_retained(unsaved):
+            self._mark_retained(unsaved)
         self._latest[ns] = unsaved
-        self._pending.pop((ns, parent or ""), None)  # it is in the checkpoint now
+        self._pending.pop((ns, parent or ""), None)  # the checkpoint contains them now
         if not ns:
-            self._end_calls(unsaved, parent)
-        if not (self._turn_key or self._at_exit or metadata.get("source") == "input"):
+            self._end_subgraph_calls(unsaved, parent)
+        if not (self._turn_key or self._writes_at_exit or metadata.get("source") == "input"):
             await self._save_now()
-        return self._config(ns, unsaved.id)
+        return self._build_config(ns, unsaved.id)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        ns, checkpoint_id = _where(config)
+        ns, checkpoint_id = _parse_config(config)
         pending = self._pending.setdefault((ns, checkpoint_id or ""), {})
         for nth, (channel, value) in enumerate(writes):
             write = TaskWrite(task_id, WRITES_IDX_MAP.get(channel, nth), task_path, channel, value)
@@ -211,23 +219,23 @@ class Checkpointer(BaseCheckpointSaver[str]):
                 pending[write.key] = write
 
     async def adelete_thread(self, thread_id: str) -> None:
-        self._check_own(thread_id)
-        self.forget()
+        self._check_own_thread(thread_id)
+        self.discard_memory()
         async with self._store.transaction() as session:
-            await self._store.drop_all(session)
+            await self._store.delete_all(session)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to the one of this claim, which alone may be written."""
-        self._check_own(target_thread_id)
+        """Copy a thread to the thread of this claim. No other thread may be the target."""
+        self._check_own_thread(target_thread_id)
         async with self._store.transaction() as session:
-            await self._store.copy_from(session, UUID(source_thread_id))
+            await self._store.copy_from_thread(session, UUID(source_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         for thread_id in thread_ids:
             if strategy == "delete":
                 await self.adelete_thread(thread_id)
             else:
-                self._check_own(thread_id)
+                self._check_own_thread(thread_id)
                 await self._save_now()
                 async with self._store.transaction() as session:
                     await self._store.prune(session, 1)
@@ -235,238 +243,266 @@ class Checkpointer(BaseCheckpointSaver[str]):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         await self._save_now()
         async with self._store.transaction() as session:
-            await self._store.drop_runs(session, run_ids)
-        gone = set(run_ids)
-        self._latest = {ns: one for ns, one in self._latest.items() if one.metadata.get("run_id") not in gone}
+            await self._store.delete_runs(session, run_ids)
+        deleted_runs = set(run_ids)
+        self._latest = {ns: one for ns, one in self._latest.items() if one.metadata.get("run_id") not in deleted_runs}
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        walk, (ns, _) = ChannelWalk(channels), _where(config)
+        walk, (ns, _) = ChannelHistoryCollector(channels), _parse_config(config)
         target = await self.aget_tuple(config) if channels else None
-        parent = _where(target.parent_config)[1] if target is not None and target.parent_config else None
-        child = self._unwritten(ns, target.checkpoint["id"]) if target is not None else None
-        while walk.open and parent is not None and (above := self._unwritten(ns, parent)) is not None:
-            walk.take(above.checkpoint, child.parent_writes if child else ())
-            parent, child = above.parent, above
+        parent = _parse_config(target.parent_config)[1] if target is not None and target.parent_config else None
+        child = self._find_unwritten(ns, target.checkpoint["id"]) if target is not None else None
+        while walk.open_channels and parent is not None and (above := self._find_unwritten(ns, parent)) is not None:
+            walk.add_checkpoint(above.checkpoint, child.parent_writes if child else ())
+            parent, child = above.parent_id, above
         await self._walk_stored(walk, ns, parent, child.parent_writes if child else ())
-        return walk.found()
+        return walk.build_histories()
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """A version that sorts as text. Where values are stored by their version, branches must not share one."""
+        """Return a version that sorts as text.
+
+        If values are stored by their version, parallel branches get different versions.
+        """
         number = f"{int(str(current).split('.')[0]) + 1 if current else 1:08d}"
         return f"{number}.{token_hex(4)}" if self._keeps_all else number
 
-    # What a slice and its recorder ask
+    # Interface for the slice and the journal
 
-    async def begin(self, connection: Any) -> Position | None:
-        """Where the thread stands, read once for the claim. `None` means that nothing was ever saved."""
+    async def load_position(self, connection: Any) -> RunPosition | None:
+        """Read the position of the thread, once per claim. `None` means that nothing was saved yet."""
         if self._keeps_all:
-            self._calls = dict(await self._store.calls(connection))
-        return self.begin_after(await self._store.get(connection, "", None))
+            self._calls = dict(await self._store.get_call_roots(connection))
+        return self.set_position(await self._store.find_checkpoint(connection, "", None))
 
-    def begin_after(self, found: StoredCheckpoint | None) -> Position | None:
-        """Begin where the thread stands. `None` means that nothing was ever saved."""
-        self._found, self._looked = found, True
-        if found is None:
+    def set_position(self, stored: StoredCheckpoint | None) -> RunPosition | None:
+        """Use a stored checkpoint as the position of the thread. `None` means that nothing was saved yet."""
+        self._stored, self._has_unread_position = stored, True
+        if stored is None:
             return None
-        self._turns[""] = self._turn(found.checkpoint)
-        return Position(found.of_run, found.superstep)
+        self._turns[""] = self._read_turn(stored.checkpoint)
+        return RunPosition(stored.preceding_run_id, stored.superstep)
 
-    async def save(self, connection: Any) -> Due:
-        """Write the checkpoints that are due, in the caller's transaction. Raises Fenced."""
+    async def save_due(self, connection: Any) -> DueCheckpoints:
+        """Write the checkpoints that are due, in the caller's transaction. Raises LeaseLostError."""
         due = tuple(self._due)
         for unsaved in due:
-            await self._put(connection, unsaved)
+            await self._put_checkpoint(connection, unsaved)
         return due
 
-    def saved(self, due: Due) -> None:
-        """The transaction of a `save` was committed. What has become due meanwhile stays so."""
+    def confirm_saved(self, due: DueCheckpoints) -> None:
+        """Mark the checkpoints of a committed `save_due` as written.
+
+        Checkpoints that became due later stay due.
+        """
         self._due[:] = [one for one in self._due if all(one is not other for other in due)]
 
     async def flush(self, connection: Any) -> None:
-        """Write everything that is in memory only, in the caller's transaction. Raises Fenced."""
-        await self.save(connection)
+        """Write everything that is only in memory, in the caller's transaction. Raises LeaseLostError."""
+        await self.save_due(connection)
         for unsaved in self._at_release:
-            await self._put(connection, unsaved)
+            await self._put_checkpoint(connection, unsaved)
         for unsaved in sorted(self._latest.values(), key=lambda one: one.ns):
-            if not unsaved.is_kept:
-                await self._store.put(connection, self._prepared(unsaved))
+            if not unsaved.is_retained:
+                await self._store.put_checkpoint(connection, self._prepare(unsaved))
         for (ns, id), writes in self._pending.items():
-            if (latest := self._latest.get(ns)) is None or latest.is_kept or latest.id == id:
+            if (latest := self._latest.get(ns)) is None or latest.is_retained or latest.id == id:
                 for task in dict.fromkeys(write.task_id for write in writes.values()):
                     mine = [write for write in writes.values() if write.task_id == task]
-                    if kept := _kept(mine):
-                        await self._store.put_writes(connection, ns, id, kept)
+                    if saved_writes := _select_saved_writes(mine):
+                        await self._store.put_writes(connection, ns, id, saved_writes)
         if self._keep_latest is not None:
             await self._store.prune(connection, self._keep_latest)
 
     async def flush_now(self) -> None:
-        """Write everything that is in memory only, in a transaction of its own. Raises Fenced."""
+        """Write everything that is only in memory, in a new transaction. Raises LeaseLostError."""
         async with self._store.transaction() as session:
             await self.flush(session)
 
-    def interrupts(self) -> tuple[Interrupt, ...]:
-        """The graph's own interrupts that the run waited for when this claim began, answered or not."""
-        writes = self._found.writes if self._found else ()
-        finished = {write.task_id for write in writes if write.channel not in SPECIAL}
+    def pending_interrupts(self) -> tuple[Interrupt, ...]:
+        """Return the graph's own interrupts that were pending when this claim began.
+
+        They may have a response already.
+        """
+        writes = self._stored.writes if self._stored else ()
+        finished = {write.task_id for write in writes if write.channel not in INTERRUPT_CHANNELS}
         raised = [w.value for w in writes if w.channel == INTERRUPT and w.task_id not in finished]
         return tuple(interrupt for several in raised for interrupt in several)
 
-    # Its rule
+    # Which checkpoints are kept
 
-    def _new(self, ns: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Unsaved:
-        counted = cast(Mapping[str, Any], metadata.get(COUNTERS) or {})
+    def _build_unsaved(
+        self, ns: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> UnsavedCheckpoint:
+        counted = cast(Mapping[str, Any], metadata.get(DELTA_COUNTERS_KEY) or {})
         delta = tuple(name for name in counted if name in checkpoint["channel_versions"])
         pending = self._pending.get((ns, parent or ""), {}).values()
         writes = tuple(write for write in pending if write.channel in delta)
         above = self._latest.get(ns)
-        if above is not None and above.id == parent and not above.is_kept:
-            if writes:  # they are stored at it
-                self._keep(above)
+        if above is not None and above.id == parent and not above.is_retained:
+            if writes:  # the writes are stored with the parent
+                self._mark_retained(above)
             else:
-                parent = above.parent
-        return Unsaved(ns, checkpoint, metadata, parent, self._turn(checkpoint), writes, delta, nth=next(self._count))
+                parent = above.parent_id
+        return UnsavedCheckpoint(
+            ns, checkpoint, metadata, parent, self._read_turn(checkpoint), writes, delta, index=next(self._count)
+        )
 
-    def _keep(self, unsaved: Unsaved) -> None:
-        if not self._at_exit:
-            unsaved.prepared = self._prepared(unsaved)
-        unsaved.is_kept = True
-        (self._at_release if self._at_exit else self._due).append(unsaved)
+    def _mark_retained(self, unsaved: UnsavedCheckpoint) -> None:
+        if not self._writes_at_exit:
+            unsaved.prepared = self._prepare(unsaved)
+        unsaved.is_retained = True
+        (self._at_release if self._writes_at_exit else self._due).append(unsaved)
         self._turns[unsaved.ns] = unsaved.turn
-        if CALLED in unsaved.ns:
-            self._calls[unsaved.ns] = unsaved.root
+        if CALL_MARKER in unsaved.ns:
+            self._calls[unsaved.ns] = unsaved.root_id
 
-    def _is_kept(self, unsaved: Unsaved) -> bool:
-        """Whether a checkpoint is kept at all, beside the position where a slice ends."""
+    def _is_retained(self, unsaved: UnsavedCheckpoint) -> bool:
+        """Return whether a checkpoint is kept. The position where a slice ends is written in addition."""
         values, source = unsaved.checkpoint["channel_values"], unsaved.metadata.get("source")
-        if self._keeps_all or unsaved.delta or any(isinstance(value, DeltaSnapshot) for value in values.values()):
+        if (
+            self._keeps_all
+            or unsaved.delta_channels
+            or any(isinstance(value, DeltaSnapshot) for value in values.values())
+        ):
             return True
-        if self._at_exit or source == "input":
-            return False  # an input needs no row: a run without one begins with it again
+        if self._writes_at_exit or source == "input":
+            return False  # an input needs no row: a run without a checkpoint starts with its input again
         if source in ("update", "fork") or not self._turn_key:
             return True
         return self._turns.get(unsaved.ns) != unsaved.turn
 
-    def _turn(self, checkpoint: Mapping[str, Any]) -> int | None:
+    def _read_turn(self, checkpoint: Mapping[str, Any]) -> int | None:
         return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None
 
-    def _end_calls(self, unsaved: Unsaved, parent: str | None) -> None:
-        """Drop what subgraphs left, whose nodes have ended with the superstep of the run's own graph."""
-        ended = {ns for ns, one in self._latest.items() if CALLED in ns and one.root == parent}
+    def _end_subgraph_calls(self, unsaved: UnsavedCheckpoint, parent: str | None) -> None:
+        """Delete the checkpoints of subgraphs whose nodes ended with this superstep of the run's own graph."""
+        ended = {ns for ns, one in self._latest.items() if CALL_MARKER in ns and one.root_id == parent}
         self._latest = {ns: one for ns, one in self._latest.items() if ns not in ended}
         self._pending = {where: writes for where, writes in self._pending.items() if where[0] not in ended}
         for waiting in (self._due, self._at_release):
             waiting[:] = [one for one in waiting if one.ns not in ended]
         if self._keeps_all:
-            unsaved.ended = tuple(sorted(ns for ns, root in self._calls.items() if root == parent))
+            unsaved.ended_namespaces = tuple(sorted(ns for ns, root in self._calls.items() if root == parent))
             self._calls = {ns: root for ns, root in self._calls.items() if root != parent}
 
     async def _save_now(self) -> None:
         async with self._store.transaction() as session:
-            due = await self.save(session)
-        self.saved(due)
+            due = await self.save_due(session)
+        self.confirm_saved(due)
 
-    async def _put(self, session: Any, unsaved: Unsaved) -> None:
-        unsaved.prepared = unsaved.prepared or self._prepared(unsaved)
-        if unsaved.ended:
-            await self._store.end_calls(session, unsaved.ended)
-        await self._store.put(session, unsaved.prepared)
+    async def _put_checkpoint(self, session: Any, unsaved: UnsavedCheckpoint) -> None:
+        unsaved.prepared = unsaved.prepared or self._prepare(unsaved)
+        if unsaved.ended_namespaces:
+            await self._store.delete_namespaces(session, unsaved.ended_namespaces)
+        await self._store.put_checkpoint(session, unsaved.prepared)
 
-    def _prepared(self, unsaved: Unsaved) -> Any:
+    def _prepare(self, unsaved: UnsavedCheckpoint) -> Any:
         return self._store.prepare(
             unsaved.ns,
             unsaved.checkpoint,
             unsaved.metadata,
-            parent=unsaved.parent,
+            parent_id=unsaved.parent_id,
             turn=unsaved.turn,
-            delta=unsaved.delta,
+            delta_channels=unsaved.delta_channels,
             parent_writes=unsaved.parent_writes,
         )
 
-    # Reading what is in memory and what is stored as one
+    # Combined reads of memory and store
 
-    def _waiting(self) -> list[Unsaved]:
-        """The checkpoints that are not written yet, in the order in which they were made."""
-        passing = [one for one in self._latest.values() if not one.is_kept]
-        return sorted([*self._due, *self._at_release, *passing], key=lambda one: one.nth)
+    def _list_unwritten(self) -> list[UnsavedCheckpoint]:
+        """Return the checkpoints that are not written yet, oldest first."""
+        passing = [one for one in self._latest.values() if not one.is_retained]
+        return sorted([*self._due, *self._at_release, *passing], key=lambda one: one.index)
 
-    def _in_memory(self, ns: str, id: str | None) -> Unsaved | None:
-        """The latest of a namespace where `id` is `None`."""
+    def _find_in_memory(self, ns: str, id: str | None) -> UnsavedCheckpoint | None:
+        """Return a checkpoint in memory. If `id` is `None`, return the latest of the namespace."""
         latest = self._latest.get(ns)
         if id is None or (latest is not None and latest.id == id):
             return latest
-        return self._unwritten(ns, id)
+        return self._find_unwritten(ns, id)
 
-    def _unwritten(self, ns: str, id: str | None) -> Unsaved | None:
-        return next((one for one in self._waiting() if one.ns == ns and one.id == id), None)
+    def _find_unwritten(self, ns: str, id: str | None) -> UnsavedCheckpoint | None:
+        return next((one for one in self._list_unwritten() if one.ns == ns and one.id == id), None)
 
-    def _listed(
-        self, ns: str | None, id: str | None, metadata: Mapping[str, Any], edge: str | None
-    ) -> tuple[list[Unsaved], str | None]:
-        """What of the memory belongs to a listing, the newest first, and the edge that is left for the store."""
-        waiting = self._waiting()
-        if edge is not None:
-            at = next((nth for nth, one in enumerate(waiting) if one.id == edge), None)
-            waiting, edge = ([], edge) if at is None else (waiting[:at], None)
+    def _list_in_memory(
+        self, ns: str | None, id: str | None, metadata: Mapping[str, Any], before_id: str | None
+    ) -> tuple[list[UnsavedCheckpoint], str | None]:
+        """Return the checkpoints in memory that match a listing, newest first.
+
+        The second value is the id before which the listing continues in the store. `None` means that the
+        listing starts with the newest stored checkpoint.
+        """
+        waiting = self._list_unwritten()
+        if before_id is not None:
+            at = next((nth for nth, one in enumerate(waiting) if one.id == before_id), None)
+            waiting, before_id = ([], before_id) if at is None else (waiting[:at], None)
         chosen = [
             one for one in waiting if ns in (None, one.ns) and id in (None, one.id) and _matches(one.metadata, metadata)
         ]
-        return chosen[::-1], edge
+        return chosen[::-1], before_id
 
-    async def _walk_stored(self, walk: ChannelWalk, ns: str, id: str | None, unwritten: Sequence[TaskWrite]) -> None:
-        """From this checkpoint on, at which `unwritten` belongs to what tasks wrote."""
-        while id is not None and walk.open:
+    async def _walk_stored(
+        self, walk: ChannelHistoryCollector, ns: str, id: str | None, unwritten: Sequence[TaskWrite]
+    ) -> None:
+        """Add stored ancestors, starting with the checkpoint `id`.
+
+        `unwritten` are task writes at that checkpoint that are not stored yet.
+        """
+        while id is not None and walk.open_channels:
             async with self._store.transaction() as session:
-                page = await self._store.ancestors(session, ns, id, walk.open, WALK)
-            for found in page:
-                walk.take(found.checkpoint, [*found.writes, *unwritten])
+                page = await self._store.list_ancestors(session, ns, id, walk.open_channels, ANCESTORS_PAGE_SIZE)
+            for stored in page:
+                walk.add_checkpoint(stored.checkpoint, [*stored.writes, *unwritten])
                 unwritten = ()
-            id = page[-1].parent if page else None
+            id = page[-1].parent_id if page else None
 
-    def _tuple_of(self, unsaved: Unsaved) -> CheckpointTuple:
-        parent = self._config(unsaved.ns, unsaved.parent) if unsaved.parent else None
-        writes = self._pending_at(unsaved.ns, unsaved.id)
+    def _tuple_from_unsaved(self, unsaved: UnsavedCheckpoint) -> CheckpointTuple:
+        parent = self._build_config(unsaved.ns, unsaved.parent_id) if unsaved.parent_id else None
+        writes = self._merge_pending_writes(unsaved.ns, unsaved.id)
         checkpoint = copy_checkpoint(unsaved.checkpoint)
-        return CheckpointTuple(self._config(unsaved.ns, unsaved.id), checkpoint, unsaved.metadata, parent, writes)
+        return CheckpointTuple(self._build_config(unsaved.ns, unsaved.id), checkpoint, unsaved.metadata, parent, writes)
 
-    def _tuple(self, found: StoredCheckpoint) -> CheckpointTuple:
-        parent = self._config(found.ns, found.parent) if found.parent else None
-        writes = self._pending_at(found.ns, found.id, found.writes)
-        checkpoint, metadata = cast(Checkpoint, found.checkpoint), cast(CheckpointMetadata, found.metadata)
-        return CheckpointTuple(self._config(found.ns, found.id), checkpoint, metadata, parent, writes)
+    def _tuple_from_stored(self, stored: StoredCheckpoint) -> CheckpointTuple:
+        parent = self._build_config(stored.ns, stored.parent_id) if stored.parent_id else None
+        writes = self._merge_pending_writes(stored.ns, stored.id, stored.writes)
+        checkpoint, metadata = cast(Checkpoint, stored.checkpoint), cast(CheckpointMetadata, stored.metadata)
+        return CheckpointTuple(self._build_config(stored.ns, stored.id), checkpoint, metadata, parent, writes)
 
-    def _pending_at(self, ns: str, id: str, stored: Sequence[TaskWrite] = ()) -> list[tuple[str, str, Any]]:
+    def _merge_pending_writes(self, ns: str, id: str, stored: Sequence[TaskWrite] = ()) -> list[tuple[str, str, Any]]:
         merged = {write.key: write for write in stored}
         for key, write in self._pending.get((ns, id), {}).items():
             if write.idx < 0 or key not in merged:
                 merged[key] = write
-        return [(w.task_id, w.channel, w.value) for w in sorted(merged.values(), key=lambda write: write.order)]
+        return [(w.task_id, w.channel, w.value) for w in sorted(merged.values(), key=lambda write: write.sort_key)]
 
-    def _config(self, ns: str, id: str) -> RunnableConfig:
+    def _build_config(self, ns: str, id: str) -> RunnableConfig:
         return {"configurable": {"thread_id": self._store.thread, "checkpoint_ns": ns, "checkpoint_id": id}}
 
-    def _check_own(self, thread_id: str) -> None:
+    def _check_own_thread(self, thread_id: str) -> None:
         if thread_id != self._store.thread:
-            raise Fenced(f"A claim changes the checkpoints of its own thread, {self._store.thread}, and of no other.")
+            raise LeaseLostError(
+                f"A claim changes the checkpoints of its own thread, {self._store.thread}, and of no other."
+            )
 
 
-def _kept(writes: Sequence[TaskWrite]) -> tuple[TaskWrite, ...]:
-    """The writes of a task that another claim may take as done."""
-    if any(write.channel in NOT_KEPT for write in writes):
+def _select_saved_writes(writes: Sequence[TaskWrite]) -> tuple[TaskWrite, ...]:
+    """Return the writes of a task that a later claim may reuse."""
+    if any(write.channel in UNSAVED_CHANNELS for write in writes):
         return ()
-    return tuple(write for write in writes if write.channel != INTERRUPT or not _raised_anew(write.value))
+    return tuple(write for write in writes if write.channel != INTERRUPT or not _are_transient(write.value))
 
 
-def _raised_anew(interrupts: Any) -> bool:
-    return any(getattr(interrupt, "id", None) == RAISED_ANEW for interrupt in interrupts)
+def _are_transient(interrupts: Any) -> bool:
+    return any(getattr(interrupt, "id", None) == TRANSIENT_INTERRUPT_ID for interrupt in interrupts)
 
 
-def _where(config: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Namespace and checkpoint id of a config. `None` stands for the latest."""
+def _parse_config(config: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the namespace and checkpoint id of a config. `None` means the latest checkpoint."""
     configurable = config.get("configurable", {})
     return configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id")
 
 
-def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(metadata.get(name) == value for name, value in wanted.items())
+def _matches(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    return all(metadata.get(name) == value for name, value in expected.items())

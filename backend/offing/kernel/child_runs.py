@@ -1,4 +1,4 @@
-"""Child runs as nodes ask for them: created once, waited for without a worker, consumed and charged once.
+"""Child runs of a node: created once, awaited without a worker, consumed and charged once.
 
 The end of the last child run queues the parent.
 """
@@ -10,31 +10,31 @@ from typing import Any
 from uuid import UUID
 
 from offing.core import provenance
-from offing.core.evidence import EvidenceBook
-from offing.core.provenance import Label, Origin, Trust, label_in
+from offing.core.evidence import EvidenceIndex
+from offing.core.provenance import Origin, ProvenanceLabel, TrustLevel, parse_label
 from offing.core.report import Evidence, Report, Sentence
-from offing.core.run import RunStatus, Spent, StopReason
+from offing.core.run import RunStatus, RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
-from offing.core.tool import Span, ToolStatus
-from offing.kernel.call_key import Call, CallKeys
+from offing.core.tool import SourceSpan, ToolStatus
+from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
-from offing.kernel.recorded_calls import OBSERVATIONS
+from offing.kernel.recorded_calls import TOOL_RESULT_KINDS
+from offing.kernel.run_store import ChildRun, ChildRunAttachment, ChildRunStore, JournalEntry, ParentUsage
+from offing.kernel.run_store import StoredChildResult as StoredResult
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import ChildRecord, ChildRun, ChildRunStore, ChildRunsUnavailable, Entry, ParentUsage
-from offing.kernel.store import ChildResult as StoredResult
 from offing.kernel.tool_executor import ToolExecutor
-from offing.kernel.wait_conditions import ForRuns, wait
-from offing.sdk.children import CHILD_RUN, ChildRequest, ChildResult, Finding, NoChildren
+from offing.kernel.wait_conditions import ChildRunsWait, suspend_node
+from offing.sdk.child_runs import CHILD_RUN, ChildFinding, ChildRequest, ChildResult, ChildRunsUnavailable
 
-PASSAGES = 24
-"""Passages that a child brings at most; those that its report cites come first."""
+MAX_PASSAGES = 24
+"""Maximum number of passages of a child run. Passages that its report cites come first."""
 
-LABEL = Label(Origin(provenance.Kind.TOOL, CHILD_RUN), Trust.UNTRUSTED)
-"""Of what a child wrote: it was made from documents."""
+PROVENANCE = ProvenanceLabel(Origin(provenance.OriginKind.TOOL, CHILD_RUN), TrustLevel.UNTRUSTED)
+"""Provenance of the text of a child run, which is derived from documents."""
 
 
 class ChildRunClient:
-    """The child runs of one claim's run."""
+    """The child runs of one claimed run."""
 
     def __init__(
         self, keys: CallKeys, journal: Journal, executor: ToolExecutor, cache: StepCache, store: ChildRunStore
@@ -42,92 +42,107 @@ class ChildRunClient:
         self._keys, self._journal, self._executor = keys, journal, executor
         self._cache, self._store = cache, store
 
-    async def results(self, requests: Sequence[ChildRequest], turn: int) -> tuple[ChildResult, ...] | NoChildren:
-        """Return the results of these child runs. Leaves the node by an interrupt while one of them has not ended."""
+    async def get_results(
+        self, requests: Sequence[ChildRequest], turn: int
+    ) -> tuple[ChildResult, ...] | ChildRunsUnavailable:
+        """Return the results of child runs.
+
+        Suspends the node by an interrupt while one of the child runs has not ended.
+        """
         if not requests:
             return ()
-        calls = [self._keys.next(CHILD_RUN, asdict(request)) for request in requests]
-        asked = [(call.key, request) for call, request in zip(calls, requests, strict=True)]
-        recorded = {call.key: self._journal.take(call, OBSERVATIONS) for call in calls}
-        known = {key: step for key, step in recorded.items() if step is not None}
-        if reason := next((step.payload["refused"] for step in known.values() if "refused" in step.payload), ""):
-            return NoChildren(reason)
-        if missing := [one for one in asked if one[0] not in known]:
-            await self._check_new(calls, known)
-            made = await self._created(missing)
-            if isinstance(made, ChildRunsUnavailable):
-                return await self._refused(missing[0], made.reason, turn)
-            if unended := tuple(child.id for child in made if not child.has_ended):
-                wait(ForRuns(unended))
-            for (key, request), child in zip(missing, made, strict=True):
-                known[key] = await self._consume(key, request, child, turn)
-        book = await self._cache.evidence()
-        return tuple(child_result(known[key], book) for key, _ in asked)
+        calls = [self._keys.next_call(CHILD_RUN, asdict(request)) for request in requests]
+        keyed_requests = [(call.key, request) for call, request in zip(calls, requests, strict=True)]
+        recorded = {call.key: self._journal.take_recorded(call, TOOL_RESULT_KINDS) for call in calls}
+        existing = {key: step for key, step in recorded.items() if step is not None}
+        if reason := next((step.payload["refused"] for step in existing.values() if "refused" in step.payload), ""):
+            return ChildRunsUnavailable(reason)
+        if missing := [one for one in keyed_requests if one[0] not in existing]:
+            await self._check_new(calls, existing)
+            created = await self._create_children(missing)
+            if isinstance(created, ChildRunsUnavailable):
+                return await self._record_refusal(missing[0], created.reason, turn)
+            if unended := tuple(child.id for child in created if not child.has_ended):
+                suspend_node(ChildRunsWait(unended))
+            for (key, request), child in zip(missing, created, strict=True):
+                existing[key] = await self._consume_result(key, request, child, turn)
+        book = await self._cache.get_evidence()
+        return tuple(child_result_from_step(existing[key], book) for key, _ in keyed_requests)
 
-    async def _check_new(self, calls: Sequence[Call], known: Mapping[CallKey, Step]) -> None:
-        """A child run that is on record, and was not asked for again, must not get another beside it."""
-        for call in (call for call in calls if call.key not in known):
+    async def _check_new(self, calls: Sequence[NodeCall], existing: Mapping[CallKey, Step]) -> None:
+        """Check that no recorded child run would be duplicated because its node did not request it again."""
+        for call in (call for call in calls if call.key not in existing):
             self._journal.check_new(call)
-            await self._journal.check_child(call)
+            await self._journal.check_child_run(call)
 
-    async def _created(
-        self, wanted: Sequence[tuple[CallKey, ChildRequest]]
+    async def _create_children(
+        self, requests: Sequence[tuple[CallKey, ChildRequest]]
     ) -> Sequence[ChildRun] | ChildRunsUnavailable:
         await self._journal.flush()
-        usage = ParentUsage(self._journal.usage.spent, self._executor.used, self._executor.received)
-        return await self._store.create_children(wanted, usage)
+        usage = ParentUsage(self._journal.usage_ledger.total, self._executor.call_counts, self._executor.received_bytes)
+        return await self._store.create_children(requests, usage)
 
-    async def _refused(self, asked: tuple[CallKey, ChildRequest], reason: str, turn: int) -> NoChildren:
-        """On record, so that a node that runs again is refused again."""
-        key, request = asked
-        payload = _payload(request, ToolStatus.DENIED, reason) | {"refused": reason} | provenance.PLATFORM.as_json()
+    async def _record_refusal(
+        self, keyed_request: tuple[CallKey, ChildRequest], reason: str, turn: int
+    ) -> ChildRunsUnavailable:
+        """Record a refusal, so that a node that runs again gets the same refusal."""
+        key, request = keyed_request
+        payload = (
+            _build_base_payload(request, ToolStatus.DENIED, reason)
+            | {"refused": reason}
+            | provenance.PLATFORM_LABEL.to_json()
+        )
         title = f"No child runs: {reason}"
-        draft = StepDraft(StepKind.TOOL, title, payload, "child", detail=reason, ok=False, turn=turn, key=key)
-        await self._journal.append(Entry(draft))
-        return NoChildren(reason)
+        draft = StepDraft(
+            StepKind.TOOL_RESULT, title, payload, "child", detail=reason, ok=False, turn=turn, call_key=key
+        )
+        await self._journal.append(JournalEntry(draft))
+        return ChildRunsUnavailable(reason)
 
-    async def _consume(self, key: CallKey, request: ChildRequest, child: ChildRun, turn: int) -> Step:
-        """Record what an ended child run brought, and charge what it used, once."""
-        brought = _brought(request, child, await self._store.child_result(child.id))
+    async def _consume_result(self, key: CallKey, request: ChildRequest, child: ChildRun, turn: int) -> Step:
+        """Record the result of an ended child run, and charge its usage once."""
+        brought = _build_result_payload(request, child, await self._store.get_child_result(child.id))
         count = len(brought["spans"])
         ending = f"{(child.stop_reason or child.status).replace('_', ' ')} · {count} passages"
         ok = child.status is RunStatus.DONE
-        draft = StepDraft(StepKind.TOOL, request.question, brought, "child", ending, ok=ok, turn=turn, key=key)
-        self._journal.usage.add_child(key, child.spent)
-        self._executor.expect(CHILD_RUN, brought, LABEL)
-        (step,) = await self._journal.append(Entry(draft, ChildRecord(child.id)))
-        self._executor.add_child(brought)
+        draft = StepDraft(
+            StepKind.TOOL_RESULT, request.question, brought, "child", ending, ok=ok, turn=turn, call_key=key
+        )
+        self._journal.usage_ledger.add_child_usage(key, child.usage)
+        self._executor.add_external_result(CHILD_RUN, brought, PROVENANCE)
+        (step,) = await self._journal.append(JournalEntry(draft, ChildRunAttachment(child.id)))
+        self._executor.add_child_usage(brought)
         return step
 
 
-def _brought(request: ChildRequest, child: ChildRun, left: StoredResult) -> dict[str, Any]:
-    """The payload of the step that records a child run: what it found, how it ended and what it used."""
-    report, book = left.report, EvidenceBook()
-    for step in left.observations:
-        book.add(step.payload["content"], label_in(step.payload))
-    passages = _chosen(report, tuple(book.all().values()))
+def _build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
+    """Build the payload of the step that records a child run: its findings, its ending and its usage."""
+    report, book = result.report, EvidenceIndex()
+    for step in result.tool_results:
+        book.add(step.payload["content"], parse_label(step.payload))
+    passages = _select_passages(report, tuple(book.as_dict().values()))
     content = {
-        "passages": [_passage(p) for p in passages],
+        "passages": [_passage_to_json(p) for p in passages],
         "answer": report.answer.text if report and report.answer else "",
-        "findings": [_finding(s, report, passages) for s in report.sentences()] if report else [],
+        "findings": [_finding_to_json(s, report, passages) for s in report.sentences()] if report else [],
         "limits": report.limits if report else "",
     }
-    done = child.status is RunStatus.DONE
-    message = "" if done else child.error or f"It was {child.status}."
+    is_done = child.status is RunStatus.DONE
+    message = "" if is_done else child.error or f"It was {child.status}."
     ending = {
         "run": str(child.id),
         "ended": child.status,
         "stop_reason": child.stop_reason or StopReason.CANCELLED,
-        "spent": asdict(child.spent) | {"usd": str(child.spent.usd)},
-        "used": left.used,
-        "received": left.received,
+        "spent": asdict(child.usage) | {"cost_usd": str(child.usage.cost_usd)},
+        "used": result.call_counts,
+        "received": result.received_bytes,
     }
-    spans = [{"artefact": str(p.span.artefact), "start": p.span.start, "end": p.span.end} for p in passages]
-    said = _payload(request, ToolStatus.OK if done else ToolStatus.FAILED, message)
-    return said | {"content": content, "spans": spans} | ending | LABEL.as_json()
+    spans = [{"text_id": str(p.span.text_id), "start": p.span.start, "end": p.span.end} for p in passages]
+    payload = _build_base_payload(request, ToolStatus.OK if is_done else ToolStatus.FAILED, message)
+    return payload | {"content": content, "spans": spans} | ending | PROVENANCE.to_json()
 
 
-def _payload(request: ChildRequest, status: ToolStatus, message: str) -> dict[str, Any]:
+def _build_base_payload(request: ChildRequest, status: ToolStatus, message: str) -> dict[str, Any]:
     return {
         "tool": CHILD_RUN,
         "args": {"question": request.question, "graph": request.graph},
@@ -139,48 +154,48 @@ def _payload(request: ChildRequest, status: ToolStatus, message: str) -> dict[st
     }
 
 
-def _chosen(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
-    """The passages that a report cites, and then others in the order in which they were found."""
+def _select_passages(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
+    """Return the passages that a report cites, followed by others in the order of retrieval."""
     cited = [c.span for c in report.citations] if report else []
-    first = [p for p in retrieved if any(p.span.holds(span) for span in cited)]
-    return [*first, *(p for p in retrieved if p not in first)][:PASSAGES]
+    first = [p for p in retrieved if any(p.span.contains(span) for span in cited)]
+    return [*first, *(p for p in retrieved if p not in first)][:MAX_PASSAGES]
 
 
-def _passage(piece: Evidence) -> dict[str, Any]:
+def _passage_to_json(evidence: Evidence) -> dict[str, Any]:
     return {
-        "artefact": str(piece.span.artefact),
-        "source": str(piece.source),
-        "start": piece.span.start,
-        "end": piece.span.end,
-        "text": piece.text,
-        "title": piece.title,
-        "heading": piece.heading,
-        "name": piece.name,
+        "text_id": str(evidence.span.text_id),
+        "source": str(evidence.source_id),
+        "start": evidence.span.start,
+        "end": evidence.span.end,
+        "text": evidence.text,
+        "title": evidence.title,
+        "heading": evidence.heading,
+        "name": evidence.name,
     }
 
 
-def _finding(sentence: Sentence, report: Report | None, passages: Sequence[Evidence]) -> dict[str, Any]:
-    """A sentence with the places of its passages among those that are brought."""
+def _finding_to_json(sentence: Sentence, report: Report | None, passages: Sequence[Evidence]) -> dict[str, Any]:
+    """Return a sentence as JSON, with the indices of its passages in `passages`."""
     numbers = set(sentence.citations)
     spans = [c.span for c in report.citations if c.number in numbers] if report else []
-    stands_on = [n for n, p in enumerate(passages) if any(p.span.holds(span) for span in spans)]
+    stands_on = [n for n, p in enumerate(passages) if any(p.span.contains(span) for span in spans)]
     return {"text": sentence.text, "passages": stands_on}
 
 
-def child_result(step: Step, book: EvidenceBook) -> ChildResult:
-    """A recorded child as its parent reads it. Ids are those of the parent's own book."""
-    p, by_span = step.payload, {piece.span: piece for piece in book.all().values()}
-    spans = [Span(UUID(s["artefact"]), s["start"], s["end"]) for s in p["spans"]]
+def child_result_from_step(step: Step, evidence: EvidenceIndex) -> ChildResult:
+    """Return a recorded child result for the parent. Evidence ids are those of the parent."""
+    p, by_span = step.payload, {item.span: item for item in evidence.as_dict().values()}
+    spans = [SourceSpan(UUID(s["text_id"]), s["start"], s["end"]) for s in p["spans"]]
     brought = [by_span[span] for span in spans if span in by_span]
     ids: list[str] = [by_span[span].id if span in by_span else "" for span in spans]
-    findings = tuple(_read(f["text"], f["passages"], ids) for f in p["content"]["findings"])
+    findings = tuple(_build_finding(f["text"], f["passages"], ids) for f in p["content"]["findings"])
     return ChildResult(
         seq=step.seq,
-        run=UUID(p["run"]),
+        run_id=UUID(p["run"]),
         question=p["args"]["question"],
         status=RunStatus(p["ended"]),
         stop=StopReason(p["stop_reason"]),
-        spent=replace(Spent(**p["spent"]), usd=Decimal(p["spent"]["usd"])),
+        spent=replace(RunUsage(**p["spent"]), cost_usd=Decimal(p["spent"]["cost_usd"])),
         answer=p["content"]["answer"],
         limits=p["content"]["limits"],
         evidence=tuple(brought),
@@ -188,5 +203,5 @@ def child_result(step: Step, book: EvidenceBook) -> ChildResult:
     )
 
 
-def _read(text: str, stands_on: Sequence[int], ids: Sequence[str]) -> Finding:
-    return Finding(text, tuple(ids[n] for n in stands_on if ids[n]))
+def _build_finding(text: str, passage_indices: Sequence[int], ids: Sequence[str]) -> ChildFinding:
+    return ChildFinding(text, tuple(ids[n] for n in passage_indices if ids[n]))

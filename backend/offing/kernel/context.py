@@ -1,4 +1,4 @@
-"""The run as a graph's nodes see it: `offing.sdk.RunContext` over a journal and its store."""
+"""The implementation of `offing.sdk.RunContext` over a journal and its store."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,176 +6,187 @@ from typing import Any
 
 import orjson
 
-from offing.core import question
+from offing.core import input_request
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft
-from offing.core.run import Spent, StopReason
+from offing.core.run import RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec, ToolStatus
-from offing.core.trajectory import Fracture
-from offing.kernel import drafts
+from offing.core.trajectory import BoundaryReason
+from offing.kernel import step_drafts
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys
 from offing.kernel.child_runs import ChildRunClient
-from offing.kernel.graph_tools import GraphTools
+from offing.kernel.graph_tools import GraphToolJournal
 from offing.kernel.human_input import HumanInput
 from offing.kernel.journal import Journal
-from offing.kernel.recorded_calls import NOTES, OBSERVATIONS
-from offing.kernel.reports import ReportWriter
-from offing.kernel.restriction import restrict
+from offing.kernel.recorded_calls import NOTE_KINDS, TOOL_RESULT_KINDS
+from offing.kernel.report_writer import ReportWriter
 from offing.kernel.role_calls import RoleCaller
+from offing.kernel.run_store import JournalEntry, LiveSink
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import Entry, LiveSink
-from offing.kernel.thread_search import ThreadSearch, note_draft
+from offing.kernel.thread_search import ThreadSearch, draft_note
 from offing.kernel.tool_executor import ToolExecutor
+from offing.kernel.tool_restriction import restrict_tools
 from offing.kernel.trace_spans import CallSpans
-from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
-from offing.sdk.asking import AsksPeople
-from offing.sdk.children import ChildRequest, ChildResult, NoChildren
-from offing.sdk.conversation import Note, Recalled
-from offing.sdk.values import Input, Output
-from offing.telemetry.attributes import DECISION
-from offing.telemetry.redaction import redact, without_secrets
+from offing.sdk import Role, RoleReply, RunInfo, ToolCall, tool_result_from_step
+from offing.sdk.child_runs import ChildRequest, ChildResult, ChildRunsUnavailable
+from offing.sdk.human_input import HumanInputMixin
+from offing.sdk.thread_memory import ThreadFinding, ThreadNote
+from offing.sdk.type_vars import Input, Output
+from offing.telemetry.attributes import TOOL_DECISION
+from offing.telemetry.redaction import redact, remove_secrets
 from offing.telemetry.tracing import mark_failed
 
-RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
+APPENDED_KINDS = frozenset(StepKind) - {StepKind.TOOL_RESULT, StepKind.REPORT}
 
 
 @dataclass(frozen=True, slots=True)
-class RunParts:
-    """What a context puts together, all of one epoch of a claim."""
+class RunComponents:
+    """The components of a run context. All belong to one epoch of a claim."""
 
-    keys: CallKeys
+    call_keys: CallKeys
     journal: Journal
     cache: StepCache
     budget: RunBudget
     roles: RoleCaller
     tools: ToolExecutor
     reports: ReportWriter
-    people: HumanInput
+    human_input: HumanInput
     children: ChildRunClient
     thread: ThreadSearch
     spans: CallSpans
     sink: LiveSink
     monotonic: Callable[[], float]
-    flushes_records: bool
-    """The node's checkpoint is written at once, and what it recorded must be in."""
+    flushes_appends: bool
+    """Appends are written at once, because the checkpoint of the node is written at once, too."""
 
 
-class KernelContext(AsksPeople):
-    """The only implementation of `offing.sdk.RunContext`. Every method that appends asks the journal first."""
+class KernelContext(HumanInputMixin):
+    """The only implementation of `offing.sdk.RunContext`.
 
-    def __init__(self, run: RunView, parts: RunParts) -> None:
-        self._run, self._parts = run, parts
+    Every method that appends checks the journal first.
+    """
+
+    def __init__(self, run: RunInfo, components: RunComponents) -> None:
+        self._run, self._components = run, components
 
     @property
-    def run(self) -> RunView:
+    def run(self) -> RunInfo:
         return self._run
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        return self._parts.tools.specs
+        return self._components.tools.specs
 
     @property
-    def graph_tools(self) -> GraphTools:
-        """See `offing.langchain.tool_calls.KeepsTools`."""
-        return GraphTools(self._parts.keys, self._parts.journal, self._parts.tools)
+    def tool_journal(self) -> GraphToolJournal:
+        """See `offing.langchain.tool_calls.SupportsGraphTools`."""
+        return GraphToolJournal(self._components.call_keys, self._components.journal, self._components.tools)
 
     @property
-    def spent(self) -> Spent:
-        return self._parts.budget.spent
+    def usage(self) -> RunUsage:
+        return self._components.budget.run_usage
 
-    def stop(self) -> StopReason | None:
-        return self._parts.budget.stop_reason()
+    def stop_reason(self) -> StopReason | None:
+        return self._components.budget.stop_reason()
 
     async def begin_turn(self, number: int) -> None:
-        self._parts.budget.begin_turn(number)
+        self._components.budget.begin_turn(number)
 
-    async def call(
-        self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
+    async def call_role(
+        self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Output] | EngineFailure:
-        return await self._parts.roles.call(role, given, turn=turn, fracture=fracture)
+        return await self._components.roles.call_role(role, inputs, turn=turn, boundary=boundary)
 
-    async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
-        parts, call = self._parts, ToolCall(*without_secrets([call.tool, call.args]))
-        under = parts.keys.next(call.tool, call.args)
-        if step := parts.journal.take(under, OBSERVATIONS):
-            return result_of(step)
+    async def call_tool(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        parts, call = self._components, ToolCall(*remove_secrets([call.tool, call.args]))
+        under = parts.call_keys.next_call(call.tool, call.args)
+        if step := parts.journal.take_recorded(under, TOOL_RESULT_KINDS):
+            return tool_result_from_step(step)
         parts.journal.check_new(under)
         began = parts.monotonic()
-        await self.show(f"{call.tool}: {next((str(v) for v in call.args.values()), '')}")
-        with parts.spans.of_tool(under, call.tool, turn) as opened:
-            outcome = await parts.tools.use(call, under)
-            opened.set_attribute(DECISION, outcome.rule)
+        await self.show_action(f"{call.tool}: {next((str(v) for v in call.args.values()), '')}")
+        with parts.spans.open_tool_span(under, call.tool, turn) as opened:
+            outcome = await parts.tools.execute_call(call, under)
+            opened.set_attribute(TOOL_DECISION, outcome.rule)
             if outcome.status is not ToolStatus.OK:
                 mark_failed(opened, outcome.status)
-        draft = drafts.used(call, outcome, under.key, turn, int((parts.monotonic() - began) * 1000))
-        draft = parts.journal.note_anew(under, draft)
-        (step,) = await parts.journal.append(Entry(draft))
-        return result_of(step)
+        draft = step_drafts.draft_tool_result(call, outcome, under.key, turn, int((parts.monotonic() - began) * 1000))
+        draft = parts.journal.mark_reexecuted(under, draft)
+        (step,) = await parts.journal.append(JournalEntry(draft))
+        return tool_result_from_step(step)
 
-    async def put(self, asking: question.Asking, turn: int) -> question.Answer:
-        call = self._parts.keys.next(asking.kind, question.asking_json(asking))
-        return await self._parts.people.put(asking, call, turn)
+    async def request_input(self, prompt: input_request.InputPrompt, turn: int) -> input_request.InputResponse:
+        call = self._components.call_keys.next_call(prompt.kind, input_request.prompt_to_json(prompt))
+        return await self._components.human_input.request_input(prompt, call, turn)
 
-    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
-        parts = self._parts
-        call = parts.keys.next("narrow", [dict(rule) for rule in rules])
-        return await restrict(parts.journal, parts.tools, rules, call, turn)
+    async def restrict_tools(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        parts = self._components
+        call = parts.call_keys.next_call("narrow", [dict(rule) for rule in rules])
+        return await restrict_tools(parts.journal, parts.tools, rules, call, turn)
 
-    async def children(
+    async def run_children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0
-    ) -> tuple[ChildResult, ...] | NoChildren:
-        return await self._parts.children.results(requests, turn)
+    ) -> tuple[ChildResult, ...] | ChildRunsUnavailable:
+        return await self._components.children.get_results(requests, turn)
 
-    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
-        return await self._parts.thread.recalled(words, most, turn)
+    async def search_thread(self, query: str, limit: int = 8, *, turn: int = 0) -> tuple[ThreadFinding, ...]:
+        return await self._components.thread.search_reports(query, limit, turn)
 
-    async def remember(self, key: str, text: str) -> None:
-        await self.record(note_draft(key, text))
+    async def save_note(self, key: str, text: str) -> None:
+        await self.append_steps(draft_note(key, text))
 
-    async def remembered(self) -> tuple[Note, ...]:
-        return await self._parts.thread.notes()
+    async def load_notes(self) -> tuple[ThreadNote, ...]:
+        return await self._components.thread.load_notes()
 
-    async def record(self, *drafts: StepDraft) -> None:
-        parts = self._parts
+    async def append_steps(self, *drafts: StepDraft) -> None:
+        parts = self._components
         for draft in drafts:
-            call = parts.keys.next(draft.kind, draft.payload)
-            if parts.journal.take(call, RECORDS) is None:
+            call = parts.call_keys.next_call(draft.kind, draft.payload)
+            if parts.journal.take_recorded(call, APPENDED_KINDS) is None:
                 parts.journal.check_new(call)
-                parts.journal.buffer(replace(draft, key=call.key))
-        if parts.flushes_records:
+                parts.journal.buffer(replace(draft, call_key=call.key))
+        if parts.flushes_appends:
             await parts.journal.flush()
 
-    async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
-        await self._parts.journal.flush()
-        return await self._parts.cache.last_of(kind, last)
+    async def last_steps(self, kind: StepKind, limit: int) -> tuple[Step, ...]:
+        await self._components.journal.flush()
+        return await self._components.cache.last_steps(kind, limit)
 
-    async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
-        return await self._parts.cache.by_seq(seqs)
+    async def get_steps(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        return await self._components.cache.get_steps(seqs)
 
-    async def messages(self, after: int) -> tuple[Step, ...]:
-        return await self._parts.cache.messages(after)
+    async def get_user_messages(self, after_seq: int) -> tuple[Step, ...]:
+        return await self._components.cache.get_user_messages(after_seq)
 
-    async def evidence(self, last: int) -> tuple[Evidence, ...]:
-        return (await self._parts.cache.evidence()).latest(last)
+    async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
+        return (await self._components.cache.get_evidence()).latest(limit)
 
-    async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
-        return await self._parts.reports.deliver(draft, reason, self._parts.keys.next("report"))
+    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+        return await self._components.reports.submit_report(
+            draft, stop_reason, self._components.call_keys.next_call("report")
+        )
 
-    async def once(self, name: str, given: Any, work: Callable[[], Awaitable[Any]]) -> Any:
-        """See `offing.sdk.running.Journal`. The result is kept as a note."""
-        journal, monotonic, call = self._parts.journal, self._parts.monotonic, self._parts.keys.next(name, given)
-        if step := journal.take(call, NOTES):
+    async def run_once(self, name: str, arguments: Any, function: Callable[[], Awaitable[Any]]) -> Any:
+        """See `offing.sdk.current_run.Journal`. The result is kept as a note."""
+        journal, monotonic, call = (
+            self._components.journal,
+            self._components.monotonic,
+            self._components.call_keys.next_call(name, arguments),
+        )
+        if step := journal.take_recorded(call, NOTE_KINDS):
             return step.payload["result"]
         journal.check_new(call)
         began = monotonic()
-        result = orjson.loads(orjson.dumps(await work()))
+        result = orjson.loads(orjson.dumps(await function()))
         ms = int((monotonic() - began) * 1000)
-        note = StepDraft(StepKind.NOTE, name, {"function": name, "result": result}, label="calls", ms=ms, key=call.key)
-        await journal.append(Entry(note))
+        note = StepDraft(
+            StepKind.NOTE, name, {"function": name, "result": result}, label="calls", ms=ms, call_key=call.key
+        )
+        await journal.append(JournalEntry(note))
         return result
 
-    async def show(self, text: str) -> None:
-        """Show subscribers what the run does now; not on record."""
-        await self._parts.sink.action(redact(text))
+    async def show_action(self, text: str) -> None:
+        """Show subscribers what the run is doing now. The text is not stored."""
+        await self._components.sink.publish_action(redact(text))

@@ -1,7 +1,7 @@
 """Execute the graph of a run until it ends, interrupts itself, or is stopped.
 
 A worker, a test and a replay execute graphs by this function alone. Its nodes find the run in LangGraph's runtime
-context or by `offing.sdk.running`. What they stream becomes notes.
+context or by `offing.sdk.current_run`. What they stream becomes notes.
 """
 
 import re
@@ -18,155 +18,178 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.types import Interrupt
 
 from offing.core.run import StopReason
-from offing.core.step import StepDraft, StepKind, shortened
-from offing.kernel.invocation_values import channels_for
-from offing.kernel.opening import OpenRun
-from offing.kernel.recorded_calls import NOTES
-from offing.kernel.store import Entry
-from offing.kernel.unsaved_graphs import let_graphs_keep_none
-from offing.kernel.wait_conditions import raised_in
-from offing.langchain.endings import ModelFailed, RunStopped
+from offing.core.step import StepDraft, StepKind, shorten_line
+from offing.kernel.invocation_values import build_run_channels
+from offing.kernel.recorded_calls import NOTE_KINDS
+from offing.kernel.run_setup import ActiveRun
+from offing.kernel.run_store import JournalEntry
+from offing.kernel.uncheckpointed_graphs import allow_uncheckpointed_graphs
+from offing.kernel.wait_conditions import find_interrupts
+from offing.langchain.errors import ModelCallError, RunStopped
 from offing.sdk import Graph
-from offing.sdk.running import carrying
+from offing.sdk.current_run import use_run
 
 MAX_CONCURRENCY = 16
-"""Nodes of one superstep that run at the same time: each may hold a thread while it waits for a model."""
+"""Maximum number of nodes of one superstep that run at the same time.
+
+Each node may occupy a thread while it waits for a model.
+"""
 
 MAX_SUPERSTEPS = 1_000_000
-"""Of a graph that knows the SDK: the run's budget limits its turns."""
+"""Maximum number of supersteps of a graph that uses the SDK. The budget of the run limits its turns."""
 
 MAX_NOTES = 200
-"""Things that a claim's graph streams and that are kept as notes; what comes after is shown live alone."""
+"""Maximum number of streamed values of a claim that are stored as notes.
+
+Later values are only shown live.
+"""
 
 MAX_NOTE_BYTES = 8_000
-"""Bytes of one of them as JSON; of a longer one only the title is kept."""
+"""Maximum size of a streamed value as JSON, in bytes. Of a larger value only the title is stored."""
 
 
-STREAM_WRITER = re.compile(rb"stream_writer|StreamWriter")
+STREAM_WRITER_PATTERN = re.compile(rb"stream_writer|StreamWriter")
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
-    """How far a graph came."""
+class GraphProgress:
+    """How far the execution of a graph got."""
 
-    raised: tuple[Interrupt, ...] = ()
-    """What it interrupted itself for. Empty: it has ended, or was stopped."""
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Its state at the end. Empty: it was not asked for."""
-    stop: StopReason | None = None
-    """Why it was stopped before its own end. `None` means that it was not."""
+    interrupts: tuple[Interrupt, ...] = ()
+    """The interrupts that the graph raised. Empty means that it ended or was stopped."""
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The final state. Empty means that it was not requested."""
+    stop_reason: StopReason | None = None
+    """Why the graph was stopped before its own end. `None` means that it was not stopped."""
     detail: str = ""
 
 
 @cache
-def compiled(build: Callable[[], Any]) -> Any:
-    """Return a graph, compiled once per process. A checkpointer and a store are put in for each execution."""
-    let_graphs_keep_none()
+def compile_graph(build: Callable[[], Any]) -> Any:
+    """Return a compiled graph, compiled once per process.
+
+    The checkpointer and the store are set for each execution.
+    """
+    allow_uncheckpointed_graphs()
     return build().compile()
 
 
 @cache
-def streams_or_nests(build: Callable[[], Any]) -> bool:
-    """Return whether a graph has graphs within it, or code of its package mentions LangGraph's stream writer.
+def can_stream_or_nest(build: Callable[[], Any]) -> bool:
+    """Return whether a graph has subgraphs, or its package mentions LangGraph's stream writer.
 
-    Watching what it streams, and where each node begins, costs every superstep of every other graph for nothing.
+    For all other graphs, observing the stream and the start of each node would slow down every
+    superstep without any benefit.
     """
-    if any(True for _ in compiled(build).get_subgraphs()):
+    if any(True for _ in compile_graph(build).get_subgraphs()):
         return True
     package = build.__module__.rpartition(".")[0] or build.__module__
-    files = {getattr(module, "__file__", None) for name, module in tuple(sys.modules.items()) if _is_in(name, package)}
-    return any(STREAM_WRITER.search(Path(file).read_bytes()) for file in files if file and Path(file).is_file())
+    files = {
+        getattr(module, "__file__", None)
+        for name, module in tuple(sys.modules.items())
+        if _is_in_package(name, package)
+    }
+    return any(STREAM_WRITER_PATTERN.search(Path(file).read_bytes()) for file in files if file and Path(file).is_file())
 
 
-def _is_in(module: str, package: str) -> bool:
+def _is_in_package(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
 def _is_watched(graph: Graph) -> bool:
-    return graph.plain is not None or streams_or_nests(graph.build)
+    return graph.langgraph_adapter is not None or can_stream_or_nest(graph.build)
 
 
-async def execute(
-    graph: Graph, run: OpenRun, checkpointer: Any, given: Any, *, thread: str, read_values: bool = False, **how: Any
-) -> Execution:
-    """Execute until the graph ends, interrupts itself, or a limit of the run stops it. Raises what its code raises.
+async def execute_graph(
+    graph: Graph,
+    run: ActiveRun,
+    checkpointer: Any,
+    graph_input: Any,
+    *,
+    thread_id: str,
+    read_state: bool = False,
+    **stream_options: Any,
+) -> GraphProgress:
+    """Execute a graph until it ends, interrupts itself, or a limit of the run stops it.
 
-    `given`: its input, a `Command` to resume it with, or `None` to continue where it stands. `read_values`: return the
-    state of a graph that knows the SDK, too. `how`: further arguments of LangGraph's `astream`.
+    Raises the exceptions of the graph's code. `graph_input` is the input, a `Command` that resumes the
+    graph, or `None` to continue from its position. With `read_state`, the state of a graph that uses
+    the SDK is returned, too. `stream_options` are further arguments of LangGraph's `astream`.
     """
-    built = compiled(graph.build)
-    cache = None if built.cache is None else InMemoryCache[Any]()  # a graph's own one would be shared by every tenant
-    channels = channels_for(built.channels, str(run.context.run.id))
+    built = compile_graph(graph.build)
+    # the graph's own cache would be shared by all tenants
+    cache = None if built.cache is None else InMemoryCache[Any]()
+    channels = build_run_channels(built.channels, str(run.context.run.id))
     runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
-    config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
+    config, raised, notes = _build_config(graph, run, thread_id), list[Interrupt](), _StreamNotes(run)
     stop, detail = None, ""
     watched = _is_watched(graph)
     modes = ["updates", "custom"] if watched else ["updates"]
     streams = {"stream_mode": modes, "subgraphs": watched}
-    around = graph.plain.around() if graph.plain else nullcontext()
+    around = graph.langgraph_adapter.execution_context() if graph.langgraph_adapter else nullcontext()
     try:
-        with carrying(run.context) as stopped_by, around:
+        with use_run(run.context) as stopped_by, around:
             async for *namespaces, mode, chunk in runnable.astream(
-                given, config, context=_context(graph, run), **streams, **how
+                graph_input, config, context=_build_runtime_context(graph, run), **streams, **stream_options
             ):
                 if mode == "custom":
-                    await notes.take(chunk)
+                    await notes.add(chunk)
                 elif not any(namespaces):
-                    raised += raised_in([chunk])
-        stop = stopped_by()  # a graph that catches every error has gone on to its end all the same
+                    raised += find_interrupts([chunk])
+        stop = stopped_by()  # a graph that catches every error may continue to its end although it was stopped
     except RunStopped as stopped:
         stop = stopped.reason
-    except ModelFailed as failed:
-        if graph.plain is None:
+    except ModelCallError as failed:
+        if graph.langgraph_adapter is None:
             raise
-        stop, detail = failed.reason, str(failed)
-    state = await runnable.aget_state(config) if graph.plain or read_values else None
-    return Execution(tuple(raised), state.values if state else {}, stop, detail)
+        stop, detail = failed.stop_reason, str(failed)
+    state = await runnable.aget_state(config) if graph.langgraph_adapter or read_state else None
+    return GraphProgress(tuple(raised), state.values if state else {}, stop, detail)
 
 
-def _context(graph: Graph, run: OpenRun) -> Any:
-    """LangGraph's runtime context: the run, or what a graph that is written for LangGraph alone wants there."""
-    if graph.plain is None:
+def _build_runtime_context(graph: Graph, run: ActiveRun) -> Any:
+    """Return LangGraph's runtime context: the run, or the context that an adapted graph declares."""
+    if graph.langgraph_adapter is None:
         return run.context
-    return graph.plain.context(run.context.run) if graph.plain.context else None
+    return graph.langgraph_adapter.context(run.context.run) if graph.langgraph_adapter.context else None
 
 
-def _config(graph: Graph, run: OpenRun, thread: str) -> dict[str, Any]:
-    spans = run.parts.spans.nodes
+def _build_config(graph: Graph, run: ActiveRun, thread_id: str) -> dict[str, Any]:
+    spans = run.components.spans.node_spans
     config = {
-        "configurable": {"thread_id": thread},
+        "configurable": {"thread_id": thread_id},
         "callbacks": [*([run.paths] if _is_watched(graph) else []), *([spans] if spans else [])],
     }
-    if graph.plain is None:
+    if graph.langgraph_adapter is None:
         return {**config, "recursion_limit": MAX_SUPERSTEPS}
     return {**config, "max_concurrency": MAX_CONCURRENCY}
 
 
 @dataclass(slots=True)
-class _Notes:
-    """What a graph's own stream writer gives out."""
+class _StreamNotes:
+    """The values that a graph streams with LangGraph's stream writer."""
 
-    run: OpenRun
-    taken: int = 0
+    run: ActiveRun
+    count: int = 0
 
-    async def take(self, chunk: Any) -> None:
-        """Keep it as a note, once also when its node runs again; or show it live, where there are many."""
-        self.taken += 1
-        if self.taken > MAX_NOTES:
-            return await self.run.context.show(_words(chunk))
+    async def add(self, chunk: Any) -> None:
+        """Store a value as a note, once even if its node runs again. Above the limit, only show it live."""
+        self.count += 1
+        if self.count > MAX_NOTES:
+            return await self.run.context.show_action(_render_chunk(chunk))
         body = orjson.dumps(chunk, default=str)
         payload: dict[str, Any] = (
             {"streamed": orjson.loads(body)} if len(body) <= MAX_NOTE_BYTES else {"bytes": len(body)}
         )
-        call, journal = self.run.parts.keys.next_beside(payload), self.run.parts.journal
-        if journal.take(call, NOTES) is None:
+        call, journal = self.run.components.call_keys.next_side_call(payload), self.run.components.journal
+        if journal.take_recorded(call, NOTE_KINDS) is None:
             journal.check_new(call)
-            note = StepDraft(StepKind.NOTE, _words(chunk), payload, label="streams", key=call.key)
-            await journal.append(Entry(note))
+            note = StepDraft(StepKind.NOTE, _render_chunk(chunk), payload, label="streams", call_key=call.key)
+            await journal.append(JournalEntry(note))
 
 
-def _words(chunk: Any) -> str:
-    """What is streamed, for people: its one text, or its JSON."""
+def _render_chunk(chunk: Any) -> str:
+    """Return a streamed value as text: its only string, or its JSON."""
     if isinstance(chunk, Mapping) and len(chunk) == 1:  # pyright: ignore[reportUnknownArgumentType]
         chunk = next(iter(chunk.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return shortened(chunk if isinstance(chunk, str) else orjson.dumps(chunk, default=str).decode())
+    return shorten_line(chunk if isinstance(chunk, str) else orjson.dumps(chunk, default=str).decode())

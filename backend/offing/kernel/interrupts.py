@@ -1,4 +1,4 @@
-"""A graph's own `interrupt(value)` as an input request, and the response as what that call returns."""
+"""Convert a graph's own `interrupt(value)` to an input request, and its response to a return value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,51 +7,63 @@ from typing import Any
 import orjson
 from langgraph.types import Interrupt
 
-from offing.core.question import MOST_TEXT, Asking, QuestionKind, value_of
+from offing.core.input_request import MAX_TEXT_CHARS, InputKind, InputPrompt, parse_interrupt_value
 from offing.core.response_form import ResponseForm
-from offing.kernel.human_input import request_step, response_step
-from offing.kernel.interrupt_forms import form_of
+from offing.kernel.human_input import draft_input_request, draft_input_response
+from offing.kernel.interrupt_forms import find_response_form
 from offing.kernel.journal import Journal
-from offing.kernel.store import Entry, InputRequestRecord, InputRequestStore, ResponseRecord
+from offing.kernel.run_store import InputRequestAttachment, InputRequestStore, InputResponseAttachment, JournalEntry
 
-CUT = "\n… (the value goes on)"
+TRUNCATION_NOTICE = "\n… (the value goes on)"
 
 
-async def resume_values(store: InputRequestStore, journal: Journal, pending: Sequence[Interrupt]) -> dict[str, Any]:
-    """Return the value for each interrupt that has a response, by its id. Responses that are new go on record."""
+async def consume_responses(store: InputRequestStore, journal: Journal, pending: Sequence[Interrupt]) -> dict[str, Any]:
+    """Return the resume value of each interrupt that has a response, by interrupt id.
+
+    New responses are recorded as steps.
+    """
     if not pending:
         return {}
-    known = await store.interrupt_requests([interrupt.id for interrupt in pending])
-    answered = [one for one in known.values() if one.request.answer is not None]
+    requests = await store.list_interrupt_requests([interrupt.id for interrupt in pending])
+    answered = [one for one in requests.values() if one.request.response is not None]
     for one in answered:
-        if not one.consumed:
-            await journal.append(Entry(response_step(one.request), ResponseRecord(one.request.number)))
-    found = [one.request for one in answered]
-    return {q.interrupt: value_of(q.answer) for q in found if q.interrupt is not None and q.answer is not None}
+        if not one.is_consumed:
+            await journal.append(
+                JournalEntry(draft_input_response(one.request), InputResponseAttachment(one.request.seq))
+            )
+    responded = [one.request for one in answered]
+    return {
+        q.interrupt_id: parse_interrupt_value(q.response)
+        for q in responded
+        if q.interrupt_id is not None and q.response is not None
+    }
 
 
-async def new_requests(store: InputRequestStore, raised: Sequence[Interrupt]) -> list[Entry]:
-    """Return the input requests of interrupts for which none is stored. One that is raised again is not asked twice."""
-    known = await store.interrupt_requests([interrupt.id for interrupt in raised])
-    new = {interrupt.id: interrupt for interrupt in raised if interrupt.id not in known}
-    return [_entry(interrupt) for interrupt in new.values()]
+async def build_new_requests(store: InputRequestStore, interrupts: Sequence[Interrupt]) -> list[JournalEntry]:
+    """Return input requests for the interrupts that have none yet.
+
+    An interrupt that is raised again is not asked twice.
+    """
+    existing = await store.list_interrupt_requests([interrupt.id for interrupt in interrupts])
+    new = {interrupt.id: interrupt for interrupt in interrupts if interrupt.id not in existing}
+    return [_build_request_entry(interrupt) for interrupt in new.values()]
 
 
-def _entry(interrupt: Interrupt) -> Entry:
-    asking = asking_of(interrupt)
-    return Entry(request_step(asking), InputRequestRecord(asking, interrupt.id))
+def _build_request_entry(interrupt: Interrupt) -> JournalEntry:
+    asking = prompt_from_interrupt(interrupt)
+    return JournalEntry(draft_input_request(asking), InputRequestAttachment(asking, interrupt.id))
 
 
-def asking_of(interrupt: Interrupt) -> Asking:
-    """Return the input request that an interrupt becomes, with the form of its response where it has one."""
-    asking = _asking_of_value(interrupt.value)
-    form = form_of(interrupt.value, interrupt.response_schema)
+def prompt_from_interrupt(interrupt: Interrupt) -> InputPrompt:
+    """Return the prompt of an interrupt, with a response form if there is one."""
+    asking = _prompt_from_value(interrupt.value)
+    form = find_response_form(interrupt.value, interrupt.response_schema)
     if form is None:
         return asking
-    return replace(asking, prompt=_prompt(form) or asking.prompt, form=form)
+    return replace(asking, prompt=_render_approval_question(form) or asking.prompt, response_form=form)
 
 
-def _prompt(form: ResponseForm) -> str:
+def _render_approval_question(form: ResponseForm) -> str:
     match form.reviews:
         case ():
             return ""
@@ -61,18 +73,18 @@ def _prompt(form: ResponseForm) -> str:
             return f"May the run make these {len(reviews)} tool calls?"
 
 
-def _asking_of_value(value: Any) -> Asking:
-    """A value that a graph interrupted itself with, for people: text as it is, anything else as JSON."""
+def _prompt_from_value(value: Any) -> InputPrompt:
+    """Return the prompt for the value of an interrupt: text unchanged, any other value as JSON."""
     text = value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
-    shown = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + CUT
+    preview = text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + TRUNCATION_NOTICE
     if isinstance(value, str):
-        return Asking(QuestionKind.INTERRUPT, shown or "The run asks to go on.")
-    return Asking(QuestionKind.INTERRUPT, _question_in(value) or "The run asks to go on.", shown)
+        return InputPrompt(InputKind.INTERRUPT, preview or "The run asks to go on.")
+    return InputPrompt(InputKind.INTERRUPT, _find_prompt_text(value) or "The run asks to go on.", preview)
 
 
-def _question_in(value: Any) -> str:
-    """The words of a mapping that carries its question under one of the usual names. Empty: it has none."""
+def _find_prompt_text(value: Any) -> str:
+    """Return the question in a mapping, under one of the usual keys. Empty means that there is none."""
     if not isinstance(value, Mapping):
         return ""
-    found: list[Any] = [value.get(name) for name in ("question", "prompt", "message", "query", "instruction")]  # pyright: ignore[reportUnknownMemberType]
-    return next((word for word in found if isinstance(word, str) and word.strip()), "")
+    candidates: list[Any] = [value.get(name) for name in ("question", "prompt", "message", "query", "instruction")]  # pyright: ignore[reportUnknownMemberType]
+    return next((word for word in candidates if isinstance(word, str) and word.strip()), "")

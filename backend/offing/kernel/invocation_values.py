@@ -1,7 +1,8 @@
-"""Values that LangGraph keeps for one invocation and does not save, such as the counters of a limit on model calls.
+"""Values that LangGraph keeps for one invocation and does not save, such as model call counters.
 
-A run is one invocation for its author, and several for LangGraph: each slice is one. So what such a channel holds is
-saved with the run's checkpoints where it is plain data, and is gone with the next run of the thread.
+For its author, a run is one invocation. For LangGraph, each slice is one. So the value of such a
+channel is saved with the checkpoints of the run if it is plain data, and dropped in the next run of
+the thread.
 """
 
 from collections.abc import Mapping
@@ -9,11 +10,14 @@ from typing import Any, Self, cast
 
 from langgraph.channels.untracked_value import UntrackedValue
 
-RUN, VALUE = "offing_run", "value"
+RUN_KEY, VALUE_KEY = "offing_run", "value"
 
 
 class InvocationValue(UntrackedValue[Any]):
-    """`UntrackedValue` for one run: its checkpoint names the run, and another run begins without a value."""
+    """An `UntrackedValue` of one run.
+
+    Its checkpoint names the run, and another run starts without a value.
+    """
 
     __slots__ = ("run",)
 
@@ -27,40 +31,40 @@ class InvocationValue(UntrackedValue[Any]):
         return twin
 
     def checkpoint(self) -> Any:
-        if self.is_available() and _is_plain(self.value):
-            return {RUN: self.run, VALUE: self.value}
+        if self.is_available() and _is_json(self.value):
+            return {RUN_KEY: self.run, VALUE_KEY: self.value}
         return super().checkpoint()
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
-        found = self.__class__(self.typ, self.guard, self.run)
-        found.key = self.key
-        if isinstance(checkpoint, Mapping) and checkpoint.get(RUN) == self.run:  # pyright: ignore[reportUnknownMemberType]
-            found.value = cast(Mapping[str, Any], checkpoint)[VALUE]
-        return found
+        copied = self.__class__(self.typ, self.guard, self.run)
+        copied.key = self.key
+        if isinstance(checkpoint, Mapping) and checkpoint.get(RUN_KEY) == self.run:  # pyright: ignore[reportUnknownMemberType]
+            copied.value = cast(Mapping[str, Any], checkpoint)[VALUE_KEY]
+        return copied
 
 
-def is_invocation_value(saved: object) -> bool:
-    """Whether a channel value of a checkpoint was saved for one run."""
-    return isinstance(saved, Mapping) and set(cast(Mapping[str, Any], saved)) == {RUN, VALUE}
+def is_invocation_value(value: object) -> bool:
+    """Return whether a channel value of a checkpoint was saved for one run."""
+    return isinstance(value, Mapping) and set(cast(Mapping[str, Any], value)) == {RUN_KEY, VALUE_KEY}
 
 
-def channels_for(channels: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Return a graph's channels as a run has them."""
-    return {name: _for_run(channel, name, run) for name, channel in channels.items()}
+def build_run_channels(channels: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """Return the channels of a graph, bound to a run."""
+    return {name: _bind_to_run(channel, name, run) for name, channel in channels.items()}
 
 
-def _for_run(channel: Any, name: str, run: str) -> Any:
+def _bind_to_run(channel: Any, name: str, run: str) -> Any:
     if not isinstance(channel, UntrackedValue):
         return channel
-    kept = InvocationValue(channel.typ, channel.guard, run)  # pyright: ignore[reportUnknownMemberType]
-    kept.key = name
-    return kept
+    bound = InvocationValue(channel.typ, channel.guard, run)  # pyright: ignore[reportUnknownMemberType]
+    bound.key = name
+    return bound
 
 
-def _is_plain(value: object) -> bool:
-    """Whether it is JSON. Anything else lives in this process alone, as a session of a shell does."""
+def _is_json(value: object) -> bool:
+    """Return whether a value is JSON. Other values, such as a shell session, exist in this process only."""
     if isinstance(value, Mapping):
-        return all(isinstance(k, str) and _is_plain(v) for k, v in cast(Mapping[object, object], value).items())
+        return all(isinstance(k, str) and _is_json(v) for k, v in cast(Mapping[object, object], value).items())
     if isinstance(value, list):
-        return all(map(_is_plain, cast(list[object], value)))
+        return all(map(_is_json, cast(list[object], value)))
     return value is None or isinstance(value, bool | int | float | str)

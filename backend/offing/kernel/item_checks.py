@@ -1,4 +1,4 @@
-"""What the store takes: operations with plain data, within limits."""
+"""Validation of store operations: plain data within limits."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -7,30 +7,33 @@ import orjson
 from langgraph.store.base import ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
 
 from offing.core.errors import InvalidInput
-from offing.core.policy.copying import strings_in
-from offing.core.store_item import OPERATORS
+from offing.core.store_item import FILTER_OPERATORS
+from offing.core.tool_policy.copy_detection import iter_strings
 
 MAX_ITEM_BYTES = 200_000
-"""Of an item's value as JSON."""
+"""Maximum size of the value of an item as JSON, in bytes."""
 
 MAX_NAME_BYTES = 1_000
-"""Of a namespace with a period between its labels, and of a key."""
+"""Maximum size of a key, and of a namespace with its labels joined by periods, in bytes."""
 
-MAX_LIMIT = 10_000
-"""Items that a search, or namespaces that a listing, may ask for."""
+MAX_PAGE_ITEMS = 10_000
+"""Maximum number of items per search, and of namespaces per listing."""
 
 
-def checked(op: Op) -> Op:
-    """Return the operation with plain data. Raises InvalidInput, and LangGraph's own error for a namespace."""
+def validate_op(op: Op) -> Op:
+    """Return the operation with plain data.
+
+    Raises InvalidInput, and LangGraph's own error for an invalid namespace.
+    """
     validate_op_namespace(op)
     match op:
         case PutOp():
             _check_name("namespace", ".".join(op.namespace))
             _check_name("key", op.key)
-            return op._replace(value=None if op.value is None else _plain_value(op.value))
+            return op._replace(value=None if op.value is None else _to_json_object(op.value))
         case SearchOp():
             _check_page(op)
-            return op._replace(filter=_plain_filter(op.filter or {}))
+            return op._replace(filter=_parse_filter(op.filter or {}))
         case ListNamespacesOp():
             _check_page(op)
         case _:
@@ -38,16 +41,16 @@ def checked(op: Op) -> Op:
     return op
 
 
-def _plain_value(value: Mapping[str, Any]) -> dict[str, Any]:
-    body = _json("value", dict(value))
+def _to_json_object(value: Mapping[str, Any]) -> dict[str, Any]:
+    body = _serialize_json("value", dict(value))
     if len(body) > MAX_ITEM_BYTES:
         problem = f"it has {len(body)} bytes, and an item may have {MAX_ITEM_BYTES}"
         raise InvalidInput("value", problem, "Store less in it, or store several items.")
     return orjson.loads(body)
 
 
-def _plain_filter(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = orjson.loads(_json("filter", dict(wanted)))
+def _parse_filter(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = orjson.loads(_serialize_json("filter", dict(conditions)))
     waiting: list[Any] = list(plain.values())
     while waiting:
         one = waiting.pop()
@@ -56,18 +59,18 @@ def _plain_filter(wanted: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(one, dict):
             names = cast(dict[str, Any], one)
             operators = any(name.startswith("$") for name in names)
-            if operators and (unknown := set(names) - OPERATORS):
+            if operators and (unknown := set(names) - FILTER_OPERATORS):
                 raise ValueError(f"Unsupported operator: {', '.join(sorted(unknown))}")
             waiting += [] if operators else names.values()
     return plain
 
 
-def _json(field: str, value: Any) -> bytes:
+def _serialize_json(field: str, value: Any) -> bytes:
     try:
         body = orjson.dumps(value)
     except TypeError as error:
         raise InvalidInput(field, f"it is not JSON: {error}", "Use plain data, with texts as keys.") from None
-    if b"\\u0000" in body and any("\0" in text for text in strings_in(orjson.loads(body))):
+    if b"\\u0000" in body and any("\0" in text for text in iter_strings(orjson.loads(body))):
         raise InvalidInput(field, "it holds the character NUL", "Leave it out.")
     return body
 
@@ -78,5 +81,7 @@ def _check_name(field: str, text: str) -> None:
 
 
 def _check_page(op: SearchOp | ListNamespacesOp) -> None:
-    if not (0 <= op.limit <= MAX_LIMIT and op.offset >= 0):
-        raise InvalidInput("limit", f"it is not within 0 and {MAX_LIMIT}, or the offset is negative", "Ask for pages.")
+    if not (0 <= op.limit <= MAX_PAGE_ITEMS and op.offset >= 0):
+        raise InvalidInput(
+            "limit", f"it is not within 0 and {MAX_PAGE_ITEMS}, or the offset is negative", "Ask for pages."
+        )

@@ -1,6 +1,7 @@
-"""LangGraph's store as a run's graph is given it.
+"""LangGraph's store for the graph of a run.
 
-Each read and each put is a call of the run: on record as a step, and read back when its node runs again.
+Each read and each put is a call of the run: it is recorded as a step, and read back when its node
+runs again.
 """
 
 import asyncio
@@ -14,34 +15,34 @@ import orjson
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, TTLConfig
 
 from offing.core.errors import InvalidInput, Unavailable
-from offing.core.provenance import Kind, Label, Origin, Trust
+from offing.core.provenance import Origin, OriginKind, ProvenanceLabel, TrustLevel
 from offing.core.step import StepDraft, StepKind
 from offing.core.store_item import ItemPut
-from offing.kernel.call_key import Call, CallKeys
-from offing.kernel.graph_tools import tool_call
-from offing.kernel.item_checks import checked
-from offing.kernel.item_index import ItemIndex, query_vectors
+from offing.kernel.call_key import CallKeys, NodeCall
+from offing.kernel.graph_tools import current_tool_call
+from offing.kernel.item_checks import validate_op
+from offing.kernel.item_index import ItemIndex, embed_queries
 from offing.kernel.journal import RETRY_SECONDS, Journal
-from offing.kernel.recorded_calls import NOTES, WITHIN
+from offing.kernel.recorded_calls import ENCLOSING_CALL_KEY, NOTE_KINDS
 from offing.kernel.run_items import RunItems, put_from_json
-from offing.kernel.store import Entry, ItemsRecord
+from offing.kernel.run_store import ItemsAttachment, JournalEntry
 from offing.kernel.tool_executor import ToolExecutor
-from offing.sdk.running import BlockedLoop, waited
-from offing.telemetry.redaction import without_secrets
+from offing.sdk.current_run import EventLoopBlockedError, run_blocking
+from offing.telemetry.redaction import remove_secrets
 
-STORE = "store"
-"""The label of its steps, and the name of what is called."""
+STORE_LABEL = "store"
+"""Label of the steps of the store, and name of its calls."""
 
-ON_LOOP = "The store is used in an async function: use aget, asearch, aput or adelete."
+BLOCKED_LOOP_MESSAGE = "The store is used in an async function: use aget, asearch, aput or adelete."
 
 MAX_READ_BYTES = 2_000_000
-"""Of what one read finds, as JSON: it goes on record."""
+"""Maximum size of the results of one read as JSON, in bytes. They are recorded in a step."""
 
-LABEL = Label(Origin(Kind.MEMORY), Trust.UNTRUSTED)
+PROVENANCE = ProvenanceLabel(Origin(OriginKind.MEMORY), TrustLevel.UNTRUSTED)
 
 
 class ItemStore(BaseStore):
-    """Checks operations and makes vectors. What a batch reads is read before anything of it is put."""
+    """Validates operations and computes vectors. The reads of a batch are executed before its puts."""
 
     supports_ttl = True
 
@@ -49,34 +50,34 @@ class ItemStore(BaseStore):
         self.index, self.ttl_config = index, ttl
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """See BaseStore. Raises InvalidInput for what cannot be stored or asked for."""
-        wanted = [checked(op) for op in ops]
-        reads = [nth for nth, op in enumerate(wanted) if not isinstance(op, PutOp)]
-        results: list[Result] = [None] * len(wanted)
+        """See BaseStore. Raises InvalidInput for invalid operations or values."""
+        valid_ops = [validate_op(op) for op in ops]
+        reads = [nth for nth, op in enumerate(valid_ops) if not isinstance(op, PutOp)]
+        results: list[Result] = [None] * len(valid_ops)
         if reads:
-            found = await self._read([wanted[nth] for nth in reads])
-            for nth, one in zip(reads, found, strict=True):
+            read_results = await self._read_items([valid_ops[nth] for nth in reads])
+            for nth, one in zip(reads, read_results, strict=True):
                 results[nth] = one
-        last = {(op.namespace, op.key): op for op in wanted if isinstance(op, PutOp)}
+        last = {(op.namespace, op.key): op for op in valid_ops if isinstance(op, PutOp)}
         if last:
-            await self._put([last[place] for place in sorted(last)])
+            await self._put_items([last[index] for index in sorted(last)])
         return results
 
     @abstractmethod
-    async def _read(self, ops: Sequence[Op]) -> Sequence[Any]:
+    async def _read_items(self, ops: Sequence[Op]) -> Sequence[Any]:
         """Return the result of each operation."""
 
     @abstractmethod
-    async def _put(self, ops: Sequence[PutOp]) -> None:
-        """Store and delete items, each once."""
+    async def _put_items(self, ops: Sequence[PutOp]) -> None:
+        """Store and delete items. Each key occurs once."""
 
-    async def _indexed(self, ops: Sequence[PutOp]) -> tuple[ItemPut, ...]:
+    async def _build_puts(self, ops: Sequence[PutOp]) -> tuple[ItemPut, ...]:
         pairs = [(op, ItemPut(op.namespace, op.key, op.value, op.ttl)) for op in ops]
-        return tuple(await self.index.indexed(pairs) if self.index else [put for _, put in pairs])
+        return tuple(await self.index.embed_puts(pairs) if self.index else [put for _, put in pairs])
 
 
 class RunItemStore(ItemStore):
-    """The store of one epoch of a run's claim."""
+    """The store of one epoch of a claimed run."""
 
     def __init__(
         self,
@@ -91,136 +92,152 @@ class RunItemStore(ItemStore):
         self._keys, self._journal, self._executor, self._items = keys, journal, executor, items
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """See BaseStore. Raises BlockedLoop in an async function, which would wait for itself."""
-        try:
-            return waited(self.abatch(ops))
-        except BlockedLoop:
-            raise BlockedLoop(ON_LOOP) from None
+        """See BaseStore.
 
-    async def _read(self, ops: Sequence[Op]) -> Sequence[Any]:
-        asked = [_asked(op) for op in ops]
-        call = self._keys.next(STORE, asked, *_within().values())
-        step = self._journal.take(call, NOTES)
+        Raises EventLoopBlockedError in an async function, where it would wait for itself.
+        """
+        try:
+            return run_blocking(self.abatch(ops))
+        except EventLoopBlockedError:
+            raise EventLoopBlockedError(BLOCKED_LOOP_MESSAGE) from None
+
+    async def _read_items(self, ops: Sequence[Op]) -> Sequence[Any]:
+        json_ops = [_op_to_json(op) for op in ops]
+        call = self._keys.next_call(STORE_LABEL, json_ops, *_enclosing_tool_call().values())
+        step = self._journal.take_recorded(call, NOTE_KINDS)
         if step is None:
             self._journal.check_new(call)
-            payload = _payload(asked, await self._found(ops)) | _within()
-            self._taint(payload)  # before, since other branches read it as soon as it is recorded
-            draft = StepDraft(StepKind.NOTE, _title(ops), payload, STORE, key=call.key)
-            (step,) = await self._journal.append(Entry(draft))
+            payload = _build_read_payload(json_ops, await self._read_stored(ops)) | _enclosing_tool_call()
+            # before the append, because other branches read the step as soon as it is recorded
+            self._note_taint(payload)
+            draft = StepDraft(StepKind.NOTE, _render_title(ops), payload, STORE_LABEL, call_key=call.key)
+            (step,) = await self._journal.append(JournalEntry(draft))
         else:
-            self._taint(step.payload)
-        found = deepcopy(step.payload["content"]["found"])
-        return [_result(op, one) for op, one in zip(ops, found, strict=True)]
+            self._note_taint(step.payload)
+        stored_results = deepcopy(step.payload["content"]["found"])
+        return [_result_from_json(op, one) for op, one in zip(ops, stored_results, strict=True)]
 
-    async def _found(self, ops: Sequence[Op]) -> Sequence[Any]:
-        """What is stored. While Postgres is away it is asked again."""
-        queries = await query_vectors(self.index, ops)
+    async def _read_stored(self, ops: Sequence[Op]) -> Sequence[Any]:
+        """Read stored items. While Postgres is unavailable, the read is retried."""
+        queries = await embed_queries(self.index, ops)
         while True:
             self._journal.check_open()
             try:
-                return await self._items.read(ops, queries)
+                return await self._items.read_items(ops, queries)
             except Unavailable:
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _put(self, ops: Sequence[PutOp]) -> None:
-        ops = [op._replace(value=without_secrets(op.value)) for op in ops]
-        puts = [_asked(op) for op in ops]
-        call, before = self._recorded_put(puts)
-        gone = [put for put in before or () if put.place not in {(op.namespace, op.key) for op in ops}]
-        if before is not None and (not gone or self._journal.recorded.compares):
+    async def _put_items(self, ops: Sequence[PutOp]) -> None:
+        ops = [op._replace(value=remove_secrets(op.value)) for op in ops]
+        puts = [_op_to_json(op) for op in ops]
+        call, before = self._find_recorded_put(puts)
+        evicted = [put for put in before or () if put.address not in {(op.namespace, op.key) for op in ops}]
+        if before is not None and (not evicted or self._journal.recorded_calls.is_comparing):
             return
         self._journal.check_new(call)
-        ops = [*(PutOp(put.namespace, put.key, None) for put in gone), *ops]
-        await self._items.check_room(sum(op.value is not None for op in ops))
-        stored, puts = await self._indexed(ops), [_asked(op) for op in ops]
+        ops = [*(PutOp(put.namespace, put.key, None) for put in evicted), *ops]
+        await self._items.check_capacity(sum(op.value is not None for op in ops))
+        stored, puts = await self._build_puts(ops), [_op_to_json(op) for op in ops]
         draft = StepDraft(
-            StepKind.NOTE, _title(ops), {"function": STORE, "puts": puts, **_within()}, STORE, key=call.key
+            StepKind.NOTE,
+            _render_title(ops),
+            {"function": STORE_LABEL, "puts": puts, **_enclosing_tool_call()},
+            STORE_LABEL,
+            call_key=call.key,
         )
-        (step,) = await self._journal.append(Entry(draft, ItemsRecord(stored)))
-        await self._items.add(stored, step.at)
+        (step,) = await self._journal.append(JournalEntry(draft, ItemsAttachment(stored)))
+        await self._items.add_puts(stored, step.at)
 
-    def _recorded_put(self, puts: Sequence[dict[str, Any]]) -> tuple[Call, list[ItemPut] | None]:
-        """The call that puts these, and what an earlier attempt of its node put there. `None`: nothing.
+    def _find_recorded_put(self, puts: Sequence[dict[str, Any]]) -> tuple[NodeCall, list[ItemPut] | None]:
+        """Return the call of these puts, and the puts of an earlier attempt of the node.
 
-        Keys that are drawn at random are others when a node runs again. Then the items of the latest attempt take the
-        place of those of the one before, since the graph knows of these keys alone.
+        `None` means no attempt.
+
+        Random keys differ when a node runs again. Then the items of the latest attempt replace those of the
+        attempt before, because the graph knows only the latest keys.
         """
-        lasting = [{**put, "key": _lasting(put["key"])} for put in puts]
-        call = self._keys.next(STORE, lasting, *_within().values())
+        lasting = [{**put, "key": _stable_key(put["key"])} for put in puts]
+        call = self._keys.next_call(STORE_LABEL, lasting, *_enclosing_tool_call().values())
         before: list[ItemPut] | None = None
-        while step := self._journal.take(call, NOTES):
+        while step := self._journal.take_recorded(call, NOTE_KINDS):
             stored = map(put_from_json, step.payload["puts"])
-            before, call = [put for put in stored if put.value is not None], call.beside("again")
+            before, call = [put for put in stored if put.value is not None], call.side_call("again")
         return call, before
 
-    def _taint(self, payload: Mapping[str, Any]) -> None:
-        """Whatever a graph has put there may come from anybody: it is data."""
+    def _note_taint(self, payload: Mapping[str, Any]) -> None:
+        """Mark the run as tainted. Items of a store may come from anybody, so they are untrusted."""
         if any(payload["content"]["found"]):
-            self._executor.expect(STORE, payload, LABEL)
+            self._executor.add_external_result(STORE_LABEL, payload, PROVENANCE)
 
 
-def _within() -> dict[str, str]:
-    """The tool call that this one is part of: it is not made again once the tool's result is on record."""
-    key = tool_call.get()
-    return {WITHIN: key} if key else {}
+def _enclosing_tool_call() -> dict[str, str]:
+    """Return the tool call to which this call belongs.
+
+    Once the result of the tool is recorded, this call is not repeated.
+    """
+    key = current_tool_call.get()
+    return {ENCLOSING_CALL_KEY: key} if key else {}
 
 
-def _lasting(key: str) -> str:
-    """What of a key is the same when its node runs again."""
+def _stable_key(key: str) -> str:
+    """Return the part of a key that stays the same when its node runs again. Random UUIDs become empty."""
     try:
         return UUID(key) and ""
     except ValueError:
         return key
 
 
-def _asked(op: Op) -> dict[str, Any]:
-    """An operation as it is recorded. What says the default is left out."""
-    given: dict[str, Any] = op._asdict()
+def _op_to_json(op: Op) -> dict[str, Any]:
+    """Return an operation as recorded JSON, without fields that have their default value."""
+    fields: dict[str, Any] = op._asdict()
     defaults: dict[str, Any] = type(op)._field_defaults
-    return {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}
+    return {name: value for name, value in fields.items() if name not in defaults or value != defaults[name]}
 
 
-def _payload(asked: Sequence[Any], found: Sequence[Any]) -> dict[str, Any]:
-    """A read as it is recorded, in the shape of an observation. Raises InvalidInput for one that found too much."""
-    body = orjson.dumps([_written(one) for one in found])
+def _build_read_payload(ops: Sequence[Any], results: Sequence[Any]) -> dict[str, Any]:
+    """Return the recorded payload of a read, in the format of a tool result.
+
+    Raises InvalidInput if the results are too large.
+    """
+    body = orjson.dumps([_result_to_json(one) for one in results])
     if len(body) > MAX_READ_BYTES:
         problem = f"it found {len(body)} bytes, and a read may find {MAX_READ_BYTES}"
         raise InvalidInput("limit", problem, "Ask for fewer items.")
     content = {"found": orjson.loads(body)}
-    observed = {"tool": STORE, "status": "ok", "message": "", "content": content, **LABEL.as_json()}
-    return {"function": STORE, "asked": orjson.loads(orjson.dumps(asked)), **observed}
+    observed = {"tool": STORE_LABEL, "status": "ok", "message": "", "content": content, **PROVENANCE.to_json()}
+    return {"function": STORE_LABEL, "asked": orjson.loads(orjson.dumps(ops)), **observed}
 
 
-def _written(result: Any) -> Any:
-    """A result as JSON."""
+def _result_to_json(result: Any) -> Any:
+    """Return a result as JSON."""
     if isinstance(result, Item):
-        given: Any = result
-        return given.dict()
-    return result and [_written(one) if isinstance(one, Item) else one for one in result]
+        value: Any = result
+        return value.dict()
+    return result and [_result_to_json(one) if isinstance(one, Item) else one for one in result]
 
 
-def _result(op: Op, found: Any) -> Any:
-    """A result as it was before it was JSON."""
+def _result_from_json(op: Op, value: Any) -> Any:
+    """Return a result from its JSON."""
     if isinstance(op, SearchOp):
-        return [_item(SearchItem, one) for one in found]
+        return [_item_from_json(SearchItem, one) for one in value]
     if isinstance(op, GetOp):
-        return found and _item(Item, found)
-    return [tuple(labels) for labels in found]
+        return value and _item_from_json(Item, value)
+    return [tuple(labels) for labels in value]
 
 
-def _item(kind: Any, given: Mapping[str, Any]) -> Any:
-    return kind(**{**given, "namespace": tuple(given["namespace"])})
+def _item_from_json(kind: Any, fields: Mapping[str, Any]) -> Any:
+    return kind(**{**fields, "namespace": tuple(fields["namespace"])})
 
 
-def _title(ops: Sequence[Op]) -> str:
-    return "; ".join(map(_words, ops))
+def _render_title(ops: Sequence[Op]) -> str:
+    return "; ".join(map(_describe_op, ops))
 
 
-def _words(op: Op) -> str:
-    """An operation in a few words, such as `put memories/ada cat`."""
-    given: dict[str, Any] = op._asdict()
+def _describe_op(op: Op) -> str:
+    """Describe an operation briefly, for example `put memories/ada cat`."""
+    fields: dict[str, Any] = op._asdict()
     verb = type(op).__name__.removesuffix("Op").lower()
     if isinstance(op, PutOp) and op.value is None:
         verb = "delete"
-    where = "/".join(given.get("namespace") or given.get("namespace_prefix") or ())
-    return " ".join(part for part in (verb, where, str(given.get("key") or given.get("query") or "")) if part)
+    where = "/".join(fields.get("namespace") or fields.get("namespace_prefix") or ())
+    return " ".join(part for part in (verb, where, str(fields.get("key") or fields.get("query") or "")) if part)

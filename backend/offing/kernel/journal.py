@@ -1,9 +1,10 @@
-"""The call journal of one claim: results that are on record, and appends to it.
+"""The call journal of one claim: reads recorded results and appends new ones.
 
-Survives an absence of the store. What is to be written was often paid for, so it is tried until it is written, the run
-is somebody else's, or the slice is cancelled; before each further try the journal looks whether the one before was
-committed. With `at_end` appends stay in memory until the slice ends: nobody else writes to such a run while it is
-claimed, so their places are foreseen, and proved when they are written.
+An append survives an outage of the store. Calls may have cost money, so an append is retried until
+it is written, another worker owns the run, or the slice is cancelled. Before each retry, the
+journal checks whether the previous attempt was committed. With `writes_at_exit`, appends stay in
+memory until the slice ends. Nobody else writes to such a run while it is claimed, so the sequence
+numbers are assigned in advance and verified when the steps are written.
 """
 
 import asyncio
@@ -13,145 +14,162 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Protocol
 
-from offing.core.errors import AlreadyRecorded, Fenced, OffingError, Unavailable
-from offing.core.step import CallKey, Step, StepDraft, place_step
-from offing.core.tool import Effect
-from offing.finishing import finished
-from offing.kernel.call_key import Call
+from offing.cancellation import run_to_completion
+from offing.core.errors import AlreadyRecordedError, LeaseLostError, OffingError, Unavailable
+from offing.core.step import CallKey, Step, StepDraft, step_from_draft
+from offing.core.tool import SideEffect
+from offing.kernel.call_key import NodeCall
 from offing.kernel.recorded_calls import RecordedCalls
+from offing.kernel.run_store import JournalEntry, JournalStore, LiveSink, StepStore, TransactionHook
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import Entry, Hook, JournalStore, LiveSink, StepStore
-from offing.kernel.usage import NOTHING, Charge, UsageLedger
-from offing.telemetry.redaction import without_secrets
+from offing.kernel.usage import ZERO_USD, Charge, UsageLedger
+from offing.telemetry.redaction import remove_secrets
 
 RETRY_SECONDS = 0.1
-"""Time between tries while the store is unreachable."""
+"""Seconds between retries while the store is unreachable."""
 
 
-class RecordStore(JournalStore, StepStore, Protocol):
-    """What a journal needs of its store."""
+class JournalBackend(JournalStore, StepStore, Protocol):
+    """The part of the run store that a journal uses."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Append:
-    """An append under way. The first `buffered` entries were left for it by others."""
+class _PendingAppend:
+    """An append in progress. The first `buffered_count` entries were buffered for it."""
 
-    entries: tuple[Entry, ...]
-    buffered: int
+    entries: tuple[JournalEntry, ...]
+    buffered_count: int
     charge: Charge
 
     @property
     def keys(self) -> set[CallKey]:
-        return {e.draft.key for e in self.entries if e.draft.key is not None}
+        return {e.draft.call_key for e in self.entries if e.draft.call_key is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class _Foreseen:
+class _DeferredAppend:
     """An append that is written at the end of the slice."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[JournalEntry, ...]
     steps: tuple[Step, ...]
 
 
 class Journal:
     """Reads recorded results and appends new ones, for one epoch of a claim.
 
-    `recorded`: the calls that are read back. `fence`: number of the claim.
+    `recorded_calls` are the calls to read back. `fence` is the fencing token of the claim.
     """
 
     def __init__(
         self,
-        store: RecordStore,
+        store: JournalBackend,
         sink: LiveSink,
         cache: StepCache,
-        usage: UsageLedger,
-        recorded: RecordedCalls,
+        usage_ledger: UsageLedger,
+        recorded_calls: RecordedCalls,
         *,
         fence: int,
-        at_end: bool = False,
+        writes_at_exit: bool = False,
     ) -> None:
-        self._store, self._sink, self._cache, self._fence, self._at_end = store, sink, cache, fence, at_end
-        self.usage = usage
-        self.recorded = recorded
-        self._buffered: list[Entry] = []
-        self._foreseen: list[_Foreseen] = []
+        self._store, self._sink, self._cache, self._fence, self._writes_at_exit = (
+            store,
+            sink,
+            cache,
+            fence,
+            writes_at_exit,
+        )
+        self.usage_ledger = usage_ledger
+        self.recorded_calls = recorded_calls
+        self._buffered: list[JournalEntry] = []
+        self._deferred: list[_DeferredAppend] = []
         self._calls_over, self._aborted = False, False
-        self._doubtful: _Append | None = None
-        """An append that was cut off before it was known whether it had been committed."""
+        self._uncertain: _PendingAppend | None = None
+        """A cancelled append of which it is not known whether it was committed."""
         self._writes = 0
         self._stored_seq = cache.last_seq
-        """The run's last step that is known to be stored."""
-        self._unshown: list[Step] = []
-        self._writing = asyncio.Lock()
-        """One at a time: a checkpoint goes with any of them, and what was buffered before must not come later."""
+        """The last step of the run that is known to be stored."""
+        self._unpublished: list[Step] = []
+        self._write_lock = asyncio.Lock()
+        """Serializes appends. Each may write checkpoints, and buffered entries must come first."""
 
     @property
     def has_written(self) -> bool:
-        """Whether something of this claim is stored."""
+        """Whether this claim has stored anything."""
         return self._writes > 0
 
-    def take(self, call: Call, expected: frozenset[str]) -> Step | None:
-        """Return what is on record for a call, once. Raises ReplayDiverged for a step of another kind."""
+    def take_recorded(self, call: NodeCall, expected: frozenset[str]) -> Step | None:
+        """Return the recorded step of a call, once. Raises NonDeterminismError for a step of another kind."""
         self.check_open()
-        step = self.recorded.take(call, expected)
+        step = self.recorded_calls.take_step(call, expected)
         if step is not None:
-            self._cache.reveal(step)
+            self._cache.reveal_step(step)
         return step
 
-    def check_new(self, call: Call) -> None:
-        """A call that is not on record is about to be made. Raises where it must not be."""
-        self.recorded.check_new(call)
+    def check_new(self, call: NodeCall) -> None:
+        """Check a call that is not recorded and is about to be made. Raises if it must not be made."""
+        self.recorded_calls.check_new(call)
 
-    async def declare_effect(self, call: Call, tool: str, args: Mapping[str, Any], effect: Effect) -> bool:
-        """Declare the side effect of a call. Return `False` if it was declared before a loss.
+    async def declare_side_effect(
+        self, call: NodeCall, tool: str, args: Mapping[str, Any], side_effect: SideEffect
+    ) -> bool:
+        """Declare the side effect of a call. Return `False` if it was declared before a crash.
 
-        Raises NonDeterminismError where other calls are on record that the node did not ask for again: what is asked
-        now would have its effect beside theirs.
+        Raises NonDeterminismError if the node left other recorded calls unread. The side effect of the new
+        call would come in addition to theirs.
         """
-        if self.recorded.is_declared(call):
+        if self.recorded_calls.is_declared(call):
             return False
-        if not self.recorded.is_exhausted:
-            await self.recorded.check_effect(call)
-        return await self._store.declare_intent(call.key, tool, args, effect)
+        if not self.recorded_calls.is_exhausted:
+            await self.recorded_calls.check_side_effect(call)
+        return await self._store.declare_intent(call.key, tool, args, side_effect)
 
-    async def check_child(self, call: Call) -> None:
-        """A child run is about to be created. Raises NonDeterminismError as `declare_effect` does."""
-        if not self.recorded.is_exhausted and not self.recorded.is_declared(call):
-            await self.recorded.check_effect(call)
+    async def check_child_run(self, call: NodeCall) -> None:
+        """Check a child run that is about to be created.
 
-    def note_anew(self, call: Call, draft: StepDraft, usd: Decimal = NOTHING) -> StepDraft:
-        """Say in a step that its call was made anew, because the node did not ask for the recorded one again."""
-        seqs = () if self.recorded.is_exhausted else self.recorded.passed_over(call)
+        Raises NonDeterminismError in the same cases as `declare_side_effect`.
+        """
+        if not self.recorded_calls.is_exhausted and not self.recorded_calls.is_declared(call):
+            await self.recorded_calls.check_side_effect(call)
+
+    def mark_reexecuted(self, call: NodeCall, draft: StepDraft, cost_usd: Decimal = ZERO_USD) -> StepDraft:
+        """Note in a step that its call was made again because the node did not request the recorded one."""
+        seqs = () if self.recorded_calls.is_exhausted else self.recorded_calls.take_skipped_seqs(call)
         if not seqs:
             return draft
-        anew = {"instead_of": list(seqs), "tokens": draft.tokens, "usd": str(usd), "ms": draft.ms}
-        said = f"made anew: step {', '.join(map(str, seqs))} asked for something else"
-        detail = f"{draft.detail} \u00b7 {said}" if draft.detail else said
+        anew = {"instead_of": list(seqs), "tokens": draft.tokens, "cost_usd": str(cost_usd), "ms": draft.ms}
+        message = f"made anew: step {', '.join(map(str, seqs))} asked for something else"
+        detail = f"{draft.detail} \u00b7 {message}" if draft.detail else message
         return replace(draft, payload={**draft.payload, "anew": anew}, detail=detail)
 
     def buffer(self, draft: StepDraft) -> None:
-        """Append with the next append, in its transaction. Lost with it, the same node makes it again."""
+        """Append a step with the next append, in the same transaction.
+
+        If the worker crashes before, the same node makes the step again.
+        """
         self.check_open()
-        self._buffered.append(_clean(Entry(draft)))
+        self._buffered.append(_remove_secrets_from_entry(JournalEntry(draft)))
 
     async def flush(self) -> None:
-        """Append what is buffered."""
+        """Append the buffered entries."""
         if self._buffered:
             await self.append()
 
-    async def append(self, *entries: Entry) -> list[Step]:
-        """Append, show, and return the steps. Raises Fenced when the run is no longer ours, or calls are over."""
+    async def append(self, *entries: JournalEntry) -> list[Step]:
+        """Append entries, publish them, and return the steps.
+
+        Raises LeaseLostError if another worker owns the run or the calls of the graph have ended.
+        """
         return await self._append(self.check_open, entries)
 
-    async def append_last(self, *entries: Entry, hook: Hook) -> None:
-        """Append for the last time, with everything that waits, in one transaction that ends with `hook`."""
+    async def append_last(self, *entries: JournalEntry, hook: TransactionHook) -> None:
+        """Append for the last time, with all deferred appends, in one transaction that ends with `hook`."""
         if self._buffered:
             await self._append(self._check_epoch, ())
-        if not self._at_end:
+        if not self._writes_at_exit:
             await self._append(self._check_epoch, entries, hook)
             return
         await self._append(self._check_epoch, entries)
-        foreseen, self._foreseen = self._foreseen, []
+        foreseen, self._deferred = self._deferred, []
         expected = [step.seq for one in foreseen for step in one.steps]
 
         async def checked(handle: object, new: Sequence[Step]) -> None:
@@ -160,138 +178,150 @@ class Journal:
             await hook(handle, new[len(new) - len(entries) :])
 
         try:
-            await self._charged(tuple(e for one in foreseen for e in one.entries), 0, checked)
+            await self._write_charged(tuple(e for one in foreseen for e in one.entries), 0, checked)
         finally:
-            await self._show()
+            await self._publish_steps()
 
     def check_open(self) -> None:
-        """Raises Fenced when the graph's calls are over: a branch that has outlived its graph does nothing any more."""
+        """Raise LeaseLostError if the calls of the graph have ended.
+
+        A branch that outlives its graph must not act any more.
+        """
         if self._calls_over:
-            raise Fenced("What called is no longer part of its run.")
+            raise LeaseLostError("What called is no longer part of its run.")
 
     def end_calls(self) -> None:
-        """The graph has stopped. Only `append_last` may still write, and all that is on record is seen."""
+        """End the calls of the graph, because it has stopped.
+
+        Afterwards, only `append_last` may write, and all recorded steps are visible.
+        """
         self._calls_over = True
         self._cache.reveal_all()
 
     def abort(self) -> None:
-        """The epoch is over. Nothing may be written any more."""
+        """End the epoch. Afterwards, nothing can be written."""
         self._calls_over = self._aborted = True
 
     def _check_epoch(self) -> None:
         if self._aborted:
-            raise Fenced("This epoch of the claim is over.")
+            raise LeaseLostError("This epoch of the claim is over.")
 
     async def _append(
-        self, check: Callable[[], None], entries: Sequence[Entry], hook: Hook | None = None
+        self, check: Callable[[], None], entries: Sequence[JournalEntry], hook: TransactionHook | None = None
     ) -> list[Step]:
         try:
-            async with self._writing:
+            async with self._write_lock:
                 check()
-                await self._resolve_doubt()
+                await self._resolve_uncertain_append()
                 buffered, self._buffered = tuple(self._buffered), []
-                wanted = (*buffered, *map(_clean, entries))
-                if self._at_end:
-                    new = self._foresee(wanted)
+                new_entries = (*buffered, *map(_remove_secrets_from_entry, entries))
+                if self._writes_at_exit:
+                    new = self._defer_append(new_entries)
                 else:
-                    new = await self._charged(wanted, len(buffered), _after(len(buffered), hook))
+                    new = await self._write_charged(
+                        new_entries, len(buffered), _skip_buffered_steps(len(buffered), hook)
+                    )
             return new[len(buffered) :]
-        finally:  # cancelled at its commit, an append is stored all the same
-            await self._show()
+        finally:  # an append that is cancelled during its commit may still be stored
+            await self._publish_steps()
 
-    def _foresee(self, entries: tuple[Entry, ...]) -> list[Step]:
-        """Keep an append for the end of the slice, and return the steps that it will be."""
+    def _defer_append(self, entries: tuple[JournalEntry, ...]) -> list[Step]:
+        """Defer an append to the end of the slice, and return its future steps."""
         first, at = self._cache.last_seq + 1, datetime.now(UTC)
-        new = [place_step(e.draft, first + nth, at, self._fence) for nth, e in enumerate(entries)]
-        self._foreseen.append(_Foreseen(entries, tuple(new)))
-        self._cache.add(new)
+        new = [step_from_draft(e.draft, first + nth, at, self._fence) for nth, e in enumerate(entries)]
+        self._deferred.append(_DeferredAppend(entries, tuple(new)))
+        self._cache.add_steps(new)
         return new
 
-    async def _charged(self, entries: tuple[Entry, ...], buffered: int, hook: Hook | None) -> list[Step]:
-        """Write the entries with what their calls used."""
-        keys = {e.draft.key for e in entries if e.draft.key is not None}
-        append = _Append(entries, buffered, self.usage.take(keys, everything=self._calls_over))
+    async def _write_charged(
+        self, entries: tuple[JournalEntry, ...], buffered_count: int, hook: TransactionHook | None
+    ) -> list[Step]:
+        """Write entries together with the usage of their calls."""
+        keys = {e.draft.call_key for e in entries if e.draft.call_key is not None}
+        append = _PendingAppend(
+            entries, buffered_count, self.usage_ledger.take_charge(keys, include_open_calls=self._calls_over)
+        )
         writes = self._writes
         try:
-            return await self._write_until_written(append, hook)
+            return await self._write_with_retry(append, hook)
         except BaseException as error:
-            if self._writes == writes:  # cancelled at its commit, an append is stored all the same
+            if self._writes == writes:  # an append that is cancelled during its commit may still be stored
                 if isinstance(error, asyncio.CancelledError):
-                    self._doubtful = append
+                    self._uncertain = append
                 else:
-                    self._give_back(append)
+                    self._restore_append(append)
             raise
 
-    def _give_back(self, append: _Append) -> None:
-        """What a failed append took along goes with a later one."""
-        self.usage.give_back(append.charge)
-        self._buffered[:0] = append.entries[: append.buffered]
+    def _restore_append(self, append: _PendingAppend) -> None:
+        """Return the usage and the buffered entries of a failed append. A later append takes them."""
+        self.usage_ledger.restore_charge(append.charge)
+        self._buffered[:0] = append.entries[: append.buffered_count]
 
-    async def _resolve_doubt(self) -> None:
-        """Find out whether an append was committed whose caller was cancelled before that was known."""
-        if self._doubtful is not None:
-            found = await self._find(self._doubtful.entries)
-            doubtful, self._doubtful = self._doubtful, None
-            if found is None:
-                self._give_back(doubtful)
+    async def _resolve_uncertain_append(self) -> None:
+        """Find out whether an append whose caller was cancelled was committed."""
+        if self._uncertain is not None:
+            committed = await self._find_committed(self._uncertain.entries)
+            doubtful, self._uncertain = self._uncertain, None
+            if committed is None:
+                self._restore_append(doubtful)
 
-    async def _write_until_written(self, append: _Append, hook: Hook | None) -> list[Step]:
+    async def _write_with_retry(self, append: _PendingAppend, hook: TransactionHook | None) -> list[Step]:
         while True:
             try:
-                return await finished(self._write(append, hook))
-            except (AlreadyRecorded, Fenced, Unavailable) as error:
-                # A try may have been under way on the server when it was looked for: the next one then finds the step
+                return await run_to_completion(self._write(append, hook))
+            except (AlreadyRecordedError, LeaseLostError, Unavailable) as error:
+                # An attempt may still run on the server while it is looked up. Then the next attempt finds the step
                 # recorded, or the run released.
-                if (found := await self._find(append.entries)) is not None:
-                    return found
+                if (committed := await self._find_committed(append.entries)) is not None:
+                    return committed
                 if not isinstance(error, Unavailable):
                     raise
 
-    async def _write(self, append: _Append, hook: Hook | None) -> list[Step]:
-        new = await self._store.write(append.entries, append.charge.delta, hook)
-        self._note_written(new)
+    async def _write(self, append: _PendingAppend, hook: TransactionHook | None) -> list[Step]:
+        new = await self._store.append_entries(append.entries, append.charge.total_delta, hook)
+        self._record_written(new)
         return new
 
-    def _note_written(self, new: Sequence[Step]) -> None:
-        """Beside the commit, since the caller may be cancelled there and never hear of it."""
+    def _record_written(self, new: Sequence[Step]) -> None:
+        """Note a commit immediately, because the caller may be cancelled before it gets the result."""
         self._writes += 1
         self._stored_seq = max([self._stored_seq, *(step.seq for step in new)])
-        self._unshown += new
-        if not self._at_end:  # there they were added when they were foreseen
-            self._cache.add(new)
+        self._unpublished += new
+        if not self._writes_at_exit:  # in that mode they were added when they were deferred
+            self._cache.add_steps(new)
 
-    async def _find(self, entries: tuple[Entry, ...]) -> list[Step] | None:
-        """The steps, if a try whose answer was lost had been committed. Asks until the store answers."""
+    async def _find_committed(self, entries: tuple[JournalEntry, ...]) -> list[Step] | None:
+        """Return the steps if an attempt without a response was committed. Retry until the store responds."""
         while True:
             try:
-                found = await self._store.find(entries, self._stored_seq)
+                stored = await self._store.find_entries(entries, self._stored_seq)
                 break
             except Unavailable:
                 await asyncio.sleep(RETRY_SECONDS)
-        if found is not None:
-            self._note_written(found)
-        return found
+        if stored is not None:
+            self._record_written(stored)
+        return stored
 
-    async def _show(self) -> None:
-        """Tell subscribers of what was committed."""
-        unshown, self._unshown = self._unshown, []
+    async def _publish_steps(self) -> None:
+        """Publish committed steps to subscribers."""
+        unshown, self._unpublished = self._unpublished, []
         if unshown:
-            await finished(self._sink.steps(unshown))
+            await run_to_completion(self._sink.publish_steps(unshown))
 
 
-def _clean(entry: Entry) -> Entry:
-    """What is recorded, and what the graph reads back, never holds a secret of this process."""
+def _remove_secrets_from_entry(entry: JournalEntry) -> JournalEntry:
+    """Remove secrets of this process from an entry, before it is recorded or read by the graph."""
     draft = entry.draft
-    title, detail, payload = without_secrets([draft.title, draft.detail, draft.payload])
+    title, detail, payload = remove_secrets([draft.title, draft.detail, draft.payload])
     return replace(entry, draft=replace(draft, title=title, detail=detail, payload=payload))
 
 
-def _after(buffered: int, hook: Hook | None) -> Hook | None:
-    """The hook, given only the steps that its own append is about."""
-    if hook is None or not buffered:
+def _skip_buffered_steps(buffered_count: int, hook: TransactionHook | None) -> TransactionHook | None:
+    """Return a hook that receives only the steps of its own append, without the buffered ones."""
+    if hook is None or not buffered_count:
         return hook
 
-    async def given(handle: object, new: Sequence[Step]) -> None:
-        await hook(handle, new[buffered:])
+    async def call_with_new_steps(handle: object, new: Sequence[Step]) -> None:
+        await hook(handle, new[buffered_count:])
 
-    return given
+    return call_with_new_steps

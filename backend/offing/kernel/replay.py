@@ -1,8 +1,8 @@
-"""Execute a run again from its record, without a model or a write: every call on record is answered with its record.
+"""Execute a run again from its recorded steps, without calling a model and without writing.
 
-A replay proves that the record determines the run: the graph must ask for the same things, and end in the same state
-and with the same report. It is the kernel over a recording. A graph's own functions run again, and so does a tool of
-its own whose result is not on record.
+A replay proves that the record determines the run: the graph must make the same calls, and end with
+the same state and the same report. Every recorded call returns its recorded result. The graph's own
+functions are executed again, and so are its own tools without a recorded result.
 """
 
 import time
@@ -16,476 +16,520 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
-from offing.core import question
+from offing.core import input_request
 from offing.core.errors import OffingError
-from offing.core.model import Answer, EngineChoice, EngineFailure, Message
-from offing.core.policy import Policy
-from offing.core.question import Asking
+from offing.core.input_request import InputPrompt
+from offing.core.model import EngineConfig, EngineFailure, EngineResponse, Message
 from offing.core.report import Report
-from offing.core.run import Spent, StopReason
+from offing.core.run import RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepKind
-from offing.core.tool import Span
-from offing.kernel.call_key import Call
+from offing.core.tool import SourceSpan
+from offing.core.tool_policy import ToolPolicy
+from offing.kernel.call_key import NodeCall
 from offing.kernel.call_path import CallPath, CallPathTracker
-from offing.kernel.ending import closing_report, own_answer
-from offing.kernel.execution import Execution, execute
-from offing.kernel.interrupts import asking_of
-from offing.kernel.memory_store import MemoryRunStore
-from offing.kernel.opening import OpenRun, RunSetup, open_run
-from offing.kernel.recorded_calls import old_key, parts_of
-from offing.kernel.store import Entry, ReportRecord
-from offing.kernel.usage import NOTHING
+from offing.kernel.execution import GraphProgress, execute_graph
+from offing.kernel.final_report import build_adapter_report, build_final_report
+from offing.kernel.interrupts import prompt_from_interrupt
+from offing.kernel.memory_run_store import MemoryRunStore
+from offing.kernel.recorded_calls import build_legacy_key, list_nested_calls
+from offing.kernel.run_setup import ActiveRun, RunSetup, build_active_run
+from offing.kernel.run_store import JournalEntry, ReportAttachment
+from offing.kernel.usage import ZERO_USD
 from offing.models.engine import RoleRequest
-from offing.sdk import CHILD_RUN, NOTES, Graph, Role, RunView
+from offing.sdk import CHILD_RUN, THREAD_NOTES, Graph, Role, RunInfo
 from offing.tools.tool import Tool, ToolScope
 
-UNRECORDED_STOPS = frozenset(
-    {StopReason.TOKEN_LIMIT, StopReason.SPEND_LIMIT, StopReason.TIME_LIMIT, StopReason.ASKED_TO_WRITE}
+UNRECORDED_STOP_REASONS = frozenset(
+    {StopReason.TOKEN_LIMIT, StopReason.SPEND_LIMIT, StopReason.TIME_LIMIT, StopReason.FINISH_REQUESTED}
 )
-"""Reasons to stop that came from clocks, money or people. At which look they showed is found by trying."""
+"""Stop reasons that came from clocks, money or people. When they took effect is found by trying."""
 
-MAX_LOOKS = 8
-"""How many looks back from a difference are tried."""
+MAX_STOP_CHECKS = 8
+"""Maximum number of stop checks before a mismatch that are tried."""
 
-APPROVAL = "?approve "
-"""In the key of what a person was asked before a tool was called: it belongs to that call."""
+APPROVAL_KEY_PART = "?approve "
+"""Part of the key of an approval request, which belongs to the tool call."""
 
 
-class Diverged(OffingError):
-    """The graph did something else than what is recorded."""
+class ReplayMismatchError(OffingError):
+    """The graph did something else than recorded."""
 
     code = "diverged"
 
 
-class OutOfRecord(OffingError):
-    """The run was cut off here, so there is nothing to compare with."""
+class RecordExhaustedError(OffingError):
+    """The record ends here because the run was interrupted, so there is nothing to compare."""
 
     code = "out_of_record"
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """All of a run that its graph may see."""
+class StoredRun:
+    """Everything of a run that its graph may see."""
 
-    run: RunView
+    run: RunInfo
     steps: tuple[Step, ...]
     stop_reason: str = ""
     """Why the run ended, a StopReason."""
-    done: bool = True
-    """It came to its own end, so that everything that it asked for is on record."""
-    policy: Policy | None = None
+    is_done: bool = True
+    """Whether the run ended by itself. Then all of its calls are recorded."""
+    tool_policy: ToolPolicy | None = None
     tools: Sequence[Tool] = ()
-    engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     prompts: Mapping[int, tuple[Message, ...]] = field(default_factory=dict[int, Any])
-    """Recorded prompts by step. Absent: they are not compared."""
+    """Recorded prompts by step. A missing prompt is not compared."""
     report: Report | None = None
-    """`None` means that it is not compared."""
-    state: Mapping[str, Any] | None = None
-    """As it was last saved. `None` means that it is not compared."""
+    """`None` means that the report is not compared."""
+    final_state: Mapping[str, Any] | None = None
+    """The last saved state. `None` means that the state is not compared."""
 
     @property
-    def keyed(self) -> dict[CallKey, Step]:
-        return {step.key: step for step in self.steps if step.key is not None}
+    def steps_by_key(self) -> dict[CallKey, Step]:
+        return {step.call_key: step for step in self.steps if step.call_key is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """The result of a replay."""
 
-    same: bool
-    calls: int
-    """Calls that were answered from the record."""
-    recorded: int
-    """Calls that are on record."""
+    is_same: bool
+    replayed_calls: int
+    """Number of calls that were answered from the record."""
+    recorded_calls: int
+    """Number of recorded calls."""
     detail: str
-    seq: int | None = None
-    """The step at which the difference showed. `None`: there is none, or it is behind the last step."""
+    mismatch_seq: int | None = None
+    """The step with the mismatch. `None` means no mismatch, or one after the last step."""
     report: Report | None = None
-    """As the graph delivered it now."""
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The graph's state at its end."""
-    spent: Spent = field(default_factory=Spent)
+    """The report that the graph submitted in the replay."""
+    final_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The final state of the graph."""
+    usage: RunUsage = field(default_factory=RunUsage)
 
 
-async def replay(
-    graph: Graph, recording: Recording, text_of: Callable[[Span], str], library: Any, checkpointer: Callable[[], Any]
-) -> Replayed:
-    """Replay a recording. `text_of`: the stored text of what reports quote. `checkpointer`: makes an empty one."""
-    first = _Replay(graph, recording, text_of, library, checkpointer(), None)
-    result = await first.result()
-    if result.same or recording.stop_reason not in UNRECORDED_STOPS:
+async def replay_stored_run(
+    graph: Graph,
+    stored_run: StoredRun,
+    text_lookup: Callable[[SourceSpan], str],
+    library: Any,
+    create_checkpointer: Callable[[], Any],
+) -> ReplayResult:
+    """Replay a stored run.
+
+    `text_lookup` returns the stored text that reports quote. `create_checkpointer` returns an empty
+    checkpointer.
+    """
+    first = _ReplayAttempt(graph, stored_run, text_lookup, library, create_checkpointer(), None)
+    result = await first.run_attempt()
+    if result.is_same or stored_run.stop_reason not in UNRECORDED_STOP_REASONS:
         return result
-    for look in range(first.controls.looks - 1, max(-1, first.controls.looks - 1 - MAX_LOOKS), -1):
-        again = await _Replay(graph, recording, text_of, library, checkpointer(), look).result()
-        if again.same:
+    for look in range(first.controls.check_count - 1, max(-1, first.controls.check_count - 1 - MAX_STOP_CHECKS), -1):
+        again = await _ReplayAttempt(graph, stored_run, text_lookup, library, create_checkpointer(), look).run_attempt()
+        if again.is_same:
             return again
     return result
 
 
-class _Replay:
-    """One attempt. `stop_at`: the look at which the recorded reason to stop shows first; None: never."""
+class _ReplayAttempt:
+    """One attempt of a replay.
+
+    `stop_at` is the stop check at which the recorded stop reason first takes effect. `None` means
+    never.
+    """
 
     def __init__(
         self,
         graph: Graph,
-        recording: Recording,
-        text_of: Callable[[Span], str],
+        stored_run: StoredRun,
+        text_lookup: Callable[[SourceSpan], str],
         library: Any,
         checkpointer: Any,
         stop_at: int | None,
     ) -> None:
-        self._graph, self._recording, self._library = graph, recording, library
+        self._graph, self._stored_run, self._library = graph, stored_run, library
         self._checkpointer = checkpointer
-        self.controls = _Looks(recording, stop_at)
-        self._calls = _RecordedCalls(recording, recording.keyed)
-        self._store = _RecordedStore(recording, text_of)
-        self._paths = _ShiftedPaths(min((key.superstep for key in recording.keyed), default=0))
+        self.controls = _StopChecks(stored_run, stop_at)
+        self._calls = _ReplayCalls(stored_run, stored_run.steps_by_key)
+        self._store = _ReplayStore(stored_run, text_lookup)
+        self._paths = _ShiftedPathTracker(min((key.superstep for key in stored_run.steps_by_key), default=0))
 
-    async def result(self) -> Replayed:
-        calls, recorded = self._calls, len(self._recording.keyed)
+    async def run_attempt(self) -> ReplayResult:
+        calls, recorded = self._calls, len(self._stored_run.steps_by_key)
         try:
-            ended, report = await self._ended()
-        except Diverged as error:
-            return Replayed(False, calls.taken, recorded, str(error), calls.at)
-        except OutOfRecord:
-            detail = f"{calls.taken} calls, up to where the run was cut off ({self._recording.stop_reason})"
-            return Replayed(True, calls.taken, recorded, detail)
-        detail = f"{calls.taken} calls in the same order, the same report and the same state at the end"
-        return Replayed(True, calls.taken, recorded, detail, None, report, ended.values, calls.spent)
+            ended, report = await self._run_to_end()
+        except ReplayMismatchError as error:
+            return ReplayResult(False, calls.taken_count, recorded, str(error), calls.latest_seq)
+        except RecordExhaustedError:
+            detail = f"{calls.taken_count} calls, up to where the run was cut off ({self._stored_run.stop_reason})"
+            return ReplayResult(True, calls.taken_count, recorded, detail)
+        detail = f"{calls.taken_count} calls in the same order, the same report and the same state at the end"
+        return ReplayResult(True, calls.taken_count, recorded, detail, None, report, ended.state, calls.usage)
 
-    async def _ended(self) -> tuple[Execution, Report | None]:
-        """The end of the graph; what it interrupts itself for is answered from the record."""
-        given: Any = self._graph.start(self._recording.run)
+    async def _run_to_end(self) -> tuple[GraphProgress, Report | None]:
+        """Run the graph to its end. Its interrupts are answered from the record."""
+        graph_input: Any = self._graph.initial_state(self._stored_run.run)
         while True:
-            run = self._open()
-            ended = await self._executed(run, given)
-            if not ended.raised:
+            run = self._build_run()
+            ended = await self._execute(run, graph_input)
+            if not ended.interrupts:
                 break
-            given = Command(resume=self._calls.responses(ended.raised))
-            self._calls.rewind(await self._superstep() + self._paths.shift)
-        report = await self._last_report(run, ended)
-        self._calls.check_end(ended.values)
+            graph_input = Command(resume=self._calls.get_responses(ended.interrupts))
+            self._calls.rewind(await self._read_superstep() + self._paths.shift)
+        report = await self._build_last_report(run, ended)
+        self._calls.check_end(ended.state)
         return ended, report
 
-    async def _executed(self, run: OpenRun, given: Any) -> Execution:
+    async def _execute(self, run: ActiveRun, graph_input: Any) -> GraphProgress:
         try:
-            return await execute(
-                self._graph, run, self._checkpointer, given, thread="replay", read_values=True, durability="sync"
+            return await execute_graph(
+                self._graph,
+                run,
+                self._checkpointer,
+                graph_input,
+                thread_id="replay",
+                read_state=True,
+                durability="sync",
             )
-        except (Diverged, OutOfRecord):
+        except (ReplayMismatchError, RecordExhaustedError):
             raise
         except Exception as error:
-            if self._recording.stop_reason != StopReason.GRAPH_ERROR:
-                raise Diverged(f"the graph raised {type(error).__name__}: {error}") from error
-            raise OutOfRecord("The graph raised, as it did then.") from error
+            if self._stored_run.stop_reason != StopReason.GRAPH_ERROR:
+                raise ReplayMismatchError(f"the graph raised {type(error).__name__}: {error}") from error
+            raise RecordExhaustedError("The graph raised, as it did then.") from error
 
-    async def _superstep(self) -> int:
-        """The superstep of the checkpoint that the graph continues from."""
-        found = await self._checkpointer.aget_tuple({"configurable": {"thread_id": "replay", "checkpoint_ns": ""}})
-        return int(found.metadata["step"])
+    async def _read_superstep(self) -> int:
+        """Return the superstep of the checkpoint from which the graph continues."""
+        checkpoint = await self._checkpointer.aget_tuple({"configurable": {"thread_id": "replay", "checkpoint_ns": ""}})
+        return int(checkpoint.metadata["step"])
 
-    async def _last_report(self, run: OpenRun, ended: Execution) -> Report | None:
-        """The report; that of a graph that delivers none itself is in its values."""
-        own = await own_answer(self._graph, run, ended)
-        if own is None or not self._recording.stop_reason:
-            return self._calls.delivered
-        entry = await closing_report(self._graph, run, own, StopReason(self._recording.stop_reason))
-        assert isinstance(entry.record, ReportRecord)
-        stored = self._recording.report
-        if stored is not None and replace(entry.record.report, written_by=stored.written_by) != stored:
-            raise Diverged("the report at the end differs from the stored one; has a source been erased since?")
-        return entry.record.report
+    async def _build_last_report(self, run: ActiveRun, progress: GraphProgress) -> Report | None:
+        """Return the report of the run. The report of an adapted graph is in its final state."""
+        own = await build_adapter_report(self._graph, run, progress)
+        if own is None or not self._stored_run.stop_reason:
+            return self._calls.submitted_report
+        entry = await build_final_report(self._graph, run, own, StopReason(self._stored_run.stop_reason))
+        assert isinstance(entry.attachment, ReportAttachment)
+        stored = self._stored_run.report
+        if stored is not None and replace(entry.attachment.report, written_by=stored.written_by) != stored:
+            raise ReplayMismatchError(
+                "the report at the end differs from the stored one; has a source been erased since?"
+            )
+        return entry.attachment.report
 
-    def _open(self) -> OpenRun:
-        recording = self._recording
+    def _build_run(self) -> ActiveRun:
+        recording = self._stored_run
         setup = RunSetup(
             run=recording.run,
             graph=self._graph,
-            recorded=self._calls,
+            recorded_calls=self._calls,
             last_seq=0,
             fence=1,
             scope=ToolScope(UUID(int=0), recording.run.id, "", self._library),
             tools=recording.tools,
-            policy=recording.policy,
-            at_end=True,
+            tool_policy=recording.tool_policy,
+            writes_at_exit=True,
             paths=self._paths,
         )
-        sink: Any = _Nobody()
-        run = open_run(setup, self._store, _NoEngines(recording.engines), self.controls, sink, time.monotonic)
+        sink: Any = _NullSink()
+        run = build_active_run(
+            setup, self._store, _DisabledEngines(recording.engines), self.controls, sink, time.monotonic
+        )
         self._calls.attach(self._graph, run)
         return run
 
 
-class _Nobody:
-    async def steps(self, steps: Sequence[Step], /) -> None: ...
+class _NullSink:
+    async def publish_steps(self, steps: Sequence[Step], /) -> None: ...
 
-    async def action(self, text: str | None, /) -> None: ...
+    async def publish_action(self, text: str | None, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _NoEngines:
-    choices: Mapping[str, EngineChoice]
+class _DisabledEngines:
+    configs: Mapping[str, EngineConfig]
 
-    def choice(self, role: str) -> EngineChoice:
-        return self.choices.get(role, EngineChoice())
+    def get_config(self, role: str) -> EngineConfig:
+        return self.configs.get(role, EngineConfig())
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
+    async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         raise AssertionError("A replay asks no engine.")
 
 
-class _Looks:
-    """How often the graph asked whether to stop."""
+class _StopChecks:
+    """Counts how often the graph checked whether to stop."""
 
-    def __init__(self, recording: Recording, stop_at: int | None) -> None:
-        self._recording, self._stop_at, self.looks = recording, stop_at, 0
+    def __init__(self, stored_run: StoredRun, stop_at: int | None) -> None:
+        self._stored_run, self._stop_at, self.check_count = stored_run, stop_at, 0
 
-    def forced_stop(self) -> StopReason | None:
-        look, self.looks = self.looks, self.looks + 1
+    def forced_stop_reason(self) -> StopReason | None:
+        look, self.check_count = self.check_count, self.check_count + 1
         if self._stop_at is not None and look >= self._stop_at:
-            return StopReason(self._recording.stop_reason)
+            return StopReason(self._stored_run.stop_reason)
         return None
 
-    def turn_begun(self) -> None: ...
+    def on_turn_begin(self) -> None: ...
 
 
-class _ShiftedPaths(CallPathTracker):
-    """Supersteps of a thread's earlier runs come before those of this one. `first`: the record's first superstep."""
+class _ShiftedPathTracker(CallPathTracker):
+    """Shifts supersteps, because the supersteps of earlier runs of the thread come first.
 
-    def __init__(self, first: int) -> None:
+    `first_superstep` is the first superstep of the record.
+    """
+
+    def __init__(self, first_superstep: int) -> None:
         super().__init__()
-        self._first, self._shift = first, None
+        self._first, self._shift = first_superstep, None
 
     @property
     def shift(self) -> int:
         return self._shift or 0
 
-    def current(self) -> CallPath:
-        superstep, path = super().current()
+    def current_path(self) -> CallPath:
+        superstep, path = super().current_path()
         if self._shift is None:
             self._shift: int | None = self._first - superstep
         return superstep + self._shift, path
 
 
-class _RecordedStore(MemoryRunStore):
-    """The store of a recording. Its steps are in the step cache, where each is hidden until its call is made."""
+class _ReplayStore(MemoryRunStore):
+    """The store of a replay. Its steps are in the step cache, hidden until their calls are made."""
 
-    def __init__(self, recording: Recording, text_of: Callable[[Span], str]) -> None:
-        super().__init__(text_of)
-        self._steps = {step.seq: step for step in recording.steps}
+    def __init__(self, stored_run: StoredRun, text_lookup: Callable[[SourceSpan], str]) -> None:
+        super().__init__(text_lookup)
+        self._steps = {step.seq: step for step in stored_run.steps}
 
-    async def steps_by_seq(self, seqs: Sequence[int]) -> Sequence[Step]:
+    async def get_steps(self, seqs: Sequence[int]) -> Sequence[Step]:
         return [self._steps[seq] for seq in seqs if seq in self._steps]
 
-    async def user_messages(self) -> Sequence[Step]:
-        return [step for step in self._steps.values() if step.kind is StepKind.HUMAN]
+    async def list_user_messages(self) -> Sequence[Step]:
+        return [step for step in self._steps.values() if step.kind is StepKind.USER_MESSAGE]
 
-    async def write(self, entries: Sequence[Entry], usage: Any, hook: Any = None) -> list[Step]:
+    async def append_entries(self, entries: Sequence[JournalEntry], usage: Any, hook: Any = None) -> list[Step]:
         titles = ", ".join(repr(entry.draft.title) for entry in entries)
-        raise Diverged(f"the graph records {titles}, and nothing of the kind is recorded there")
+        raise ReplayMismatchError(f"the graph records {titles}, and nothing of the kind is recorded there")
 
 
-class _RecordedCalls:
-    """The calls of a recording. Whatever is asked must be there, and be the same."""
+class _ReplayCalls:
+    """The recorded calls of a replay. Every call must be recorded, with the same request."""
 
-    def __init__(self, recording: Recording, keyed: Mapping[CallKey, Step]) -> None:
-        self._recording, self._left = recording, dict(keyed)
-        self._all = dict(keyed)
+    def __init__(self, stored_run: StoredRun, steps_by_key: Mapping[CallKey, Step]) -> None:
+        self._stored_run, self._unread = stored_run, dict(steps_by_key)
+        self._all = dict(steps_by_key)
         self._answered: set[int] = set()
         self._graph: Graph | None = None
-        self._run: OpenRun | None = None
-        self.taken, self.at = 0, None
-        self.delivered: Report | None = None
+        self._run: ActiveRun | None = None
+        self.taken_count, self.latest_seq = 0, None
+        self.submitted_report: Report | None = None
         self._counted: set[CallKey] = set()
 
-    def attach(self, graph: Graph, run: OpenRun) -> None:
-        """Let a new execution of the graph see what the run has seen so far."""
+    def attach(self, graph: Graph, run: ActiveRun) -> None:
+        """Show a new execution of the graph everything that the run has seen so far."""
         self._graph, self._run = graph, run
-        run.parts.cache.add(self._recording.steps)
-        for key in self._counted - self._left.keys():
-            self._charge(self._all[key])
+        run.components.cache.add_steps(self._stored_run.steps)
+        for key in self._counted - self._unread.keys():
+            self._charge_step(self._all[key])
 
     def rewind(self, superstep: int) -> None:
-        """The graph continues behind this superstep: its nodes ask again for what they had asked for since."""
+        """Make the calls after a superstep available again, because the graph repeats them."""
         again = (key for key in self._counted if key.superstep > superstep)
-        self._left |= {key: self._all[key] for key in again}
+        self._unread |= {key: self._all[key] for key in again}
 
     @property
     def count(self) -> int:
-        return len(self._left)
+        return len(self._unread)
 
     @property
-    def spent(self) -> Spent:
-        """What the run has used by now, but for time."""
-        return self._run.parts.budget.spent if self._run else Spent()
+    def usage(self) -> RunUsage:
+        """The usage of the run so far, without time."""
+        return self._run.components.budget.run_usage if self._run else RunUsage()
 
     @property
-    def compares(self) -> bool:
+    def is_comparing(self) -> bool:
         return True
 
-    def take(self, call: Call, expected: frozenset[str]) -> Step | None:
-        key = call.key if call.key in self._left else old_key(call)
-        step = self._left.pop(key, None)
+    def take_step(self, call: NodeCall, expected: frozenset[str]) -> Step | None:
+        key = call.key if call.key in self._unread else build_legacy_key(call)
+        step = self._unread.pop(key, None)
         if step is None:
             return None
-        self.at: int | None = step.seq
+        self.latest_seq: int | None = step.seq
         if step.kind not in expected:
-            wanted = ", ".join(sorted(expected))
-            raise Diverged(f"step {step.seq}: recorded {step.kind} {step.title!r}, and the graph asks for {wanted}")
-        _compare(step, call)
+            expected_kinds = ", ".join(sorted(expected))
+            raise ReplayMismatchError(
+                f"step {step.seq}: recorded {step.kind} {step.title!r}, and the graph asks for {expected_kinds}"
+            )
+        _compare_request(step, call)
         if key not in self._counted:
             self._counted.add(key)
-            self.taken += 1
-        self._charge(step)
-        self._take_approval(key)
+            self.taken_count += 1
+        self._charge_step(step)
+        self._consume_approval(key)
         return step
 
     @property
     def is_exhausted(self) -> bool:
-        return not self._left
+        return not self._unread
 
-    def is_declared(self, call: Call) -> bool:
+    def is_declared(self, call: NodeCall) -> bool:
         return False
 
-    async def check_effect(self, call: Call) -> None:
-        """Nothing has an effect in a replay."""
+    async def check_side_effect(self, call: NodeCall) -> None:
+        """Do nothing, because a replay has no side effects."""
 
-    async def check_request(self, call: Call) -> None:
-        """Nobody is asked in a replay."""
+    async def check_input_request(self, call: NodeCall) -> None:
+        """Do nothing, because a replay asks nobody."""
 
-    def passed_over(self, call: Call) -> Sequence[int]:
+    def take_skipped_seqs(self, call: NodeCall) -> Sequence[int]:
         return ()
 
     @property
-    def seqs(self) -> Iterable[int]:
-        return [step.seq for step in self._left.values()]
+    def unread_seqs(self) -> Iterable[int]:
+        return [step.seq for step in self._unread.values()]
 
-    def check_new(self, call: Call) -> None:
-        if not self._recording.done:
-            raise OutOfRecord(str(call.key))
-        raise Diverged(f"the graph asks for {_words(call)} at {call.key}, and nothing is recorded there")
+    def check_new(self, call: NodeCall) -> None:
+        if not self._stored_run.is_done:
+            raise RecordExhaustedError(str(call.key))
+        raise ReplayMismatchError(
+            f"the graph asks for {_describe_call(call)} at {call.key}, and nothing is recorded there"
+        )
 
     def compare_prompt(self, role: Role[Any, Any], inputs: Any, step: Step) -> None:
-        """What was rendered then must be in what is rendered now; an engine may have added its own words."""
-        recorded = self._recording.prompts.get(step.seq)
+        """Check that the current prompt is part of the recorded one, to which an engine may have added text."""
+        recorded = self._stored_run.prompts.get(step.seq)
         if step.kind is StepKind.FAILURE or not recorded:
             return
-        form = role.form(self._recording.engines.get(role.name, EngineChoice()).form)
+        form = role.find_format(self._stored_run.engines.get(role.name, EngineConfig()).prompt_format)
         rendered: tuple[Message, ...] = form.render(inputs) if form else role.render(inputs)
         pairs = zip(rendered, recorded, strict=False)
         if len(rendered) > len(recorded) or not all(now.text in then.text for now, then in pairs):
-            raise Diverged(f"step {step.seq}: {role.name} is asked with another prompt than the recorded one")
+            raise ReplayMismatchError(
+                f"step {step.seq}: {role.name} is asked with another prompt than the recorded one"
+            )
 
     def compare_report(self, report: Report, step: Step) -> None:
-        self.delivered = report
-        _same(step, "reason", step.payload["reason"], report.reason)
-        _same(step, "title", step.payload["title"], report.title)
-        _same(step, "sentences", step.payload["sentences"], len(report.sentences()))
-        latest = not any(s.kind is StepKind.REPORT and s.seq > step.seq for s in self._recording.steps)
-        if latest and self._recording.report is not None and report != self._recording.report:
-            raise Diverged(f"step {step.seq}: the report differs from the stored one; has a source been erased since?")
+        self.submitted_report = report
+        _check_equal(step, "reason", step.payload["reason"], report.stop_reason)
+        _check_equal(step, "title", step.payload["title"], report.title)
+        _check_equal(step, "sentences", step.payload["sentences"], len(report.sentences()))
+        latest = not any(s.kind is StepKind.REPORT and s.seq > step.seq for s in self._stored_run.steps)
+        if latest and self._stored_run.report is not None and report != self._stored_run.report:
+            raise ReplayMismatchError(
+                f"step {step.seq}: the report differs from the stored one; has a source been erased since?"
+            )
 
-    def responses(self, raised: Sequence[Interrupt]) -> dict[str, Any]:
-        """The recorded response to each interrupt that the graph raised. Raises OutOfRecord, and Diverged."""
-        steps = self._recording.steps
-        answers = {s.payload["question"]: s for s in steps if s.kind is StepKind.ANSWER}
-        found: dict[str, Any] = {}
-        for interrupt in raised:
-            asked = asking_of(interrupt)
-            request = next((s for s in steps if s.seq not in self._answered and _asks(s, asked)), None)
+    def get_responses(self, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
+        """Return the recorded response to each interrupt of the graph.
+
+        Raises RecordExhaustedError and ReplayMismatchError.
+        """
+        steps = self._stored_run.steps
+        answers = {s.payload["question"]: s for s in steps if s.kind is StepKind.INPUT_RESPONSE}
+        responses: dict[str, Any] = {}
+        for interrupt in interrupts:
+            prompt = prompt_from_interrupt(interrupt)
+            request = next((s for s in steps if s.seq not in self._answered and _is_request_for(s, prompt)), None)
             if request is None or request.seq not in answers:
                 continue
             self._answered.add(request.seq)
-            answer = question.answer_of(answers[request.seq].payload["answer"])
-            found[interrupt.id] = question.value_of(answer)
-        if not found:
-            self.check_new(Call(CallKey(0, "interrupt", 0), ("an interrupt", [str(i.value) for i in raised])))
-        return found
+            answer = input_request.response_from_json(answers[request.seq].payload["answer"])
+            responses[interrupt.id] = input_request.parse_interrupt_value(answer)
+        if not responses:
+            self.check_new(NodeCall(CallKey(0, "interrupt", 0), ("an interrupt", [str(i.value) for i in interrupts])))
+        return responses
 
     def check_end(self, state: Mapping[str, Any]) -> None:
-        """The graph has ended. Nothing may be left of the record. Raises Diverged."""
-        anew = {seq for step in self._recording.steps for seq in step.payload.get("anew", {}).get("instead_of", ())}
-        unasked = (step for key, step in self._left.items() if key not in self._counted and APPROVAL not in key.path)
-        left = [step for step in unasked if step.seq not in anew]
-        if left:
-            step = min(left, key=lambda step: step.seq)
-            self.at = step.seq
-            raise Diverged(f"the graph ended, and the record goes on with step {step.seq}: {step.kind} {step.title!r}")
-        stored = self._recording.state
-        if stored is None or not self._recording.done:
+        """Check that the ended graph has read the whole record. Raises ReplayMismatchError."""
+        anew = {seq for step in self._stored_run.steps for seq in step.payload.get("anew", {}).get("instead_of", ())}
+        unasked = (
+            step for key, step in self._unread.items() if key not in self._counted and APPROVAL_KEY_PART not in key.path
+        )
+        unread = [step for step in unasked if step.seq not in anew]
+        if unread:
+            step = min(unread, key=lambda step: step.seq)
+            self.latest_seq = step.seq
+            raise ReplayMismatchError(
+                f"the graph ended, and the record goes on with step {step.seq}: {step.kind} {step.title!r}"
+            )
+        stored = self._stored_run.final_state
+        if stored is None or not self._stored_run.is_done:
             return
         for name in sorted(set(state) & set(stored)):
-            if _plain(state[name]) != _plain(stored[name]):
-                raise Diverged(f"state {name!r} ended as {state[name]!r}, and {stored[name]!r} is stored")
+            if _to_stored_json(state[name]) != _to_stored_json(stored[name]):
+                raise ReplayMismatchError(f"state {name!r} ended as {state[name]!r}, and {stored[name]!r} is stored")
 
-    def _take_approval(self, key: CallKey) -> None:
-        """What a person was asked and said before a tool was called belongs to that call."""
-        begins = f"{key.path}{APPROVAL}"
-        for other in [k for k in self._left if k.path.startswith(begins) and k.superstep == key.superstep]:
-            del self._left[other]
+    def _consume_approval(self, key: CallKey) -> None:
+        """Read the approval of a tool call together with the call."""
+        begins = f"{key.path}{APPROVAL_KEY_PART}"
+        for other in [k for k in self._unread if k.path.startswith(begins) and k.superstep == key.superstep]:
+            del self._unread[other]
             self._counted.add(other)
-            self.taken += 1
+            self.taken_count += 1
 
-    def drop_parts(self, call: Call) -> None:
-        for other in parts_of(self._left, call.key):
-            del self._left[other]
+    def drop_nested_calls(self, call: NodeCall) -> None:
+        for other in list_nested_calls(self._unread, call.key):
+            del self._unread[other]
             self._counted.add(other)
-            self.taken += 1
+            self.taken_count += 1
 
-    def _charge(self, step: Step) -> None:
-        """Count what a recorded step used."""
+    def _charge_step(self, step: Step) -> None:
+        """Count the usage of a recorded step."""
         assert self._run is not None
         assert self._graph is not None
-        usage = self._run.parts.journal.usage
-        key = step.key or CallKey(0, "", 0)
-        usage.add(key, step.tokens, NOTHING)
-        if step.kind is StepKind.TOOL and "spent" in step.payload:
-            usage.begin_turn(usage.spent.turns + int(step.payload["spent"]["turns"]))
-        if self._graph.plain is not None and "role" in step.payload and step.kind is not StepKind.ATTEMPT:
-            usage.begin_turn(usage.spent.turns + 1)
+        usage = self._run.components.journal.usage_ledger
+        key = step.call_key or CallKey(0, "", 0)
+        usage.add_usage(key, step.tokens, ZERO_USD)
+        if step.kind is StepKind.TOOL_RESULT and "spent" in step.payload:
+            usage.begin_turn(usage.total.turns + int(step.payload["spent"]["turns"]))
+        if (
+            self._graph.langgraph_adapter is not None
+            and "role" in step.payload
+            and step.kind is not StepKind.REJECTED_COMPLETION
+        ):
+            usage.begin_turn(usage.total.turns + 1)
 
 
-def _compare(step: Step, call: Call) -> None:
-    """Compare what was asked with what is asked now. Raises Diverged."""
+def _compare_request(step: Step, call: NodeCall) -> None:
+    """Compare a recorded request with the current one. Raises ReplayMismatchError."""
     if len(call.request) < 2:
         return
-    name, asked, payload = call.request[0], call.request[1], step.payload
-    if isinstance(asked, BaseModel):
-        _same(step, "role", payload["role"], name)
-    elif step.kind is StepKind.TOOL and name == CHILD_RUN:
-        _same(step, "question", payload["args"]["question"], asked["question"])
-    elif step.kind is StepKind.TOOL and name != NOTES:
-        _same(step, "tool", payload["tool"], name)
-        _same(step, "arguments", payload["args"], _plain(asked))
+    name, requested, payload = call.request[0], call.request[1], step.payload
+    if isinstance(requested, BaseModel):
+        _check_equal(step, "role", payload["role"], name)
+    elif step.kind is StepKind.TOOL_RESULT and name == CHILD_RUN:
+        _check_equal(step, "question", payload["args"]["question"], requested["question"])
+    elif step.kind is StepKind.TOOL_RESULT and name != THREAD_NOTES:
+        _check_equal(step, "tool", payload["tool"], name)
+        _check_equal(step, "arguments", payload["args"], _to_stored_json(requested))
     elif name == "narrow":
-        _same(step, "rules", payload.get("narrow"), _plain(asked))
+        _check_equal(step, "rules", payload.get("narrow"), _to_stored_json(requested))
     elif "function" in payload:
-        _same(step, "function", payload["function"], name)
-    elif step.kind is not StepKind.TOOL:
-        _same(step, "content", payload, _plain(asked))
+        _check_equal(step, "function", payload["function"], name)
+    elif step.kind is not StepKind.TOOL_RESULT:
+        _check_equal(step, "content", payload, _to_stored_json(requested))
 
 
-def _same(step: Step, what: str, recorded: Any, now: Any) -> None:
-    if recorded != now:
-        raise Diverged(f"step {step.seq}: {what} {recorded!r} is recorded, and now it is {now!r}")
+def _check_equal(step: Step, field_name: str, recorded: Any, actual: Any) -> None:
+    if recorded != actual:
+        raise ReplayMismatchError(f"step {step.seq}: {field_name} {recorded!r} is recorded, and now it is {actual!r}")
 
 
-def _words(call: Call) -> str:
-    """What a call asks, in a few words."""
+def _describe_call(call: NodeCall) -> str:
+    """Describe a call briefly."""
     name = str(call.request[0]) if call.request else "a report"
     return name if len(name) <= 80 else f"{name[:80]}\u2026"
 
 
-def _asks(step: Step, asked: Asking) -> bool:
-    """The step is an input request that a graph's own interrupt with this value has become."""
-    return step.kind is StepKind.QUESTION and question.asking_of(step.payload) == asked
+def _is_request_for(step: Step, prompt: InputPrompt) -> bool:
+    """Return whether the step is the input request of an interrupt with this prompt."""
+    return step.kind is StepKind.INPUT_REQUEST and input_request.prompt_from_json(step.payload) == prompt
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as it is after it was stored as JSON. Ids that LangChain draws at random are left out."""
-    return orjson.loads(orjson.dumps(value, default=_written))
+def _to_stored_json(value: Any) -> Any:
+    """Return a value as stored JSON, without the random ids of LangChain."""
+    return orjson.loads(orjson.dumps(value, default=_json_default))
 
 
-def _written(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         return {"type": value.type, "content": value.content, "calls": getattr(value, "tool_calls", None)}
     return str(value)

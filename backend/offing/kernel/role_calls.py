@@ -1,174 +1,194 @@
-"""Role calls: key, journal, budget, engine, check and one append, each passed once."""
+"""Execute the role calls of one claim.
+
+A role call passes its call key, the journal, the budget, the engine and the output check, and ends
+with one append.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
-from offing.core.role_call import CallOrigin, rejections
+from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailedAttempt, FailureKind
+from offing.core.role_call import CallOrigin, extract_rejected_completions
 from offing.core.step import Step, StepDraft, StepKind
-from offing.core.token_checks import refuse_broken
-from offing.core.trajectory import Fracture
-from offing.kernel import drafts
+from offing.core.token_checks import check_token_trace
+from offing.core.trajectory import BoundaryReason
+from offing.kernel import step_drafts
 from offing.kernel.budget import RunBudget
-from offing.kernel.call_key import Call, CallKeys
+from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
-from offing.kernel.reports import ReportWriter
+from offing.kernel.report_writer import ReportWriter
+from offing.kernel.run_store import JournalEntry, LiveSink, RoleCallAttachment
 from offing.kernel.segment_tracker import SegmentTracker
-from offing.kernel.store import Entry, LiveSink, RoleCallRecord
-from offing.kernel.trace_spans import CallSpans, answered
-from offing.models.engine import RoleRequest, engine_for
+from offing.kernel.trace_spans import CallSpans, set_response_attributes
+from offing.models.engine import RoleRequest, create_engine
 from offing.sdk import Role, RoleReply
-from offing.sdk.advice import Advice, advised
-from offing.sdk.values import Input, Output
+from offing.sdk.library_excerpt import LibraryExcerpt, add_excerpt
+from offing.sdk.type_vars import Input, Output
 from offing.telemetry.redaction import redact
+from offing.tools.environment import extend_role
 
 
-class Engines(Protocol):
+class RoleEngines(Protocol):
     """Answers the roles of a run."""
 
-    def choice(self, role: str) -> EngineChoice:
-        """Return which engine answers a role."""
+    def get_config(self, role: str) -> EngineConfig:
+        """Return the engine config of a role."""
         ...
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure: ...
+    async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredEngines:
-    """The engines that a run's configuration names, by role."""
+    """The engines in the configuration of a run, by role."""
 
-    choices: Mapping[str, EngineChoice]
+    configs: Mapping[str, EngineConfig]
 
-    def choice(self, role: str) -> EngineChoice:
-        return self.choices.get(role, EngineChoice())
+    def get_config(self, role: str) -> EngineConfig:
+        return self.configs.get(role, EngineConfig())
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        engine = engine_for(request.choice)
+    async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        engine = create_engine(request.engine_config)
         return engine if isinstance(engine, EngineFailure) else await engine.answer(request)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A role call that is not on record."""
+class _NewRoleCall:
+    """A role call that is not recorded."""
 
     role: Role[Any, Any]
-    given: Any
-    choice: EngineChoice
-    call: Call
+    inputs: Any
+    engine_config: EngineConfig
+    call: NodeCall
     turn: int
-    fracture: Fracture | None
+    boundary: BoundaryReason | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCallComponents:
+    """The components of a run that its role calls pass. All belong to one epoch of a claim."""
+
+    call_keys: CallKeys
+    journal: Journal
+    budget: RunBudget
+    segments: SegmentTracker
+    reports: ReportWriter
+    spans: CallSpans
+    sink: LiveSink
+    monotonic: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCallSettings:
+    """What holds for all role calls of a run."""
+
+    seed: int
+    counts_calls_as_turns: bool = False
+    """Each call is a turn, for graphs that count none."""
+    excerpts: Mapping[str, LibraryExcerpt] = field(default_factory=dict[str, LibraryExcerpt])
+    """Texts of prompt libraries, by role."""
 
 
 class RoleCaller:
-    """Makes the role calls of one claim.
+    """Executes the role calls of one claim."""
 
-    `own_turns`: each call is a turn, for graphs that count none. `excerpts`: of prompt libraries, by role.
-    """
+    def __init__(self, components: RoleCallComponents, engines: RoleEngines, settings: RoleCallSettings) -> None:
+        self._components, self._engines, self._settings = components, engines, settings
 
-    def __init__(
-        self,
-        keys: CallKeys,
-        journal: Journal,
-        budget: RunBudget,
-        segments: SegmentTracker,
-        reports: ReportWriter,
-        engines: Engines,
-        spans: CallSpans,
-        sink: LiveSink,
-        *,
-        seed: int,
-        own_turns: bool,
-        excerpts: Mapping[str, Advice],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._keys, self._journal, self._budget, self._segments, self._reports = (
-            keys,
-            journal,
-            budget,
-            segments,
-            reports,
-        )
-        self._engines, self._spans, self._sink = engines, spans, sink
-        self._seed, self._own_turns = seed, own_turns
-        self._excerpts, self._monotonic = excerpts, monotonic
-
-    async def call(
-        self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
+    async def call_role(
+        self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Output] | EngineFailure:
-        """See `offing.sdk.RunContext.call`."""
-        call = self._keys.next(role.name, given)
-        if step := self._journal.take(call, frozenset({role.kind, StepKind.FAILURE})):
-            self._journal.recorded.compare_prompt(role, given, step)
-            self._reports.note_author(role, step)
+        """See `offing.sdk.RunContext.call_role`."""
+        role = extend_role(role)
+        call = self._components.call_keys.next_call(role.name, inputs)
+        if step := self._components.journal.take_recorded(call, frozenset({role.step_kind, StepKind.FAILURE})):
+            self._components.journal.recorded_calls.compare_prompt(role, inputs, step)
+            self._components.reports.note_author(role, step)
             return reply_from_step(role, step)
-        if self._own_turns and (reason := self._budget.begin_own_turn(call.key)):
-            return EngineFailure(FailureKind.OUT_OF_BUDGET, "No room for another call.", stop=reason)
-        self._journal.check_new(call)
-        asked = _Asked(role, given, self._engines.choice(role.name), call, turn, fracture)
-        if asked.choice.engine != "extractive":
-            await self._journal.flush()  # a slow call must not hold back what is known already
-            await self._segments.load()  # now, so that an answer that was paid for waits for nothing
+        if self._settings.counts_calls_as_turns and (reason := self._components.budget.begin_call_turn(call.key)):
+            return EngineFailure(FailureKind.BUDGET_EXHAUSTED, "No room for another call.", stop_reason=reason)
+        self._components.journal.check_new(call)
+        new_call = _NewRoleCall(role, inputs, self._engines.get_config(role.name), call, turn, boundary)
+        if new_call.engine_config.engine != "extractive":
+            await self._components.journal.flush()  # a slow call must not hold back what is known already
+            await self._components.segments.load()  # now, so that an answer that was paid for waits for nothing
         try:
-            return await self._made(asked)
+            return await self._execute(new_call)
         except BaseException:
-            self._journal.usage.give_up(call.key)
+            self._components.journal.usage_ledger.detach_call(call.key)
             raise
 
-    async def _made(self, asked: _Asked) -> RoleReply[Any] | EngineFailure:
-        role, choice, began = asked.role, asked.choice, self._monotonic()
-        await self._sink.action(redact(f"{role.label or role.kind}: {choice.model or choice.engine}"))
-        with self._spans.of_role(asked.call, role.name, choice, asked.turn) as opened:
-            answer = await self._engines.answer(self._request(asked))
-            answered(opened, answer)
-        ms = int((self._monotonic() - began) * 1000)
+    async def _execute(self, new_call: _NewRoleCall) -> RoleReply[Any] | EngineFailure:
+        role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()
+        await self._components.sink.publish_action(
+            redact(f"{role.label or role.step_kind}: {choice.model or choice.engine}")
+        )
+        with self._components.spans.open_role_span(new_call.call, role.name, choice, new_call.turn) as opened:
+            answer = await self._engines.answer_role(self._build_request(new_call))
+            set_response_attributes(opened, answer)
+        ms = int((self._components.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
-            draft = drafts.failed(role, choice, answer, asked.call.key, asked.turn, ms)
-            draft = self._journal.note_anew(asked.call, draft, answer.usage.usd)
-            await self._append(asked, draft, answer.attempts)
+            draft = step_drafts.draft_failure(role, choice, answer, new_call.call.key, new_call.turn, ms)
+            draft = self._components.journal.mark_reexecuted(new_call.call, draft, answer.usage.cost_usd)
+            await self._append(new_call, draft, answer.attempts)
             return answer
-        draft = drafts.accepted(role, choice, answer, asked.call.key, asked.turn, ms)
-        draft = self._journal.note_anew(asked.call, draft, answer.usage.usd)
-        step = await self._append(asked, draft, answer.attempts, answer)
-        self._reports.note_author(role, step)
+        draft = step_drafts.draft_role_call(role, choice, answer, new_call.call.key, new_call.turn, ms)
+        draft = self._components.journal.mark_reexecuted(new_call.call, draft, answer.usage.cost_usd)
+        step = await self._append(new_call, draft, answer.attempts, answer)
+        self._components.reports.note_author(role, step)
         return RoleReply(step.seq, answer.output, (answer.usage.prompt_tokens, answer.usage.completion_tokens))  # pyright: ignore[reportUnknownVariableType]
 
-    def _request(self, asked: _Asked) -> RoleRequest:
-        role, call = asked.role, asked.call
-        if advice := self._excerpts.get(role.name):
-            role = advised(role, advice)
-        meter, left = self._budget.meter(call.key), self._budget.seconds_left
-        recall, place = self._segments.recall, call.seed_text
-        return RoleRequest(role, asked.given, asked.choice, asked.turn, self._seed, meter, left, recall, place)
+    def _build_request(self, new_call: _NewRoleCall) -> RoleRequest:
+        role, call = new_call.role, new_call.call
+        if advice := self._settings.excerpts.get(role.name):
+            role = add_excerpt(role, advice)
+        meter, seconds_left = self._components.budget.create_meter(call.key), self._components.budget.seconds_left
+        recall, seed_text = self._components.segments.find_prefix, call.seed_text
+        return RoleRequest(
+            role,
+            new_call.inputs,
+            new_call.engine_config,
+            new_call.turn,
+            self._settings.seed,
+            meter,
+            seconds_left,
+            recall,
+            seed_text,
+        )
 
     async def _append(
-        self, asked: _Asked, draft: StepDraft, attempts: Sequence[Attempt], answer: Answer | None = None
+        self,
+        new_call: _NewRoleCall,
+        draft: StepDraft,
+        attempts: Sequence[FailedAttempt],
+        response: EngineResponse | None = None,
     ) -> Step:
-        """Append a role call: an entry for each completion that could not be used, then its own."""
-        role, rejected = asked.role.name, rejections(attempts)
-        for sampled in (r.sampled.trace for r in rejected):
-            refuse_broken(sampled, sampled.text)
-        if answer is not None and answer.trace is not None:
-            refuse_broken(answer.trace, answer.text)
-        origin = CallOrigin(role, asked.choice.engine, asked.call.key.superstep)
+        """Append a role call: one entry per rejected completion, followed by the entry of the call."""
+        role, rejected = new_call.role.name, extract_rejected_completions(attempts)
+        for sampled in (r.completion.trace for r in rejected):
+            check_token_trace(sampled, sampled.text)
+        if response is not None and response.trace is not None:
+            check_token_trace(response.trace, response.text)
+        origin = CallOrigin(role, new_call.engine_config.engine, new_call.call.key.superstep)
         unusable = [
-            Entry(
-                drafts.unused(asked.role, asked.choice, one, asked.turn),
-                RoleCallRecord(origin, one, self._segments.assign_rejected(role, one.sampled)),
+            JournalEntry(
+                step_drafts.draft_rejected(new_call.role, new_call.engine_config, one, new_call.turn),
+                RoleCallAttachment(origin, one, self._components.segments.assign_rejected(role, one.completion)),
             )
             for one in rejected
         ]
-        position = self._segments.assign_position(role, answer, asked.fracture) if answer else None
-        record = RoleCallRecord(origin, answer, position) if answer else None
-        *_, step = await self._journal.append(*unusable, Entry(draft, record))
-        self._segments.placed(role, position, step.seq)
+        position = self._components.segments.assign_position(role, response, new_call.boundary) if response else None
+        record = RoleCallAttachment(origin, response, position) if response else None
+        *_, step = await self._components.journal.append(*unusable, JournalEntry(draft, record))
+        self._components.segments.set_tail_seq(role, position, step.seq)
         return step
 
 
 def reply_from_step(role: Role[Any, Output], step: Step) -> RoleReply[Output] | EngineFailure:
-    """Return what a recorded role call gave."""
+    """Return the recorded result of a role call."""
     payload = step.payload
     if step.kind is StepKind.FAILURE:
-        return EngineFailure(FailureKind(payload["failure"]), payload["message"], stop=payload["stop"])
+        return EngineFailure(FailureKind(payload["failure"]), payload["message"], stop_reason=payload["stop"])
     prompt, completion = payload.get("used", (0, 0))
     return RoleReply(step.seq, role.output.model_validate(payload["output"]), (prompt, completion))

@@ -1,102 +1,113 @@
-"""The position of each role call among its run's segments, and the tokens from which a role continues.
+"""Tracks the segment position of each role call, and the tokens from which a role continues.
 
-Decided here before anything is written, so that it does not matter when that happens. What earlier claims left is read
-back once, when it is first needed.
+Positions are assigned before anything is written, so they do not depend on the order of writes. The
+segments of earlier claims are read once, when they are first needed.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.core.model import Answer, Message, Sampled
+from offing.core.model import EngineResponse, Message, SampledCompletion
 from offing.core.role_call import SegmentPosition
-from offing.core.trajectory import Fracture, Tail, goes_on, text_goes_on
-from offing.kernel.store import SegmentStore
+from offing.core.trajectory import BoundaryReason, SegmentTail, find_boundary, is_text_continuation
+from offing.kernel.run_store import SegmentStore
 
 
 class SegmentTracker:
-    """One claim's. `fresh`: the store has nothing to read back."""
+    """The segments of one claim. With `is_first_claim`, the store has nothing to read back."""
 
-    def __init__(self, store: SegmentStore, *, fresh: bool) -> None:
-        self._store, self._known = store, fresh
-        self._tails: dict[str, Tail] = {}
-        self._next = 0
+    def __init__(self, store: SegmentStore, *, is_first_claim: bool) -> None:
+        self._store, self._is_loaded = store, is_first_claim
+        self._tails: dict[str, SegmentTail] = {}
+        self._next_segment = 0
         """Number of the run's next segment."""
-        self._reading = asyncio.Lock()
+        self._load_lock = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read what earlier claims left, before anything else is asked of this value."""
-        if self._known:
+        """Read the segments of earlier claims. Await it before any other method."""
+        if self._is_loaded:
             return
-        async with self._reading:
-            if not self._known:
-                self._next, tails = await self._store.segment_tails()
+        async with self._load_lock:
+            if not self._is_loaded:
+                self._next_segment, tails = await self._store.get_segment_tails()
                 self._tails = dict(tails)
-                self._known = True
+                self._is_loaded = True
 
-    def assign_position(self, role: str, answer: Answer, said: Fracture | None) -> SegmentPosition | None:
-        """The place of a role's new turn, which is its latest from now on. None: no text, so no segment.
+    def assign_position(
+        self, role: str, response: EngineResponse, boundary: BoundaryReason | None
+    ) -> SegmentPosition | None:
+        """Return the segment position of a new role call, which becomes the latest of its role.
 
-        `said`: what the graph says of its context. Its word goes; without one, the tokens decide, or else the text.
+        `None` means that the call has no text, so it belongs to no segment. `boundary` is the reason that
+        the graph gives for a new segment. Without one, the tokens decide, or the text if there are no
+        tokens.
         """
-        if not answer.messages or not (answer.text or answer.trace):
+        if not response.messages or not (response.text or response.trace):
             return None
-        tail, ids = self._tails.get(role), answer.trace.prompt_ids if answer.trace else None
+        tail, ids = self._tails.get(role), response.trace.prompt_ids if response.trace else None
         if tail is None:
-            place = self._opened(Fracture.ROOT)
-        elif why := said or goes_on(tail, answer.messages, ids):
-            place = self._opened(why, tail.segment, _shared(tail.ids, ids))
+            position = self._open_segment(BoundaryReason.ROOT)
+        elif why := boundary or find_boundary(tail, response.messages, ids):
+            position = self._open_segment(why, tail.segment, _count_shared_tokens(tail.token_ids, ids))
         else:
-            place = _next_in(tail, answer.messages)
-        self._tails[role] = _tail(place, answer)
-        return place
+            position = _next_position(tail, response.messages)
+        self._tails[role] = _build_tail(position, response)
+        return position
 
-    def assign_rejected(self, role: str, sampled: Sampled) -> SegmentPosition:
-        """The place of a completion that no role could use: a segment of its own, from which nothing goes on."""
+    def assign_rejected(self, role: str, sampled: SampledCompletion) -> SegmentPosition:
+        """Return the segment position of a rejected completion: a segment of its own that nothing continues."""
         tail, ids = self._tails.get(role), sampled.trace.prompt_ids
         if tail is None:
-            return self._opened(Fracture.REJECTED)
-        return self._opened(Fracture.REJECTED, tail.segment, _shared(tail.ids, ids))
+            return self._open_segment(BoundaryReason.REJECTED)
+        return self._open_segment(BoundaryReason.REJECTED, tail.segment, _count_shared_tokens(tail.token_ids, ids))
 
-    def placed(self, role: str, place: SegmentPosition | None, seq: int) -> None:
-        """The turn at `place` has become step `seq`."""
+    def set_tail_seq(self, role: str, position: SegmentPosition | None, seq: int) -> None:
+        """Set the step of the role call at `position`."""
         tail = self._tails.get(role)
-        if place and tail and (tail.segment, tail.place) == (place.segment, place.place):
+        if position and tail and (tail.segment, tail.position) == (position.segment_idx, position.position):
             self._tails[role] = replace(tail, seq=seq)
 
-    async def recall(self, said: Sequence[Message]) -> tuple[int, ...] | None:
-        """Prompt and completion ids of the latest turn of a role, if it was these messages, the last its completion."""
+    async def find_prefix(self, messages: Sequence[Message]) -> tuple[int, ...] | None:
+        """Return the token ids of the role call whose prompt and completion are these messages.
+
+        The last message is the completion. `None` means that no latest role call matches.
+        """
         await self.load()
-        *prompt, completion = said
+        *prompt, completion = messages
         for tail in self._tails.values():
-            if tail.seq == completion.turn and tail.ids is not None:
-                same = len(prompt) == len(tail.messages) and text_goes_on(tail, said)
-                return tail.ids if same else None
+            if tail.seq == completion.turn and tail.token_ids is not None:
+                same = len(prompt) == len(tail.messages) and is_text_continuation(tail, messages)
+                return tail.token_ids if same else None
         return None
 
-    def latest(self) -> list[int]:
-        """Seqs of each role's latest turn."""
+    def list_latest_seqs(self) -> list[int]:
+        """Return the step of each role's latest call."""
         return sorted(tail.seq for tail in self._tails.values() if tail.seq)
 
-    def _opened(self, why: Fracture, parent: int | None = None, shared: int | None = None) -> SegmentPosition:
-        place = SegmentPosition(self._next, 0, why, parent, shared)
-        self._next += 1
-        return place
+    def _open_segment(
+        self, reason: BoundaryReason, parent: int | None = None, shared: int | None = None
+    ) -> SegmentPosition:
+        position = SegmentPosition(self._next_segment, 0, reason, parent, shared)
+        self._next_segment += 1
+        return position
 
 
-def _next_in(tail: Tail, messages: Sequence[Message]) -> SegmentPosition:
-    kept = len(tail.messages) + 1 if text_goes_on(tail, messages) else 0
-    return SegmentPosition(tail.segment, tail.place + 1, kept_messages=kept, kept_tokens=len(tail.ids or ()))
+def _next_position(tail: SegmentTail, messages: Sequence[Message]) -> SegmentPosition:
+    message_count = len(tail.messages) + 1 if is_text_continuation(tail, messages) else 0
+    return SegmentPosition(
+        tail.segment, tail.position + 1, kept_messages=message_count, kept_tokens=len(tail.token_ids or ())
+    )
 
 
-def _tail(place: SegmentPosition, answer: Answer) -> Tail:
-    trace = answer.trace
+def _build_tail(position: SegmentPosition, response: EngineResponse) -> SegmentTail:
+    trace = response.trace
     ids = trace.prompt_ids + trace.completion_ids if trace else None
-    return Tail(place.segment, place.place, 0, answer.messages, answer.text, ids)
+    return SegmentTail(position.segment_idx, position.position, 0, response.messages, response.text, ids)
 
 
-def _shared(old: tuple[int, ...] | None, new: tuple[int, ...] | None) -> int | None:
-    """Tokens that both begin with. None: not known."""
+def _count_shared_tokens(old: tuple[int, ...] | None, new: tuple[int, ...] | None) -> int | None:
+    """Return the length of the common prefix in tokens. `None` means that it is unknown."""
     if old is None or new is None:
         return None
     return next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))

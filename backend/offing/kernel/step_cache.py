@@ -1,10 +1,11 @@
-"""Steps of the run that a claim keeps in memory, so that a node that looks back does not ask the store each time.
+"""Steps of a run that a claim keeps in memory, so that nodes do not query the store for each read.
 
-Only the claim appends, but for people's messages and control requests. Those show as a gap in the sequence, after which
-messages are read again. The cache is bounded: older steps are read from the store.
+Only the claim appends steps, except for user messages and control requests. Those appear as a gap
+in the sequence, after which messages are read again. The size of the cache is limited. Older steps
+are read from the store.
 
-A node that is run again must see the run as it was when it asked first. What is on record since the checkpoint is
-therefore hidden until its call is made again.
+A node that runs again must see the run as it was the first time. So the steps that were recorded
+since the checkpoint are hidden until their calls are made again.
 """
 
 import asyncio
@@ -12,129 +13,139 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
-from offing.core.evidence import EvidenceBook
-from offing.core.provenance import label_in
+from offing.core.evidence import EvidenceIndex
+from offing.core.provenance import parse_label
 from offing.core.step import Step, StepKind
-from offing.kernel.store import StepStore
+from offing.kernel.run_store import StepStore
 
-MAX_STEPS = 256
-"""Steps that are kept."""
+MAX_CACHED_STEPS = 256
+"""Maximum number of cached steps."""
 
-MAX_OBSERVATIONS = 10_000
-"""The latest ones, whose passages are evidence."""
+MAX_TOOL_RESULTS = 10_000
+"""Maximum number of tool results whose passages become evidence. The latest are used."""
 
 
 class StepCache:
-    """Steps of one run as one claim knows them.
+    """The steps of one run that one claim knows.
 
-    `last_seq`: the run's last step when the claim began. `fresh`: the store has no step that a node may look back to.
-    `unsaved`: what the claim appends is known here alone until its end, so none of it is dropped. `hidden`: steps that
-    are on record and whose calls were not made again.
+    `last_seq` is the run's last step when the claim began. With `is_first_claim`, the store has no
+    earlier steps. With `writes_at_exit`, the steps of the claim are not stored before its end, so none
+    of them is evicted. `hidden` are recorded steps whose calls were not made again.
     """
 
     def __init__(
-        self, store: StepStore, *, last_seq: int, fresh: bool, unsaved: bool = False, hidden: Iterable[int] = ()
+        self,
+        store: StepStore,
+        *,
+        last_seq: int,
+        is_first_claim: bool,
+        writes_at_exit: bool = False,
+        hidden: Iterable[int] = (),
     ) -> None:
-        self._store, self._fresh, self._unsaved = store, fresh, unsaved
+        self._store, self._is_first_claim, self._writes_at_exit = store, is_first_claim, writes_at_exit
         self._hidden = set(hidden)
         self._first_hidden = min(self._hidden, default=0)
-        self._most_hidden = len(self._hidden)
+        self._max_hidden = len(self._hidden)
         self._latest_call = 0
-        """The last step of a call that was made, or made again. What others appended after it is not seen either."""
+        """The last step of a call that was made or repeated. Steps that others appended later are hidden, too."""
         self.last_seq = last_seq
-        """The last step that this claim knows of."""
+        """The last step that this claim knows."""
         self._steps: OrderedDict[int, Step] = OrderedDict()
         self._kinds: dict[StepKind, deque[Step]] = {}
-        self._messages: Sequence[Step] | None = [] if fresh else None
+        self._messages: Sequence[Step] | None = [] if is_first_claim else None
         self._gaps = 0
-        """How often a step of somebody else was found among this claim's."""
-        self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
+        """Number of steps of others found between the steps of this claim."""
+        self._evidence: EvidenceIndex | None = EvidenceIndex() if is_first_claim else None
         self._reading_evidence = asyncio.Lock()
         self._readers: dict[int, list[Step]] = {}
-        """What is added while somebody reads, by reader."""
+        """Steps that were added during a read, by reader."""
 
-    def add(self, new: Sequence[Step]) -> None:
-        """Add what this claim has appended."""
+    def add_steps(self, new: Sequence[Step]) -> None:
+        """Add steps that this claim appended."""
         for step in new:
-            if step.seq != self.last_seq + 1 or step.kind is StepKind.HUMAN:
+            if step.seq != self.last_seq + 1 or step.kind is StepKind.USER_MESSAGE:
                 self._messages, self._gaps = None, self._gaps + 1
             self.last_seq = max(self.last_seq, step.seq)
             self._steps[step.seq] = step
-            if step.key is not None and step.seq not in self._hidden:
+            if step.call_key is not None and step.seq not in self._hidden:
                 self._latest_call = max(self._latest_call, step.seq)
-            known = self._kinds.get(step.kind)
-            if known is not None and not (known and known[-1].seq >= step.seq):  # else a reader has found it before
-                known.append(step)
+            seqs = self._kinds.get(step.kind)
+            # otherwise a reader has added it already
+            if seqs is not None and not (seqs and seqs[-1].seq >= step.seq):
+                seqs.append(step)
             if self._evidence is not None:
                 _add_passages(self._evidence, step)
             for noted in self._readers.values():
                 noted.append(step)
-        while len(self._steps) > MAX_STEPS and not self._unsaved:
+        while len(self._steps) > MAX_CACHED_STEPS and not self._writes_at_exit:
             self._steps.popitem(last=False)
 
-    def reveal(self, step: Step) -> None:
-        """The call of a recorded step was made again."""
+    def reveal_step(self, step: Step) -> None:
+        """Make a recorded step visible, because its call was made again."""
         self._hidden.discard(step.seq)
         self._latest_call = max(self._latest_call, step.seq)
 
     def reveal_all(self) -> None:
-        """The graph has stopped. A call that a graph within it did not make again, as its own checkpoint was behind the
-        call, is the run's all the same."""
+        """Make all steps visible, because the graph has stopped.
+
+        A subgraph whose own checkpoint is later than a call does not repeat it, but the call belongs to the
+        run.
+        """
         self._hidden.clear()
 
     def list_unsaved(self, kind: StepKind) -> list[Step]:
-        """Return this claim's steps of a kind that the store does not have yet."""
-        return [step for step in self._steps.values() if step.kind is kind] if self._unsaved else []
+        """Return this claim's steps of a kind that are not stored yet."""
+        return [step for step in self._steps.values() if step.kind is kind] if self._writes_at_exit else []
 
-    async def by_seq(self, seqs: Sequence[int]) -> tuple[Step, ...]:
-        """Return steps in the order asked for."""
+    async def get_steps(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        """Return steps in the requested order."""
         missing = [seq for seq in seqs if seq not in self._steps]
-        known = dict(self._steps)
+        steps = dict(self._steps)
         if missing:
-            known |= {step.seq: step for step in await self._store.steps_by_seq(missing)}
-        return tuple(known[seq] for seq in seqs if seq in known)
+            steps |= {step.seq: step for step in await self._store.get_steps(missing)}
+        return tuple(steps[seq] for seq in seqs if seq in steps)
 
-    async def last_of(self, kind: StepKind, limit: int) -> tuple[Step, ...]:
+    async def last_steps(self, kind: StepKind, limit: int) -> tuple[Step, ...]:
         """Return the last steps of a kind, oldest first."""
-        wanted, kept = limit + self._most_hidden, self._kinds.get(kind)
-        if kept is None or (kept.maxlen or 0) < wanted:
-            with self._added_meanwhile() as added:
-                found = {step.seq: step for step in await self._read(kind, wanted)}
-            found |= {step.seq: step for step in added if step.kind is kind}
-            kept = self._kinds[kind] = deque((found[seq] for seq in sorted(found)), maxlen=wanted)
-        visible = (step for step in sorted(kept, key=lambda step: step.seq) if self._is_visible(step))
+        read_limit, seqs = limit + self._max_hidden, self._kinds.get(kind)
+        if seqs is None or (seqs.maxlen or 0) < read_limit:
+            with self._collect_added() as added:
+                steps = {step.seq: step for step in await self._read_last_steps(kind, read_limit)}
+            steps |= {step.seq: step for step in added if step.kind is kind}
+            seqs = self._kinds[kind] = deque((steps[seq] for seq in sorted(steps)), maxlen=read_limit)
+        visible = (step for step in sorted(seqs, key=lambda step: step.seq) if self._is_visible(step))
         return tuple(visible)[-limit:] if limit > 0 else ()
 
-    async def messages(self, after: int) -> tuple[Step, ...]:
-        """Return what people wrote after step `after`, as of this claim's last append."""
-        found = self._messages
-        while found is None:
+    async def get_user_messages(self, after_seq: int) -> tuple[Step, ...]:
+        """Return user messages after step `after_seq`, as of the last append of this claim."""
+        user_messages = self._messages
+        while user_messages is None:
             gaps = self._gaps
-            read = await self._store.user_messages()
+            read = await self._store.list_user_messages()
             if gaps == self._gaps:
-                found = self._messages = read
-        return tuple(step for step in found if step.seq > after and self._is_visible(step))
+                user_messages = self._messages = read
+        return tuple(step for step in user_messages if step.seq > after_seq and self._is_visible(step))
 
-    async def evidence(self) -> EvidenceBook:
-        """Return everything retrieved so far, in the order of the steps that record it. Later appends add to it."""
+    async def get_evidence(self) -> EvidenceIndex:
+        """Return all evidence so far, in the order of its steps. Later appends add to the returned index."""
         async with self._reading_evidence:
             if self._evidence is None:
-                book = EvidenceBook()
-                with self._added_meanwhile() as added:
-                    stored = await self._store.last_steps(StepKind.TOOL, MAX_OBSERVATIONS)
-                for step in (*stored, *self.list_unsaved(StepKind.TOOL), *added):
+                book = EvidenceIndex()
+                with self._collect_added() as added:
+                    stored = await self._store.last_steps(StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+                for step in (*stored, *self.list_unsaved(StepKind.TOOL_RESULT), *added):
                     _add_passages(book, step)
                 self._evidence = book
-            return self._evidence.without(self._hidden) if self._hidden else self._evidence
+            return self._evidence.exclude_steps(self._hidden) if self._hidden else self._evidence
 
     def _is_visible(self, step: Step) -> bool:
-        if step.key is not None or not self._hidden:
+        if step.call_key is not None or not self._hidden:
             return step.seq not in self._hidden
         return step.seq < self._first_hidden or step.seq < self._latest_call
 
     @contextmanager
-    def _added_meanwhile(self) -> Generator[list[Step]]:
-        """What other branches append while the block reads."""
+    def _collect_added(self) -> Generator[list[Step]]:
+        """Collect the steps that other branches append while the block reads."""
         noted = list[Step]()
         self._readers[id(noted)] = noted
         try:
@@ -142,12 +153,12 @@ class StepCache:
         finally:
             del self._readers[id(noted)]
 
-    async def _read(self, kind: StepKind, limit: int) -> Sequence[Step]:
-        if self._fresh and (len(self._steps) < MAX_STEPS or self._unsaved):
+    async def _read_last_steps(self, kind: StepKind, limit: int) -> Sequence[Step]:
+        if self._is_first_claim and (len(self._steps) < MAX_CACHED_STEPS or self._writes_at_exit):
             return [step for step in self._steps.values() if step.kind is kind][-limit:]
         return [*await self._store.last_steps(kind, limit), *self.list_unsaved(kind)][-limit:]
 
 
-def _add_passages(book: EvidenceBook, step: Step) -> None:
-    if step.kind is StepKind.TOOL:
-        book.add(step.payload["content"], label_in(step.payload), step.seq)
+def _add_passages(evidence: EvidenceIndex, step: Step) -> None:
+    if step.kind is StepKind.TOOL_RESULT:
+        evidence.add(step.payload["content"], parse_label(step.payload), step.seq)

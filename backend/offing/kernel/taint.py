@@ -1,164 +1,180 @@
-"""What of a run's context came from outside, as the tool policy needs it.
+"""Tracks the untrusted text in the context of a run, for the tool policy.
 
-From then on what people wrote to the run goes to no stranger, either, whose text may have asked for it.
-Everything follows from what is on record, so that a run that goes on after a loss is as tainted as before: the labels
-and contents of its tool calls, what people wrote, and what earlier runs of the thread answered. It decides nothing.
+As soon as the run is tainted, user texts count as untrusted text, too, because untrusted text may
+ask the run to send them to a third party. The taint is derived from recorded data only, so it is
+the same after a crash: from labels and contents of tool results, from user messages, and from
+answers of earlier runs of the thread. This module makes no decisions about tool calls.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from offing.core.policy import PolicyContext, Seen
-from offing.core.policy.copying import MOST_SHINGLES, shingles, strings_in
-from offing.core.provenance import Kind, Label, Origin, Trust, label_in
+from offing.core.provenance import Origin, OriginKind, ProvenanceLabel, TrustLevel, parse_label
 from offing.core.step import Step, StepKind
 from offing.core.tool import ToolSpec, ToolStatus
-from offing.core.url import Refused, Target, target_of
+from offing.core.tool_policy import ToolCallContext, UntrustedShingles
+from offing.core.tool_policy.copy_detection import MAX_SHINGLES, compute_shingles, iter_strings
+from offing.core.url import InvalidUrl, ParsedUrl, parse_url
+from offing.kernel.run_store import StepStore
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import StepStore
 
-Recorded = Callable[[], Awaitable[Iterable[Mapping[str, Any]]]]
-"""Payloads of the run's finished tool calls."""
-Messages = Callable[[], Awaitable[Sequence[Step]]]
-"""What people have written to the run."""
+RecordedResultsLoader = Callable[[], Awaitable[Iterable[Mapping[str, Any]]]]
+"""Returns the payloads of the run's finished tool calls."""
+UserMessagesLoader = Callable[[], Awaitable[Sequence[Step]]]
+"""Returns the user messages of the run."""
 
-SEARCH = Origin(Kind.TOOL, "web_search")
-"""What the operator's search engines found."""
-PLACE_FIELDS = frozenset({"url", "name"})
-"""Fields of what was found, and of a page, that hold an address and are no text that a stranger wrote."""
+WEB_SEARCH_ORIGIN = Origin(OriginKind.TOOL, "web_search")
+"""Origin of results of the configured search engines."""
+ADDRESS_FIELDS = frozenset({"url", "name"})
+"""Fields of search results and web pages that contain an address instead of third-party text."""
 
-MAX_CALLS = 10_000
-"""Tool calls that are read back."""
+MAX_TOOL_RESULTS = 10_000
+"""Maximum number of tool results that are read back."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}|]+", re.IGNORECASE)
-_NAME = re.compile(r"(?<![\w@.-])(?:[\w-]+\.)+[^\W\d_][\w-]+(?![\w-])")
-_MAIL = re.compile(r"(?<![^\s<>\"(),:;\\@])[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
-_AFTER = ".,;:!?\u2026"
+_HOST_NAME = re.compile(r"(?<![\w@.-])(?:[\w-]+\.)+[^\W\d_][\w-]+(?![\w-])")
+_EMAIL = re.compile(r"(?<![^\s<>\"(),:;\\@])[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
+_TRAILING_PUNCTUATION = ".,;:!?\u2026"
 
 
-def open_taint_tracker(
+def build_taint_tracker(
     store: StepStore,
     cache: StepCache,
     question: str,
-    earlier: Sequence[tuple[str, str]],
+    earlier_turns: Sequence[tuple[str, str]],
     excerpts: Iterable[str],
     *,
-    fresh: bool,
+    is_first_claim: bool,
 ) -> "TaintTracker":
-    """Return the taint of a run in this claim.
+    """Return the taint tracker of a run for this claim.
 
-    `earlier`: questions and answers of its thread. `excerpts`: texts of prompt libraries that its prompts show.
-    `fresh`: the store has nothing to read back.
+    `earlier_turns` are the questions and answers of its thread. `excerpts` are texts of prompt
+    libraries in its prompts. With `is_first_claim`, the store has nothing to read back.
     """
 
     async def recorded() -> Sequence[Mapping[str, Any]]:
-        stored = await store.last_steps(StepKind.TOOL, MAX_CALLS)
-        notes = (*await store.last_steps(StepKind.NOTE, MAX_CALLS), *cache.list_unsaved(StepKind.NOTE))
+        stored = await store.last_steps(StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+        notes = (*await store.last_steps(StepKind.NOTE, MAX_TOOL_RESULTS), *cache.list_unsaved(StepKind.NOTE))
         found = [step for step in notes if "content" in step.payload and "tool" in step.payload]
-        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL), *found)]
+        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL_RESULT), *found)]
 
     async def messages() -> Sequence[Step]:
-        return await cache.messages(0)
+        return await cache.get_user_messages(0)
 
-    said = (question, *(asked for asked, _ in earlier))
-    left = (*(answer for _, answer in earlier), *excerpts)
-    return TaintTracker(said, left, None if fresh else recorded, messages)
+    user_texts = (question, *(earlier_question for earlier_question, _ in earlier_turns))
+    earlier_texts = (*(answer for _, answer in earlier_turns), *excerpts)
+    return TaintTracker(user_texts, earlier_texts, None if is_first_claim else recorded, messages)
 
 
 class TaintTracker:
-    """What one claim knows of a run's taint. It only ever grows.
+    """The taint of a run in one claim. It can only grow.
 
-    `said`: what the user asked, in this run and in earlier ones of its thread. `earlier`: text that earlier runs left
-    and that this one's prompts show. `recorded` None: the run's first claim, with nothing to read back.
+    `user_texts` are the user's questions in this run and in earlier runs of its thread.
+    `untrusted_texts` are texts of earlier runs in the prompts of this run. `load_recorded` is `None` in
+    the first claim of the run, which has nothing to read back.
     """
 
     def __init__(
-        self, said: Iterable[str], earlier: Iterable[str], recorded: Recorded | None, messages: Messages
+        self,
+        user_texts: Iterable[str],
+        untrusted_texts: Iterable[str],
+        load_recorded: RecordedResultsLoader | None,
+        load_messages: UserMessagesLoader,
     ) -> None:
-        self._recorded, self._messages, self._heard = recorded, messages, 0
+        self._recorded, self._messages, self._message_count = load_recorded, load_messages, 0
         self._shingles: set[int] = set()
-        self._whole, self._tainted = True, False
+        self._is_complete, self._tainted = True, False
         self._hosts: set[str] = set()
         self._addresses: set[str] = set()
-        self._words: list[str] = []
-        """What people wrote, without addresses, until the run is tainted: then it is not for strangers, either."""
-        self._named(said)
-        for text in earlier:
-            self.read(text)
+        self._user_texts: list[str] = []
+        """User texts without addresses, until the run is tainted. Then they count as untrusted text."""
+        self._add_user_texts(user_texts)
+        for text in untrusted_texts:
+            self.add_untrusted_text(text)
 
-    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
-        """The run as it is now. The first time, what earlier claims recorded is read back."""
+    async def current_taint(self, call_counts: Mapping[str, int], received_bytes: Mapping[str, int]) -> ToolCallContext:
+        """Return the current taint of the run. The first call reads the tool results of earlier claims."""
         if self._recorded is not None:
             for payload in await self._recorded():
-                self.note(payload["tool"], payload["status"], payload, label_in(payload))
+                self.add_tool_result(payload["tool"], payload["status"], payload, parse_label(payload))
             self._recorded = None
-        said = await self._messages()
-        self._named(str(step.payload.get("text") or step.title) for step in said[self._heard :])
-        self._heard = len(said)
+        user_messages = await self._messages()
+        self._add_user_texts(
+            str(step.payload.get("text") or step.title) for step in user_messages[self._message_count :]
+        )
+        self._message_count = len(user_messages)
         if self._tainted:
-            self.read()
-        return PolicyContext(
-            used=used,
-            received=received,
-            tainted=self._tainted,
-            seen=Seen(self._shingles, self._whole),
+            self.add_untrusted_text()
+        return ToolCallContext(
+            call_counts=call_counts,
+            received_bytes=received_bytes,
+            is_tainted=self._tainted,
+            untrusted_shingles=UntrustedShingles(self._shingles, self._is_complete),
             known_hosts=frozenset(self._hosts),
-            known_addresses=frozenset(self._addresses),
+            known_urls=frozenset(self._addresses),
         )
 
-    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
-        """A finished call. `said`: its `content` and `message`. Its label names the tool that really ran."""
-        content: Mapping[str, Any] = said.get("content") or {}
+    def add_tool_result(self, tool: str, status: str, payload: Mapping[str, Any], provenance: ProvenanceLabel) -> None:
+        """Add a finished tool call. `payload` has its `content` and `message`.
+
+        The provenance label names the tool that was really executed.
+        """
+        content: Mapping[str, Any] = payload.get("content") or {}
         if status == ToolStatus.OK:
-            self._found(_places(label.origin, content))
-        if label.trust is Trust.UNTRUSTED:
-            self.read(str(said.get("message") or ""), *strings_in(_theirs(label.origin, content)))
+            self._add_addresses(_list_addresses(provenance.origin, content))
+        if provenance.trust is TrustLevel.UNTRUSTED:
+            self.add_untrusted_text(
+                str(payload.get("message") or ""),
+                *iter_strings(_select_third_party_content(provenance.origin, content)),
+            )
 
-    def offered(self, specs: Iterable[ToolSpec]) -> None:
-        """Tools that the run's prompts show. What strangers say of theirs is untrusted text like any other."""
+    def add_tool_specs(self, specs: Iterable[ToolSpec]) -> None:
+        """Add the tools in the run's prompts. Descriptions of third-party tools are untrusted text."""
         for spec in specs:
-            if spec.foreign:
-                self.read(spec.description, *strings_in(spec.args.model_json_schema()))
+            if spec.third_party:
+                self.add_untrusted_text(spec.description, *iter_strings(spec.args.model_json_schema()))
 
-    def read(self, *texts: str) -> None:
-        """Untrusted text has entered the context."""
-        self._tainted, words, self._words = True, self._words, []
+    def add_untrusted_text(self, *texts: str) -> None:
+        """Mark the run as tainted by these texts."""
+        self._tainted, words, self._user_texts = True, self._user_texts, []
         for text in (*words, *texts):
-            if not self._whole:
+            if not self._is_complete:
                 return
-            self._shingles |= shingles(text)
-            if len(self._shingles) > MOST_SHINGLES:
-                self._shingles, self._whole = set(), False
+            self._shingles |= compute_shingles(text)
+            if len(self._shingles) > MAX_SHINGLES:
+                self._shingles, self._is_complete = set(), False
 
-    def _named(self, texts: Iterable[str]) -> None:
-        """Places that a person named, whole addresses or names alone."""
+    def _add_user_texts(self, texts: Iterable[str]) -> None:
+        """Add the addresses and host names in user texts."""
         for text in texts:
-            self._words.append(_ADDRESS.sub(" ", text))
-            self._found(found.rstrip(_AFTER) for found in _ADDRESS.findall(text))
-            self._hosts |= {mail.rstrip(_AFTER).lower() for mail in _MAIL.findall(text)}
-            self._hosts |= {t.host for name in _NAME.findall(text) if isinstance(t := _at(name), Target)}
+            self._user_texts.append(_ADDRESS.sub(" ", text))
+            self._add_addresses(found.rstrip(_TRAILING_PUNCTUATION) for found in _ADDRESS.findall(text))
+            self._hosts |= {mail.rstrip(_TRAILING_PUNCTUATION).lower() for mail in _EMAIL.findall(text)}
+            self._hosts |= {
+                t.host for name in _HOST_NAME.findall(text) if isinstance(t := _parse_host(name), ParsedUrl)
+            }
 
-    def _found(self, addresses: Iterable[str]) -> None:
-        targets = [t for address in addresses if isinstance(t := target_of(address), Target)]
+    def _add_addresses(self, addresses: Iterable[str]) -> None:
+        targets = [t for address in addresses if isinstance(t := parse_url(address), ParsedUrl)]
         self._addresses |= {target.url for target in targets}
         self._hosts |= {target.host for target in targets}
 
 
-def _at(name: str) -> Target | Refused:
-    return target_of(f"https://{name}/")
+def _parse_host(name: str) -> ParsedUrl | InvalidUrl:
+    return parse_url(f"https://{name}/")
 
 
-def _places(origin: Origin, content: Mapping[str, Any]) -> list[str]:
-    """Addresses that a search gave, or that a page was read at."""
-    if origin == SEARCH:
+def _list_addresses(origin: Origin, content: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of search results, or the address of a fetched page."""
+    if origin == WEB_SEARCH_ORIGIN:
         return [str(one["url"]) for one in content.get("results", ())]
-    return [str(content["name"])] if origin.kind is Kind.WEB else []
+    return [str(content["name"])] if origin.kind is OriginKind.WEB else []
 
 
-def _theirs(origin: Origin, content: Mapping[str, Any]) -> object:
-    """What strangers wrote of an observation. Where the platform has no part in its form: all of it."""
-    if origin != SEARCH and origin.kind is not Kind.WEB:
+def _select_third_party_content(origin: Origin, content: Mapping[str, Any]) -> object:
+    """Return the third-party text of a tool result. For most tools, this is the whole content."""
+    if origin != WEB_SEARCH_ORIGIN and origin.kind is not OriginKind.WEB:
         return content
-    told = [content, *content.get("results", ())]
-    return [{k: v for k, v in one.items() if k not in PLACE_FIELDS and k != "results"} for one in told]
+    parts = [content, *content.get("results", ())]
+    return [{k: v for k, v in one.items() if k not in ADDRESS_FIELDS and k != "results"} for one in parts]

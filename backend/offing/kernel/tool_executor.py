@@ -1,7 +1,7 @@
 """Validate, decide and execute the tool calls of one claim.
 
-Every tool call of a run goes through here, so the tool policy is enforced in one place. What a tool or a model does
-never raises.
+Every tool call of a run passes this module, so the tool policy is enforced in one place. Errors of
+tools and models never raise here.
 """
 
 import asyncio
@@ -14,266 +14,299 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
-from offing.core.policy import (
-    Decision,
-    Policy,
-    PolicyContext,
-    Verdict,
+from offing.core.provenance import NO_PROVENANCE, PLATFORM_LABEL, ProvenanceLabel, label_tool_result
+from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolSpec, ToolStatus
+from offing.core.tool_policy import (
+    DecisionType,
+    ToolCallContext,
+    ToolPolicy,
+    ToolPolicyDecision,
     decide,
-    denied,
-    graph_tool,
-    rules_for_graph_tool,
+    deny,
+    graph_tool_name,
+    restrict_to_graph_tool,
 )
-from offing.core.provenance import NOBODY, PLATFORM, Label, observation
-from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
-from offing.kernel.call_key import Call
-from offing.kernel.human_input import Approval, Approver, NobodyToAsk
+from offing.kernel.call_key import NodeCall
+from offing.kernel.human_input import ApprovalRequest, Approver, DenyingApprover
 from offing.kernel.journal import RETRY_SECONDS, Journal
 from offing.sdk import ToolCall
 from offing.telemetry.redaction import redact_value
-from offing.tools.tool import Tool, ToolFailed, ToolScope
+from offing.tools.tool import Tool, ToolFailedError, ToolScope
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallOutcome:
-    """The outcome of a tool call, before it is a step."""
+    """The outcome of a tool call, before it becomes a step."""
 
     status: ToolStatus
     title: str
-    verb: str
+    step_label: str
     content: dict[str, Any] = field(default_factory=dict[str, Any])
     message: str = ""
     detail: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[SourceSpan, ...] = ()
     rule: str = ""
-    """The policy rule that decided; of a replaced call both, with a semicolon. Empty: it was not asked."""
+    """The tool policy rule that decided. Empty means that the tool policy was not asked.
+
+    For a substituted call it names both rules, separated by a semicolon.
+    """
     instead: ToolCall | None = None
-    """The call that was made in place of the one that was asked for. None: it was that one, or none."""
-    label: Label = NOBODY
-    """Where content and message came from, by the tool that really ran."""
+    """The call that was executed instead of the requested one. `None` means that there was none."""
+    provenance: ProvenanceLabel = NO_PROVENANCE
+    """Provenance label of content and message, for the tool that was really executed."""
 
 
 class TaintSource(Protocol):
-    """What untrusted text has entered the run's context."""
+    """The taint of a run."""
 
-    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
-        """The run as the policy is to see it now."""
+    async def current_taint(self, call_counts: Mapping[str, int], received_bytes: Mapping[str, int]) -> ToolCallContext:
+        """Return the current context of the run for the tool policy."""
         ...
 
-    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
-        """A call is finished, and the graph is about to see what came of it."""
+    def add_tool_result(self, tool: str, status: str, payload: Mapping[str, Any], provenance: ProvenanceLabel) -> None:
+        """Add a finished call, before the graph sees its result."""
         ...
 
 
 class NoTaint:
-    """For a run whose taint is not tracked."""
+    """The taint source of a run whose taint is not tracked."""
 
-    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
-        return PolicyContext(used=used, received=received)
+    async def current_taint(self, call_counts: Mapping[str, int], received_bytes: Mapping[str, int]) -> ToolCallContext:
+        return ToolCallContext(call_counts=call_counts, received_bytes=received_bytes)
 
-    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
-        """Nothing is tracked."""
+    def add_tool_result(self, tool: str, status: str, payload: Mapping[str, Any], provenance: ProvenanceLabel) -> None:
+        """Do nothing, because taint is not tracked."""
 
 
 class ToolExecutor:
     """Executes the tool calls of one claim.
 
-    `policy` None: the run has no valid one, and every call is denied. `used` and `received`: calls of each tool that
-    earlier claims made, and bytes that it answered, for limits on them. `taint` None: it is not tracked. `approver`
-    None: nobody can be asked.
+    If `tool_policy` is `None`, the run has no valid tool policy and every call is denied. `call_counts`
+    and `received_bytes` are the calls of each tool in earlier claims and the bytes that it returned,
+    for limits. If `taint_source` is `None`, taint is not tracked. If `approver` is `None`, nobody can
+    be asked.
     """
 
     def __init__(
         self,
         tools: Mapping[str, Tool],
-        policy: Policy | None,
+        tool_policy: ToolPolicy | None,
         scope: ToolScope,
         journal: Journal,
-        used: Mapping[str, int],
+        call_counts: Mapping[str, int],
         *,
-        received: Mapping[str, int] | None = None,
-        taint: TaintSource | None = None,
+        received_bytes: Mapping[str, int] | None = None,
+        taint_source: TaintSource | None = None,
         approver: Approver | None = None,
     ) -> None:
-        self._tools, self.policy, self._scope = tools, policy, scope
-        self.restricting = asyncio.Lock()
-        """Held while the policy is exchanged for a narrower one."""
+        self._tools, self.tool_policy, self._scope = tools, tool_policy, scope
+        self.restriction_lock = asyncio.Lock()
+        """Held while the tool policy is replaced by a restricted one."""
         self._journal = journal
-        self._used, self._received = Counter[str](used), Counter[str](received or {})
-        self._taint, self._approver = taint or NoTaint(), approver or NobodyToAsk()
+        self._call_counts, self._received_bytes = Counter[str](call_counts), Counter[str](received_bytes or {})
+        self._taint, self._approver = taint_source or NoTaint(), approver or DenyingApprover()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """Tools that the policy does not forbid outright."""
-        offered = self.policy.offered if self.policy else frozenset[str]()
+        """Tools that the tool policy does not forbid completely."""
+        offered = self.tool_policy.offered_tools if self.tool_policy else frozenset[str]()
         return tuple(tool.spec for name, tool in self._tools.items() if name in offered)
 
     @property
-    def used(self) -> Mapping[str, int]:
-        """Calls of each tool that this run and its child runs have made."""
-        return dict(self._used)
+    def call_counts(self) -> Mapping[str, int]:
+        """Number of calls of each tool by this run and its child runs."""
+        return dict(self._call_counts)
 
     @property
-    def received(self) -> Mapping[str, int]:
-        """Bytes that each tool has answered."""
-        return dict(self._received)
+    def received_bytes(self) -> Mapping[str, int]:
+        """Bytes that each tool returned."""
+        return dict(self._received_bytes)
 
-    def expect(self, name: str, brought: Mapping[str, Any], label: Label) -> None:
-        """What no tool brought is about to be recorded. Noted before, since other branches read it as soon as it is."""
-        said = {"content": brought["content"], "message": brought["message"]}
-        self._taint.note(name, brought["status"], said, label)
+    def add_external_result(self, name: str, payload: Mapping[str, Any], provenance: ProvenanceLabel) -> None:
+        """Add a result that no tool returned, before it is recorded.
 
-    def add_child(self, brought: Mapping[str, Any]) -> None:
-        """Count what a child run has used of the tools, once that is recorded."""
-        self._used.update(brought["used"])
-        self._received.update(brought["received"])
-
-    async def decide_graph_tool(self, name: str, args: dict[str, Any], under: Call) -> Decision:
-        """Decide about a call of one of the graph's own tools, which is allowed where no rule is about it.
-
-        May leave by an exception of the approver.
+        Other branches can read it as soon as it is recorded.
         """
-        if self.policy is None:
-            return denied("The run has no valid tool policy.")
-        named = graph_tool(name)
-        rules = rules_for_graph_tool(self.policy, named)
+        content = {"content": payload["content"], "message": payload["message"]}
+        self._taint.add_tool_result(name, payload["status"], content, provenance)
+
+    def add_child_usage(self, payload: Mapping[str, Any]) -> None:
+        """Add the tool usage of a child run whose result is recorded."""
+        self._call_counts.update(payload["used"])
+        self._received_bytes.update(payload["received"])
+
+    async def decide_graph_tool(self, name: str, args: dict[str, Any], node_call: NodeCall) -> ToolPolicyDecision:
+        """Decide about a call of one of the graph's own tools. Without a matching rule it is allowed.
+
+        Exceptions of the approver pass through.
+        """
+        if self.tool_policy is None:
+            return deny("The run has no valid tool policy.")
+        named = graph_tool_name(name)
+        rules = restrict_to_graph_tool(self.tool_policy, named)
         if not rules.rules:
-            return Decision(Verdict.ALLOW)
-        return await self._decided(rules, ToolSpec(named, "", BaseModel, "calls"), args, under, stands_in=False)
+            return ToolPolicyDecision(DecisionType.ALLOW)
+        return await self._decide(rules, ToolSpec(named, "", BaseModel, "calls"), args, node_call, is_substitute=False)
 
-    def begin_graph_tool(self, name: str) -> None:
-        """Count a call of such a tool, for limits on them."""
-        self._used[graph_tool(name)] += 1
+    def count_graph_tool_call(self, name: str) -> None:
+        """Count a call of one of the graph's own tools, for limits."""
+        self._call_counts[graph_tool_name(name)] += 1
 
-    def end_graph_tool(self, name: str, content: Mapping[str, Any]) -> None:
-        """Count the bytes that it gave."""
-        self._received[graph_tool(name)] += size_of(content)
+    def count_graph_tool_bytes(self, name: str, content: Mapping[str, Any]) -> None:
+        """Count the bytes that one of the graph's own tools returned, for limits."""
+        self._received_bytes[graph_tool_name(name)] += count_bytes(content)
 
-    async def use(self, call: ToolCall, under: Call) -> ToolCallOutcome:
-        """Execute a tool call. May leave by an exception of the approver alone, which suspends the run."""
-        outcome = await self._judged(call, under, stands_in=False)
-        ran, said = (outcome.instead or call).tool, {"content": outcome.content, "message": outcome.message}
-        self._taint.note(ran, outcome.status, said, outcome.label)
+    async def execute_call(self, call: ToolCall, node_call: NodeCall) -> ToolCallOutcome:
+        """Execute a tool call.
+
+        Only an exception of the approver passes through, which suspends the run.
+        """
+        outcome = await self._decide_and_execute(call, node_call, is_substitute=False)
+        ran, content = (outcome.instead or call).tool, {"content": outcome.content, "message": outcome.message}
+        self._taint.add_tool_result(ran, outcome.status, content, outcome.provenance)
         return outcome
 
-    async def _judged(self, call: ToolCall, under: Call, *, stands_in: bool) -> ToolCallOutcome:
+    async def _decide_and_execute(self, call: ToolCall, node_call: NodeCall, *, is_substitute: bool) -> ToolCallOutcome:
         tool = self._tools.get(call.tool)
         if tool is None:
-            return _invalid(call.tool, f"There is no tool {call.tool!r}. Use one of: {', '.join(sorted(self._tools))}.")
+            return _invalid_outcome(
+                call.tool, f"There is no tool {call.tool!r}. Use one of: {', '.join(sorted(self._tools))}."
+            )
         try:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
-            return _invalid(call.tool, _complaint(error))
-        decision = await self._decided(self.policy, tool.spec, args.model_dump(mode="json"), under, stands_in=stands_in)
-        if decision.verdict is Verdict.REPLACE:
-            return await self._replaced(tool.spec, decision, under)
-        if not decision.allowed:
-            return _denied(tool.spec, decision)
-        return await self._started(tool, call, args, under, decision)
+            return _invalid_outcome(call.tool, _describe_validation_error(error))
+        decision = await self._decide(
+            self.tool_policy, tool.spec, args.model_dump(mode="json"), node_call, is_substitute=is_substitute
+        )
+        if decision.type is DecisionType.REPLACE:
+            return await self._execute_substitute(tool.spec, decision, node_call)
+        if not decision.is_allowed:
+            return _denied_outcome(tool.spec, decision)
+        return await self._start_call(tool, call, args, node_call, decision)
 
-    async def _decided(
-        self, policy: Policy | None, spec: ToolSpec, args: dict[str, Any], under: Call, *, stands_in: bool
-    ) -> Decision:
-        context = await self._taint.current_taint(self._used, self._received)
-        decision = decide(policy, spec, args, replace(context, stands_in=stands_in))
-        if decision.verdict is not Verdict.ASK:
+    async def _decide(
+        self,
+        tool_policy: ToolPolicy | None,
+        spec: ToolSpec,
+        args: dict[str, Any],
+        node_call: NodeCall,
+        *,
+        is_substitute: bool,
+    ) -> ToolPolicyDecision:
+        context = await self._taint.current_taint(self._call_counts, self._received_bytes)
+        decision = decide(tool_policy, spec, args, replace(context, is_substitute=is_substitute))
+        if decision.type is not DecisionType.ASK:
             return decision
-        answer = await self._approver.approve(Approval(spec.name, args, decision.rule, decision.reason), under)
-        if answer.allowed:
-            return Decision(Verdict.ALLOW, decision.rule)
-        return Decision(Verdict.DENY, decision.rule, answer.words or "A person was asked and said no.")
+        answer = await self._approver.approve(
+            ApprovalRequest(spec.name, args, decision.rule, decision.reason), node_call
+        )
+        if answer.is_approved:
+            return ToolPolicyDecision(DecisionType.ALLOW, decision.rule)
+        return ToolPolicyDecision(DecisionType.DENY, decision.rule, answer.comment or "A person was asked and said no.")
 
-    async def _replaced(self, spec: ToolSpec, decision: Decision, under: Call) -> ToolCallOutcome:
-        """A message for a result, or another call, which is judged like any and stands in for this one."""
-        if decision.instead is None:
-            return _denied(spec, decision)
-        instead = ToolCall(decision.instead.tool, decision.instead.args)
-        outcome = await self._judged(instead, under, stands_in=True)
+    async def _execute_substitute(
+        self, spec: ToolSpec, decision: ToolPolicyDecision, node_call: NodeCall
+    ) -> ToolCallOutcome:
+        """Return the message of a replace rule as a denial, or execute its substitute call.
+
+        The substitute is decided like any other call.
+        """
+        if decision.replacement is None:
+            return _denied_outcome(spec, decision)
+        instead = ToolCall(decision.replacement.tool, decision.replacement.args)
+        outcome = await self._decide_and_execute(instead, node_call, is_substitute=True)
         rule = f"{decision.rule}; {outcome.rule}" if outcome.rule else decision.rule
         return replace(outcome, rule=rule, instead=outcome.instead or instead)
 
-    async def _started(
-        self, tool: Tool, call: ToolCall, args: BaseModel, under: Call, decision: Decision
+    async def _start_call(
+        self, tool: Tool, call: ToolCall, args: BaseModel, node_call: NodeCall, decision: ToolPolicyDecision
     ) -> ToolCallOutcome:
-        self._used[tool.spec.name] += 1
-        if not await self._may_start(tool.spec, call, under):
-            return _unknown(tool.spec)
-        outcome = await self._execute(tool, args, under, decision)
-        self._received[tool.spec.name] += size_of(outcome.content)
+        self._call_counts[tool.spec.name] += 1
+        if not await self._may_start(tool.spec, call, node_call):
+            return _unknown_outcome(tool.spec)
+        outcome = await self._execute(tool, args, node_call, decision)
+        self._received_bytes[tool.spec.name] += count_bytes(outcome.content)
         return outcome
 
-    async def _may_start(self, spec: ToolSpec, call: ToolCall, under: Call) -> bool:
-        """Declare a side effect. `False`: it was declared before a loss and must not happen twice."""
-        if spec.effect is Effect.PURE:
+    async def _may_start(self, spec: ToolSpec, call: ToolCall, node_call: NodeCall) -> bool:
+        """Declare a side effect. Return `False` if it was declared before a crash and must not be repeated."""
+        if spec.side_effect is SideEffect.PURE:
             return True
-        fresh = await self._journal.declare_effect(under, spec.name, redact_value(call.args), spec.effect)
-        return fresh or spec.effect is Effect.IDEMPOTENT
+        fresh = await self._journal.declare_side_effect(node_call, spec.name, redact_value(call.args), spec.side_effect)
+        return fresh or spec.side_effect is SideEffect.IDEMPOTENT
 
-    async def _execute(self, tool: Tool, args: BaseModel, under: Call, decision: Decision) -> ToolCallOutcome:
+    async def _execute(
+        self, tool: Tool, args: BaseModel, node_call: NodeCall, decision: ToolPolicyDecision
+    ) -> ToolCallOutcome:
         self._journal.check_open()
-        spec, scope = tool.spec, replace(self._scope, idempotency_key=under.idempotency_key(self._scope.run))
+        spec, scope = tool.spec, replace(self._scope, idempotency_key=node_call.idempotency_key(self._scope.run_id))
         try:
             async with asyncio.timeout(spec.timeout_seconds):
-                output = await _answered(tool, args, scope)
+                output = await _call_tool_with_retry(tool, args, scope)
         except TimeoutError:
             message = f"{spec.name} did not finish within {spec.timeout_seconds:g} seconds."
-            return _failed(ToolStatus.TIMEOUT, spec, message, decision, PLATFORM)
-        except (ToolFailed, InvalidInput, NotFound) as error:
-            return _failed(ToolStatus.FAILED, spec, str(error), decision, observation(spec, {}))
-        return _done(spec, output, decision)
+            return _failure_outcome(ToolStatus.TIMEOUT, spec, message, decision, PLATFORM_LABEL)
+        except (ToolFailedError, InvalidInput, NotFound) as error:
+            return _failure_outcome(ToolStatus.FAILED, spec, str(error), decision, label_tool_result(spec, {}))
+        return _success_outcome(spec, output, decision)
 
 
-async def _answered(tool: Tool, args: BaseModel, scope: ToolScope) -> ToolOutput:
-    """The tool's answer, asked for again while a server of ours is away and repeating does no harm."""
+async def _call_tool_with_retry(tool: Tool, args: BaseModel, scope: ToolScope) -> ToolOutput:
+    """Call a tool. If a server of the platform is unavailable and a repetition is harmless, retry."""
     while True:
         try:
             return await tool(args, scope)
         except Unavailable:
-            if tool.spec.effect is Effect.AT_MOST_ONCE:
+            if tool.spec.side_effect is SideEffect.AT_MOST_ONCE:
                 raise
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def size_of(content: Mapping[str, Any]) -> int:
-    """Bytes of what a tool answered, as JSON in UTF-8, spaced as Postgres does it."""
+def count_bytes(content: Mapping[str, Any]) -> int:
+    """Return the size of a tool result as JSON in UTF-8, formatted like Postgres does, in bytes."""
     return len(json.dumps(content, ensure_ascii=False).encode()) if content else 0
 
 
-def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> ToolCallOutcome:
+def _success_outcome(spec: ToolSpec, output: ToolOutput, decision: ToolPolicyDecision) -> ToolCallOutcome:
     return ToolCallOutcome(
         ToolStatus.OK,
         output.title,
-        spec.verb,
+        spec.label,
         content=output.content,
         detail=output.detail,
         spans=output.spans,
         rule=decision.rule,
-        label=observation(spec, output.content),
+        provenance=label_tool_result(spec, output.content),
     )
 
 
-def _failed(status: ToolStatus, spec: ToolSpec, message: str, decision: Decision, label: Label) -> ToolCallOutcome:
-    return ToolCallOutcome(status, message, spec.verb, message=message, rule=decision.rule, label=label)
+def _failure_outcome(
+    status: ToolStatus, spec: ToolSpec, message: str, decision: ToolPolicyDecision, provenance: ProvenanceLabel
+) -> ToolCallOutcome:
+    return ToolCallOutcome(status, message, spec.label, message=message, rule=decision.rule, provenance=provenance)
 
 
-def _invalid(name: str, message: str) -> ToolCallOutcome:
+def _invalid_outcome(name: str, message: str) -> ToolCallOutcome:
     return ToolCallOutcome(
-        ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message, label=PLATFORM
+        ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message, provenance=PLATFORM_LABEL
     )
 
 
-def _denied(spec: ToolSpec, decision: Decision) -> ToolCallOutcome:
+def _denied_outcome(spec: ToolSpec, decision: ToolPolicyDecision) -> ToolCallOutcome:
     message = f"{spec.name} is not allowed: {decision.reason}"
-    return ToolCallOutcome(ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule, label=PLATFORM)
+    return ToolCallOutcome(
+        ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule, provenance=PLATFORM_LABEL
+    )
 
 
-def _unknown(spec: ToolSpec) -> ToolCallOutcome:
+def _unknown_outcome(spec: ToolSpec) -> ToolCallOutcome:
     message = (
         f"A worker was lost while {spec.name} ran; whether it had its effect is not known, and it is not repeated."
     )
-    return ToolCallOutcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, label=PLATFORM)
+    return ToolCallOutcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, provenance=PLATFORM_LABEL)
 
 
-def _complaint(error: ValidationError) -> str:
-    """Which arguments are wrong and how, for a model that will try again."""
+def _describe_validation_error(error: ValidationError) -> str:
+    """Describe the invalid arguments, for a model that will try again."""
     return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:5])

@@ -1,6 +1,6 @@
-"""Trace spans of nodes, role calls and tool calls. They hold names and counts only, never content.
+"""Trace spans of nodes, role calls and tool calls. They contain names and counts, never content.
 
-Nodes are seen through LangGraph's callbacks, which are installed only while spans are recorded.
+Nodes are observed through LangGraph's callbacks, which are installed only while spans are recorded.
 """
 
 from collections.abc import Generator
@@ -12,25 +12,25 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from opentelemetry import trace
 from opentelemetry.trace import Span
 
-from offing.core.model import Answer, EngineChoice, EngineFailure
-from offing.kernel.call_key import Call
+from offing.core.model import EngineConfig, EngineFailure, EngineResponse
+from offing.kernel.call_key import NodeCall
 from offing.telemetry import attributes as names
-from offing.telemetry.tracing import mark_failed, span
+from offing.telemetry.tracing import mark_failed, open_span
 
-NodePlace = tuple[int, str]
+NodePath = tuple[int, str]
 """Superstep and task path, as in a call key."""
 
 
 class NodeSpans(AsyncCallbackHandler):
-    """One span a node. Calls made inside find theirs by the place they are in."""
+    """One trace span per node. Calls inside a node find its span by their call path."""
 
     def __init__(self) -> None:
-        self._open: dict[UUID, tuple[NodePlace, Span]] = {}
-        self._at: dict[NodePlace, Span] = {}
+        self._open: dict[UUID, tuple[NodePath, Span]] = {}
+        self._span_by_path: dict[NodePath, Span] = {}
 
-    def at(self, place: NodePlace) -> Span:
-        """The span of the node that runs there; the current one when nodes are not recorded."""
-        return self._at.get(place) or trace.get_current_span()
+    def get_span(self, path: NodePath) -> Span:
+        """Return the span of the node at this path, or the current span if nodes are not recorded."""
+        return self._span_by_path.get(path) or trace.get_current_span()
 
     async def on_chain_start(
         self,
@@ -41,13 +41,13 @@ class NodeSpans(AsyncCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
-        known = metadata or {}
-        if "langgraph_node" not in known or known["langgraph_node"] != more.get("name"):
+        values = metadata or {}
+        if "langgraph_node" not in values or values["langgraph_node"] != more.get("name"):
             return
-        place = (int(known["langgraph_step"]), "/".join(map(str, known["langgraph_path"])))
-        node = str(known["langgraph_node"])
+        position = (int(values["langgraph_step"]), "/".join(map(str, values["langgraph_path"])))
+        node = str(values["langgraph_node"])
         opened = trace.get_tracer("offing").start_span(f"node {node}", attributes={names.NODE: node})
-        self._open[run_id], self._at[place] = (place, opened), opened
+        self._open[run_id], self._span_by_path[position] = (position, opened), opened
 
     async def on_chain_end(self, outputs: dict[str, Any], *, run_id: UUID, **_: Any) -> None:
         self._close(run_id)
@@ -58,61 +58,63 @@ class NodeSpans(AsyncCallbackHandler):
     def _close(self, run_id: UUID, error: BaseException | None = None) -> None:
         if run_id not in self._open:
             return
-        place, opened = self._open.pop(run_id)
-        self._at.pop(place, None)
+        position, opened = self._open.pop(run_id)
+        self._span_by_path.pop(position, None)
         if error is not None:
             mark_failed(opened, type(error).__name__)
         opened.end()
 
 
 class CallSpans:
-    """Trace spans of calls, each within that of its node."""
+    """Trace spans of calls, each a child of the span of its node."""
 
     def __init__(self) -> None:
-        self.nodes: NodeSpans | None = None
+        self.node_spans: NodeSpans | None = None
         """`None` means that nothing is recorded."""
 
-    def of_role(self, call: Call, role: str, choice: EngineChoice, turn: int) -> AbstractContextManager[Span]:
-        return role_span(self._node(call), role, choice, turn)
+    def open_role_span(
+        self, call: NodeCall, role: str, engine_config: EngineConfig, turn: int
+    ) -> AbstractContextManager[Span]:
+        return trace_role_call(self._get_node_span(call), role, engine_config, turn)
 
-    def of_tool(self, call: Call, tool: str, turn: int) -> AbstractContextManager[Span]:
-        return tool_span(self._node(call), tool, turn)
+    def open_tool_span(self, call: NodeCall, tool: str, turn: int) -> AbstractContextManager[Span]:
+        return trace_tool_call(self._get_node_span(call), tool, turn)
 
-    def _node(self, call: Call) -> Span:
-        return self.nodes.at(call.path) if self.nodes else trace.get_current_span()
+    def _get_node_span(self, call: NodeCall) -> Span:
+        return self.node_spans.get_span(call.call_path) if self.node_spans else trace.get_current_span()
 
 
 @contextmanager
-def role_span(parent: Span, role: str, choice: EngineChoice, turn: int) -> Generator[Span]:
-    """The span of a role call. Where nothing is recorded, the parent, which costs nothing."""
+def trace_role_call(parent: Span, role: str, engine_config: EngineConfig, turn: int) -> Generator[Span]:
+    """Open the trace span of a role call. If nothing is recorded, yield the parent."""
     if not parent.is_recording():
         yield parent
         return
-    given = {
-        names.OPERATION: names.CHAT,
+    attributes = {
+        names.OPERATION_NAME: names.CHAT,
         names.ROLE: role,
-        names.ENGINE: choice.engine,
-        names.REQUEST_MODEL: choice.model,
-        names.REQUEST_MAX_TOKENS: choice.max_tokens,
+        names.ENGINE: engine_config.engine,
+        names.REQUEST_MODEL: engine_config.model,
+        names.REQUEST_MAX_TOKENS: engine_config.max_tokens,
         names.TURN: turn,
     }
-    with trace.use_span(parent), span(f"role {role}", given) as opened:
+    with trace.use_span(parent), open_span(f"role {role}", attributes) as opened:
         yield opened
 
 
-def answered(opened: Span, answer: Answer | EngineFailure) -> None:
-    """What came of a role call."""
-    opened.set_attributes(names.usage_attributes(answer.usage))
-    if isinstance(answer, EngineFailure):
-        mark_failed(opened, answer.kind)
+def set_response_attributes(span: Span, response: EngineResponse | EngineFailure) -> None:
+    """Set the span attributes of the response to a role call."""
+    span.set_attributes(names.build_usage_attributes(response.usage))
+    if isinstance(response, EngineFailure):
+        mark_failed(span, response.kind)
 
 
 @contextmanager
-def tool_span(parent: Span, tool: str, turn: int) -> Generator[Span]:
-    """The span of a tool call. Where nothing is recorded, the parent, which costs nothing."""
+def trace_tool_call(parent: Span, tool: str, turn: int) -> Generator[Span]:
+    """Open the trace span of a tool call. If nothing is recorded, yield the parent."""
     if not parent.is_recording():
         yield parent
         return
-    given = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: tool, names.TURN: turn}
-    with trace.use_span(parent), span(f"tool {tool}", given) as opened:
+    attributes = {names.OPERATION_NAME: names.EXECUTE_TOOL, names.TOOL_NAME: tool, names.TURN: turn}
+    with trace.use_span(parent), open_span(f"tool {tool}", attributes) as opened:
         yield opened

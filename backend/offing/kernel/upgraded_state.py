@@ -1,7 +1,8 @@
-"""The last checkpoint of a run, with its state as another version of its graph has it.
+"""The last checkpoint of a run with its state upgraded to another version of its graph.
 
-Where the run stands stays: its checkpoint keeps its id, its superstep and the channels that say what comes next. From
-those LangGraph makes the ids of tasks, interrupts and called subgraphs, and the journal the keys of calls.
+The position of the run stays the same: the checkpoint keeps its id, its superstep and the channels
+that determine the next nodes. From these, LangGraph derives the ids of tasks, interrupts and
+subgraphs, and the journal derives the call keys.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,85 +14,98 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # pyright: ignore[reportPrivateUsage]
 
 from offing.core.checkpoint import StoredCheckpoint, UpgradedCheckpoint
-from offing.kernel.checkpointer import COUNTERS
+from offing.kernel.checkpointer import DELTA_COUNTERS_KEY
 from offing.kernel.invocation_values import is_invocation_value
 
-CONTROL = ("branch:", "join:", "__")
-"""How names of channels begin that say where a graph stands. All others are its state."""
+CONTROL_PREFIXES = ("branch:", "join:", "__")
+"""Name prefixes of the channels that define the position of a graph. All other channels are its state."""
 
 
-def is_state(channel: str) -> bool:
-    return not channel.startswith(CONTROL)
+def is_state_channel(channel: str) -> bool:
+    return not channel.startswith(CONTROL_PREFIXES)
 
 
-def _is_upgraded(channel: str, value: object) -> bool:
-    """Counters of one run, such as those of a limit on model calls, are LangGraph's own and stay as they are."""
-    return is_state(channel) and not is_invocation_value(value)
+def _is_upgradable(channel: str, value: object) -> bool:
+    """Return whether an upgrade applies to a channel.
+
+    Counters of one run, such as model call limits, belong to LangGraph and stay unchanged.
+    """
+    return is_state_channel(channel) and not is_invocation_value(value)
 
 
-def rebuilt_channels(stored: StoredCheckpoint) -> list[str]:
-    """Channels whose values LangGraph rebuilds from what tasks wrote at earlier checkpoints."""
-    known, counted = stored.checkpoint, _counted(stored)
-    return [name for name in counted if name in known["channel_versions"] and name not in known["channel_values"]]
+def list_rebuilt_channels(stored: StoredCheckpoint) -> list[str]:
+    """Return the channels that LangGraph rebuilds from task writes at earlier checkpoints."""
+    checkpoint, counted = stored.checkpoint, _get_delta_counters(stored)
+    return [
+        name for name in counted if name in checkpoint["channel_versions"] and name not in checkpoint["channel_values"]
+    ]
 
 
-def _counted(stored: StoredCheckpoint) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], stored.metadata.get(COUNTERS) or {})
+def _get_delta_counters(stored: StoredCheckpoint) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], stored.metadata.get(DELTA_COUNTERS_KEY) or {})
 
 
-def rebuilt(channel: DeltaChannel[Any], history: DeltaChannelHistory) -> Any:
-    """The value of a channel, rebuilt as LangGraph does."""
-    made: DeltaChannel[Any] = channel.from_checkpoint(history.get("seed", channel.value))
-    made.replay_writes(history["writes"])
-    return made.get()
+def rebuild_channel(channel: DeltaChannel[Any], history: DeltaChannelHistory) -> Any:
+    """Rebuild the value of a channel in the same way as LangGraph."""
+    rebuilt: DeltaChannel[Any] = channel.from_checkpoint(history.get("seed", channel.value))
+    rebuilt.replay_writes(history["writes"])
+    return rebuilt.get()
 
 
-def state_of(stored: StoredCheckpoint, rebuilt_values: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a run by its keys. `rebuilt_values`: of the channels that are not in the checkpoint itself."""
+def extract_state(stored: StoredCheckpoint, rebuilt_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a run by its keys.
+
+    `rebuilt_values` are the values of channels that are not in the checkpoint itself.
+    """
     values = {**stored.checkpoint["channel_values"], **rebuilt_values}
     plain = {name: value.value if isinstance(value, DeltaSnapshot) else value for name, value in values.items()}
-    return {name: value for name, value in plain.items() if _is_upgraded(name, value)}
+    return {name: value for name, value in plain.items() if _is_upgradable(name, value)}
 
 
-def upgraded_checkpoint(
+def upgrade_checkpoint(
     stored: StoredCheckpoint,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     serde: SerializerProtocol,
     next_version: Callable[[Any, None], Any],
 ) -> UpgradedCheckpoint:
-    """Put the state `after` into the checkpoint whose state is `before`."""
+    """Replace the state `before` of a checkpoint by the state `after`."""
     changed = [name for name in after if name not in before or not _is_same(serde, before[name], after[name])]
     removed = [name for name in before if name not in after]
-    still_rebuilt = {name for name in rebuilt_channels(stored) if name in after and name not in changed}
-    found: Mapping[str, Any] = stored.checkpoint["channel_values"]
-    values = {name: value for name, value in found.items() if not _is_upgraded(name, value)}
+    still_rebuilt = {name for name in list_rebuilt_channels(stored) if name in after and name not in changed}
+    stored_values: Mapping[str, Any] = stored.checkpoint["channel_values"]
+    values = {name: value for name, value in stored_values.items() if not _is_upgradable(name, value)}
     values |= {name: value for name, value in after.items() if name not in still_rebuilt}
-    versions = _versions(stored.checkpoint, changed, removed, next_version)
+    versions = _build_versions(stored.checkpoint, changed, removed, next_version)
     checkpoint = {**stored.checkpoint, **versions, "channel_values": values}
-    counted = {name: count for name, count in _counted(stored).items() if name in still_rebuilt}
-    metadata = {name: value for name, value in stored.metadata.items() if name != COUNTERS}
-    return UpgradedCheckpoint(checkpoint, metadata | ({COUNTERS: counted} if counted else {}), tuple(still_rebuilt))
+    counted = {name: count for name, count in _get_delta_counters(stored).items() if name in still_rebuilt}
+    metadata = {name: value for name, value in stored.metadata.items() if name != DELTA_COUNTERS_KEY}
+    return UpgradedCheckpoint(
+        checkpoint, metadata | ({DELTA_COUNTERS_KEY: counted} if counted else {}), tuple(still_rebuilt)
+    )
 
 
-def _versions(
+def _build_versions(
     checkpoint: Mapping[str, Any],
     changed: Sequence[str],
     removed: Sequence[str],
     next_version: Callable[[Any, None], Any],
 ) -> dict[str, Any]:
-    """A new version for each changed channel, which whoever had seen the one before has seen, too.
+    """Build a new version for each changed channel.
 
-    A channel that is not set has no version, or LangGraph would rebuild its value from earlier checkpoints.
+    Nodes that had seen the old version have seen the new one.
+
+    An unset channel has no version. Otherwise LangGraph would rebuild its value from earlier
+    checkpoints.
     """
     old: Mapping[str, Any] = checkpoint["channel_versions"]
     new = dict.fromkeys(changed, next_version(max(old.values(), default=None), None))
-    seen = {
+    seen_versions = {
         node: {name: new[name] if name in new and old.get(name) == version else version for name, version in of.items()}
         for node, of in checkpoint["versions_seen"].items()
     }
-    kept = {name: version for name, version in old.items() if name not in removed}
-    return {"channel_versions": kept | new, "versions_seen": seen}
+    versions = {name: version for name, version in old.items() if name not in removed}
+    return {"channel_versions": versions | new, "versions_seen": seen_versions}
 
 
 def _is_same(serde: SerializerProtocol, one: Any, other: Any) -> bool:

@@ -7,106 +7,113 @@ from decimal import Decimal
 from functools import reduce
 from operator import add
 
-from offing.core.run import Spent
+from offing.core.run import RunUsage
 from offing.core.step import CallKey
 from offing.core.usage import UsageDelta
 
-NOTHING = Decimal(0)
+ZERO_USD = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """Usage that goes with one append."""
+    """The usage that is charged with one append."""
 
     by_call: Mapping[CallKey, UsageDelta]
     turns: int
     seconds: float
 
     @property
-    def delta(self) -> UsageDelta:
-        """Return all of it together."""
+    def total_delta(self) -> UsageDelta:
+        """The sum of all usage in this charge."""
         return reduce(add, self.by_call.values(), UsageDelta(turns=self.turns, seconds=self.seconds))
 
 
 class UsageLedger:
-    """Totals of a run, and the usage of each call that no append has taken along yet.
+    """Totals of a run, and the usage of each call that is not charged yet.
 
-    What a call used is charged with the call's own step. With another's, the worker that makes the call anew after a
-    loss would charge it again. What never gets a step is charged at the end.
+    The usage of a call is charged with the step of the call. If it were charged with another step, it
+    would be charged twice when the call is repeated after a crash. The usage of calls without a step is
+    charged at the end.
     """
 
-    def __init__(self, spent: Spent, monotonic: Callable[[], float]) -> None:
-        self._spent, self._monotonic, self._charged_at = spent, monotonic, monotonic()
+    def __init__(self, usage: RunUsage, monotonic: Callable[[], float]) -> None:
+        self._total, self._monotonic, self._charged_at = usage, monotonic, monotonic()
         self._open: dict[CallKey, UsageDelta] = {}
         self._child_turns: dict[CallKey, int] = {}
-        """Turns of child runs. Without the step that consumes it, a child is counted by the next claim."""
-        self._own_turns = set[CallKey]()
-        """Calls that are a turn each. Without its step, the next claim makes such a call again and counts it then."""
+        """Turns of child runs. If the consuming step is lost, the next claim counts the child run again."""
+        self._call_turns = set[CallKey]()
+        """Calls that count as a turn. If its step is lost, the next claim repeats the call and counts it then."""
         self._without_step = set[CallKey]()
         self._open_seconds = 0.0
 
     @property
-    def spent(self) -> Spent:
-        """Totals of the run, with what no append has taken along yet."""
-        return replace(self._spent, seconds=self._spent.seconds + self._monotonic() - self._charged_at)
+    def total(self) -> RunUsage:
+        """Totals of the run, including usage that is not charged yet."""
+        return replace(self._total, seconds=self._total.seconds + self._monotonic() - self._charged_at)
 
     def begin_turn(self, number: int) -> bool:
-        """Count a turn. Return `False` if it was counted before a loss."""
-        if number <= self._spent.turns:
+        """Count a turn. Return `False` if it was counted before a crash."""
+        if number <= self._total.turns:
             return False
-        self._spent = replace(self._spent, turns=number)
+        self._total = replace(self._total, turns=number)
         return True
 
-    def begin_own_turn(self, key: CallKey) -> None:
+    def begin_call_turn(self, key: CallKey) -> None:
         """Count a call as a turn."""
-        self._spent = replace(self._spent, turns=self._spent.turns + 1)
-        self._own_turns.add(key)
-        self._note(key, UsageDelta())
+        self._total = replace(self._total, turns=self._total.turns + 1)
+        self._call_turns.add(key)
+        self._add_delta(key, UsageDelta())
 
-    def add(
-        self, key: CallKey, tokens: int, usd: Decimal, released: Decimal = NOTHING, day: date | None = None
+    def add_usage(
+        self, key: CallKey, tokens: int, usd: Decimal, released: Decimal = ZERO_USD, day: date | None = None
     ) -> None:
-        """Add what a call used, and what had been reserved for it."""
-        self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
-        self._note(key, UsageDelta(tokens=tokens, usd=usd, released=released, day=day))
+        """Add the usage of a call, and the reservation that it releases."""
+        self._total = replace(self._total, tokens=self._total.tokens + tokens, cost_usd=self._total.cost_usd + usd)
+        self._add_delta(key, UsageDelta(tokens=tokens, cost_usd=usd, released_usd=released, reservation_day=day))
 
-    def add_child(self, key: CallKey, spent: Spent) -> None:
-        """Add what a child run used. The call with this key consumes it."""
-        mine = self._spent
-        self._spent = Spent(
-            mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
+    def add_child_usage(self, key: CallKey, usage: RunUsage) -> None:
+        """Add the usage of a child run. The call with this key consumes it."""
+        mine = self._total
+        self._total = RunUsage(
+            mine.turns + usage.turns,
+            mine.tokens + usage.tokens,
+            mine.cost_usd + usage.cost_usd,
+            mine.seconds + usage.seconds,
         )
-        self._child_turns[key] = spent.turns
-        self._note(key, UsageDelta(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds))
+        self._child_turns[key] = usage.turns
+        self._add_delta(key, UsageDelta(tokens=usage.tokens, child_cost_usd=usage.cost_usd, seconds=usage.seconds))
 
-    def give_up(self, key: CallKey) -> None:
-        """A call will have no step, while its node may continue. What it used goes with the next append."""
+    def detach_call(self, key: CallKey) -> None:
+        """Note that a call will have no step. Its usage is charged with the next append."""
         if key in self._open:
             self._without_step.add(key)
 
-    def take(self, keys: Collection[CallKey], *, everything: bool) -> Charge:
-        """Take what goes with an append of these keys. `everything`: also what calls without a step used."""
-        wanted = {*keys, *self._without_step}
-        if everything:
-            wanted |= self._open.keys() - self._child_turns.keys()
-        self._without_step = set[CallKey]()
-        taken = {key: self._open.pop(key) for key in wanted & self._open.keys()}
-        later = sum(turns for key, turns in self._child_turns.items() if key in self._open)
-        turns = self._spent.turns - later - len(self._own_turns & self._open.keys())
-        return Charge(taken, turns, self._take_seconds())
+    def take_charge(self, keys: Collection[CallKey], *, include_open_calls: bool) -> Charge:
+        """Take the usage that is charged with an append of these keys.
 
-    def give_back(self, charge: Charge) -> None:
-        """A failed append did not write it; a later one takes it along."""
+        With `include_open_calls`, the usage of calls without a step is charged, too.
+        """
+        call_keys = {*keys, *self._without_step}
+        if include_open_calls:
+            call_keys |= self._open.keys() - self._child_turns.keys()
+        self._without_step = set[CallKey]()
+        taken_charges = {key: self._open.pop(key) for key in call_keys & self._open.keys()}
+        later = sum(turns for key, turns in self._child_turns.items() if key in self._open)
+        turns = self._total.turns - later - len(self._call_turns & self._open.keys())
+        return Charge(taken_charges, turns, self._take_seconds())
+
+    def restore_charge(self, charge: Charge) -> None:
+        """Restore the charge of a failed append. A later append takes it."""
         for key, used in charge.by_call.items():
-            self._note(key, used)
+            self._add_delta(key, used)
         self._open_seconds += charge.seconds
 
-    def _note(self, key: CallKey, used: UsageDelta) -> None:
-        self._open[key] = self._open.get(key, UsageDelta()) + used
+    def _add_delta(self, key: CallKey, delta: UsageDelta) -> None:
+        self._open[key] = self._open.get(key, UsageDelta()) + delta
 
     def _take_seconds(self) -> float:
         now = self._monotonic()
         worked, self._charged_at = now - self._charged_at, now
-        self._spent = replace(self._spent, seconds=self._spent.seconds + worked)
+        self._total = replace(self._total, seconds=self._total.seconds + worked)
         seconds, self._open_seconds = self._open_seconds + worked, 0.0
         return seconds

@@ -1,8 +1,9 @@
-"""What a suspended run needs before it continues: a person's response, or child runs.
+"""Wait conditions: what a suspended run needs before it continues, an input response or child runs.
 
-A node waits by raising LangGraph's `GraphInterrupt` with a `Waits` value (`wait`); its siblings finish, and the slice
-releases the run as waiting. The value travels in memory alone and is never stored: a node that is run again reads its
-calls back, asks for the same thing, and continues or waits again.
+A node waits by raising LangGraph's `GraphInterrupt` with a `WaitCondition` (`suspend_node`). Its
+siblings finish, and the slice releases the run with the status waiting. The condition is never
+stored. A node that runs again reads its calls back, makes the same request, and continues or waits
+again.
 """
 
 from collections.abc import Sequence
@@ -13,70 +14,74 @@ from uuid import UUID
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
 
-from offing.kernel.checkpointer import RAISED_ANEW
+from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
 
 
 @dataclass(frozen=True, slots=True)
-class ForPerson:
-    """Answers of people. The run goes on as soon as one of them is there."""
+class HumanInputWait:
+    """Waits for input responses. The run continues as soon as one of them exists."""
 
-    questions: tuple[int, ...]
-    """Numbers of the questions, which are the seqs of their steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForRuns:
-    """Runs that this one started. It goes on when all of them have ended."""
-
-    runs: tuple[UUID, ...]
-
-
-Waits = ForPerson | ForRuns
+    request_numbers: tuple[int, ...]
+    """Numbers of the input requests, which are the `seq` values of their steps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class ChildRunsWait:
+    """Waits for child runs. The run continues when all of them have ended."""
+
+    run_ids: tuple[UUID, ...]
+
+
+WaitCondition = HumanInputWait | ChildRunsWait
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWaits:
     """Everything that the branches of a superstep wait for."""
 
-    questions: tuple[int, ...] = ()
-    runs: tuple[tuple[UUID, ...], ...] = ()
-    """What each branch waits for; each is there when all of its runs have ended."""
+    request_numbers: tuple[int, ...] = ()
+    run_id_groups: tuple[tuple[UUID, ...], ...] = ()
+    """The child runs of each waiting branch. A branch can continue when all of its child runs have ended."""
     interrupts: tuple[Interrupt, ...] = ()
-    """What the graph raised itself, by `interrupt`."""
+    """Interrupts that the graph raised itself, by `interrupt`."""
 
     @property
-    def of_people(self) -> bool:
-        return bool(self.questions or self.interrupts)
+    def needs_human_input(self) -> bool:
+        return bool(self.request_numbers or self.interrupts)
 
     @property
-    def words(self) -> str:
-        """For people: what the run waits for."""
-        started = sum(len(each) for each in self.runs)
-        asked = len(self.questions) + len(self.interrupts)
-        parts = [f"{asked} answers of a person" if asked > 1 else "a person's answer"] if asked else []
+    def description(self) -> str:
+        """A description of what the run waits for, for display."""
+        started = sum(len(each) for each in self.run_id_groups)
+        request_count = len(self.request_numbers) + len(self.interrupts)
+        parts = (
+            [f"{request_count} answers of a person" if request_count > 1 else "a person's answer"]
+            if request_count
+            else []
+        )
         parts += [f"{started} runs that it started" if started > 1 else "a run that it started"] if started else []
         return " and ".join(parts)
 
 
-def wait(waits: Waits) -> NoReturn:
-    """Leave the running node until what it waits for is there. It is run again from its beginning."""
-    raise GraphInterrupt((Interrupt(value=waits, id=RAISED_ANEW),))
+def suspend_node(condition: WaitCondition) -> NoReturn:
+    """Suspend the running node until the condition is met. The node then runs again from its beginning."""
+    raise GraphInterrupt((Interrupt(value=condition, id=TRANSIENT_INTERRUPT_ID),))
 
 
-def raised_in(updates: Any) -> tuple[Interrupt, ...]:
-    """The interrupts among what a graph's run gave out as updates. Empty: it has ended."""
-    found: list[Any] = []
+def find_interrupts(updates: Any) -> tuple[Interrupt, ...]:
+    """Return the interrupts in the streamed updates of a graph. Empty means that the graph has ended."""
+    interrupts: list[Any] = []
     for update in updates:
         if isinstance(update, dict):
-            found.extend(cast(dict[str, Any], update).get("__interrupt__", ()))
-    return tuple(found)
+            interrupts.extend(cast(dict[str, Any], update).get("__interrupt__", ()))
+    return tuple(interrupts)
 
 
-def awaited(interrupts: Sequence[Interrupt]) -> Awaited:
-    """What a superstep was interrupted for."""
+def collect_waits(interrupts: Sequence[Interrupt]) -> PendingWaits:
+    """Collect the wait conditions of interrupts."""
     ours: list[Any] = [i.value for i in interrupts]
-    return Awaited(
-        tuple(number for value in ours if isinstance(value, ForPerson) for number in value.questions),
-        tuple(value.runs for value in ours if isinstance(value, ForRuns)),
-        tuple(i for i in interrupts if not isinstance(i.value, ForPerson | ForRuns)),
+    return PendingWaits(
+        tuple(number for value in ours if isinstance(value, HumanInputWait) for number in value.request_numbers),
+        tuple(value.run_ids for value in ours if isinstance(value, ChildRunsWait)),
+        tuple(i for i in interrupts if not isinstance(i.value, HumanInputWait | ChildRunsWait)),
     )

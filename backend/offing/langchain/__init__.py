@@ -1,22 +1,22 @@
-"""What an existing LangGraph graph needs to run here: a chat model, a line that registers it, and tools of ours.
+"""The LangChain adapter: a chat model, the registration of a LangGraph graph, and tools.
 
-The only home of the exchange with LangChain's shapes. Knows no engine, no storage and no worker.
+With these an existing LangGraph graph runs here without further changes.
 """
 
 from offing.langchain.chat import OffingChatModel
-from offing.langchain.endings import ModelFailed, RunStopped
-from offing.langchain.graph import plain_graph
-from offing.langchain.journal import journalled
-from offing.langchain.named_models import UnknownModel, models_by_name
+from offing.langchain.durable_call import durable_call
+from offing.langchain.errors import ModelCallError, RunStopped
+from offing.langchain.graph import register_langgraph
+from offing.langchain.named_models import UnknownModelError, use_models_by_name
 from offing.langchain.tools import offing_tools
 
 __all__ = [
-    "ModelFailed",
+    "ModelCallError",
     "OffingChatModel",
     "RunStopped",
-    "UnknownModel",
-    "journalled",
-    "models_by_name",
+    "UnknownModelError",
+    "durable_call",
     "offing_tools",
-    "plain_graph",
+    "register_langgraph",
+    "use_models_by_name",
 ]

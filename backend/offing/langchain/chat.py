@@ -1,7 +1,9 @@
-"""The chat model that a LangGraph graph uses in place of a provider's: each call goes through the run's context.
+"""The chat model that a LangGraph graph uses in place of a provider's.
 
-So it is journalled, budgeted, answered by the engine that the run's configuration names, and recorded as a turn. The
-only home of that exchange; knows no engine and no storage.
+Each call goes through the run's context.
+
+A call is therefore journaled, counted against the budget, answered by the engine that the run's
+configuration names, and recorded as a role call.
 """
 
 import json
@@ -23,28 +25,29 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineFailure, FailureKind
 from offing.core.run import StopReason
-from offing.langchain.asker import asker
-from offing.langchain.dialogue import Chat, Tool, answer_of, said_in
-from offing.langchain.endings import ModelFailed, RunStopped
-from offing.langchain.role import chat_role
-from offing.sdk.running import running, stopped, waited
+from offing.langchain.caller_name import find_caller_name
+from offing.langchain.chat_values import ChatPrompt, ChatTool, to_ai_message, to_chat_messages
+from offing.langchain.errors import ModelCallError, RunStopped
+from offing.langchain.role import create_chat_role
+from offing.sdk.current_run import get_current_run, record_stop, run_blocking
 
-ANY = frozenset({"any", "required"})
-FREE = frozenset({"auto", "none", ""})
-DECLARED = frozenset({"function", "object", "custom"})
-"""Types of mappings that declare a tool of the graph's own."""
+ANY_TOOL_CHOICES = frozenset({"any", "required"})
+FREE_TOOL_CHOICES = frozenset({"auto", "none", ""})
+DECLARED_TOOL_TYPES = frozenset({"function", "object", "custom"})
+"""Types of the mappings that declare a graph's own tool."""
 
 
 class OffingChatModel(BaseChatModel):
-    """A chat model by the name that engines are configured by: `OffingChatModel("agent")`.
+    """A chat model with the name that engines are configured by: `OffingChatModel("agent")`.
 
-    Works inside a run only. In an async node use `ainvoke`; in a plain one `invoke` waits in its thread.
+    It works only inside a run. Use `ainvoke` in an async node. In a synchronous node `invoke` blocks
+    its thread.
     """
 
     name: str | None = "agent"
-    """The role that `engines` of a run names."""
+    """Name of the role, as used in `engines` of a run."""
     cache: BaseCache | bool | None = False
-    """Not even LangChain's global one: an answer from there would go past the record."""
+    """No cache, not even LangChain's global one: a cached answer would not be recorded."""
 
     def __init__(self, name: str = "agent", **more: Any) -> None:
         super().__init__(name=name, **more)
@@ -64,9 +67,12 @@ class OffingChatModel(BaseChatModel):
         tool_choice: str | dict[str, Any] | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The same model, which may call these tools. `tool_choice`: a tool's name, `any`, or nothing."""
-        shapes = [_shape(tool).model_dump() for tool in tools]
-        return self.bind(tools=shapes, tool_choice=_choice(tool_choice, shapes), **kwargs)
+        """Return a copy of the model that may call these tools.
+
+        `tool_choice` is a tool's name, `any`, or `None`.
+        """
+        shapes = [_to_chat_tool(tool).model_dump() for tool in tools]
+        return self.bind(tools=shapes, tool_choice=_resolve_tool_choice(tool_choice, shapes), **kwargs)
 
     def with_structured_output(
         self,
@@ -77,12 +83,14 @@ class OffingChatModel(BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """The same model, whose answers are of that shape. Whatever the method, it is asked for as a tool that must be
-        called, which every engine can be."""
+        """Return a copy of the model whose answers have the schema.
+
+        For every `method` the model must call a tool with that schema, because every engine supports this.
+        """
         return super().with_structured_output(schema, include_raw=include_raw, **kwargs)
 
     def get_num_tokens(self, text: str) -> int:
-        """An estimate: which tokenizer counts is not known before a run."""
+        """Estimate the number of tokens. The tokenizer is unknown before a run."""
         return count_tokens_approximately([HumanMessage(text)])
 
     def get_num_tokens_from_messages(
@@ -90,7 +98,7 @@ class OffingChatModel(BaseChatModel):
         messages: list[BaseMessage],
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool] | None = None,
     ) -> int:
-        """An estimate, tools included."""
+        """Estimate the number of tokens of messages, including tools."""
         shapes = [convert_to_openai_tool(tool) for tool in tools or ()]
         return count_tokens_approximately(messages) + sum(self.get_num_tokens(json.dumps(one)) for one in shapes)
 
@@ -101,7 +109,7 @@ class OffingChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        answer = await self._answered(messages, stop, kwargs, run_manager)
+        answer = await self._call_role(messages, stop, kwargs, run_manager)
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     def _generate(
@@ -111,7 +119,7 @@ class OffingChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        answer = waited(self._answered(messages, stop, kwargs, run_manager))
+        answer = run_blocking(self._call_role(messages, stop, kwargs, run_manager))
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     async def _astream(
@@ -121,8 +129,8 @@ class OffingChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        """The whole answer as one chunk: it is recorded before anybody sees it."""
-        yield _chunk(await self._answered(messages, stop, kwargs, run_manager))
+        """Yield the whole answer as one chunk, because it is recorded before anyone reads it."""
+        yield _to_chunk(await self._call_role(messages, stop, kwargs, run_manager))
 
     def _stream(
         self,
@@ -131,70 +139,78 @@ class OffingChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield _chunk(waited(self._answered(messages, stop, kwargs, run_manager)))
+        yield _to_chunk(run_blocking(self._call_role(messages, stop, kwargs, run_manager)))
 
-    async def _answered(
+    async def _call_role(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None,
         options: dict[str, Any],
-        called: BaseRunManager | None,
+        model_name: BaseRunManager | None,
     ) -> AIMessage:
-        context = running()
-        run = str(context.run.origin_id or context.run.id)
-        chat = Chat(
-            said=said_in(messages, run),
-            tools=tuple(Tool(**tool) for tool in options.get("tools") or ()),
+        context = get_current_run()
+        run = str(context.run.origin_run_id or context.run.id)
+        chat = ChatPrompt(
+            messages=to_chat_messages(messages, run),
+            tools=tuple(ChatTool(**tool) for tool in options.get("tools") or ()),
             must_call=options.get("tool_choice") or "",
             stop=tuple(stop or ()),
             one_call=options.get("parallel_tool_calls") is False and bool(options.get("tools")),
-            answer_schema=_answer_schema(options.get("response_format")),
+            answer_schema=_find_answer_schema(options.get("response_format")),
         )
-        who = asker(called.metadata) if called else ""
-        reply = await context.call(chat_role(self.role, who), chat, turn=chat.turn)
+        who = find_caller_name(model_name.metadata) if model_name else ""
+        reply = await context.call_role(create_chat_role(self.role, who), chat, turn=chat.turn)
         if isinstance(reply, EngineFailure):
-            raise _failed(self.role, reply)
-        return answer_of(reply.output, run=run, seq=reply.seq, used=reply.tokens, model=self.role)
+            raise _error_from_failure(self.role, reply)
+        return to_ai_message(reply.output, run_id=run, seq=reply.seq, usage=reply.tokens, model=self.role)
 
 
-def _shape(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> Tool:
+def _to_chat_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> ChatTool:
     kind = str(cast(dict[str, Any], tool).get("type", "function")) if isinstance(tool, dict) else "function"
-    if kind not in DECLARED:
+    if kind not in DECLARED_TOOL_TYPES:
         problem = f"a tool of type {kind!r}, which its provider runs by itself, is not taken"
         raise InvalidInput("tools", problem, "Give the graph a tool of its own.")
     function = convert_to_openai_tool(cast(Any, tool))["function"]
-    return Tool(
+    return ChatTool(
         name=function["name"], description=function.get("description", ""), parameters=function.get("parameters", {})
     )
 
 
-def _answer_schema(format: Any) -> dict[str, Any]:
-    """The schema in a provider's `response_format`, which may also be a class. Empty: any words."""
+def _find_answer_schema(format: Any) -> dict[str, Any]:
+    """Return the schema in a provider's `response_format`, which may also be a class.
+
+    Empty means free text.
+    """
     if format is None:
         return {}
     if not isinstance(format, dict):
         return convert_to_json_schema(format)
-    asked = cast(dict[str, Any], format)
-    if asked.get("type") == "json_object":
+    schema_spec = cast(dict[str, Any], format)
+    if schema_spec.get("type") == "json_object":
         return {"type": "object"}
-    return asked.get("json_schema", {}).get("schema", {})
+    return schema_spec.get("json_schema", {}).get("schema", {})
 
 
-def _choice(wanted: str | dict[str, Any] | bool | None, shapes: Sequence[dict[str, Any]]) -> str:
-    """The name of the tool that must be called, `any`, or nothing. Raises InvalidInput for a tool that is not bound."""
-    names = {shape["name"] for shape in shapes}
-    if isinstance(wanted, dict):
-        wanted = str(wanted.get("function", wanted).get("name", ""))
-    if isinstance(wanted, bool) or wanted is None:
-        return "any" if wanted else ""
-    if wanted in names:
-        return wanted
-    if wanted in ANY | FREE:
-        return "any" if wanted in ANY else ""
-    raise InvalidInput("tool_choice", f"{wanted!r} is none of the bound tools", f"Use any, or one of: {sorted(names)}.")
+def _resolve_tool_choice(tool_choice: str | dict[str, Any] | bool | None, tools: Sequence[dict[str, Any]]) -> str:
+    """Return the name of the tool that must be called, `any`, or an empty string.
+
+    Raises InvalidInput if the tool is not bound.
+    """
+    names = {shape["name"] for shape in tools}
+    if isinstance(tool_choice, dict):
+        tool_choice = str(tool_choice.get("function", tool_choice).get("name", ""))
+    if isinstance(tool_choice, bool) or tool_choice is None:
+        return "any" if tool_choice else ""
+    if tool_choice in names:
+        return tool_choice
+    if tool_choice in ANY_TOOL_CHOICES | FREE_TOOL_CHOICES:
+        return "any" if tool_choice in ANY_TOOL_CHOICES else ""
+    raise InvalidInput(
+        "tool_choice", f"{tool_choice!r} is none of the bound tools", f"Use any, or one of: {sorted(names)}."
+    )
 
 
-def _chunk(message: AIMessage) -> ChatGenerationChunk:
+def _to_chunk(message: AIMessage) -> ChatGenerationChunk:
     fields = message.model_dump(exclude={"type", "tool_calls", "invalid_tool_calls"})
     calls = [
         tool_call_chunk(name=c["name"], args=json.dumps(c["args"]), id=c["id"], index=n)
@@ -203,9 +219,9 @@ def _chunk(message: AIMessage) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=AIMessageChunk(**fields, tool_call_chunks=calls, chunk_position="last"))
 
 
-def _failed(role: str, failure: EngineFailure) -> Exception:
-    if failure.kind is FailureKind.OUT_OF_BUDGET:
-        reason = StopReason(failure.stop or StopReason.TOKEN_LIMIT)
-        stopped(reason)
+def _error_from_failure(role: str, failure: EngineFailure) -> Exception:
+    if failure.kind is FailureKind.BUDGET_EXHAUSTED:
+        reason = StopReason(failure.stop_reason or StopReason.TOKEN_LIMIT)
+        record_stop(reason)
         return RunStopped(reason)
-    return ModelFailed(role, failure.kind, failure.message)
+    return ModelCallError(role, failure.kind, failure.message)

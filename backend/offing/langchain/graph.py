@@ -1,4 +1,4 @@
-"""A LangGraph graph as one that runs can name, without a change to its code: the only home of its registration."""
+"""Registration of a LangGraph graph without changes to its code."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,97 +12,109 @@ from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
 from offing.core.report import Evidence, ReportDraft
-from offing.langchain.named_models import check_names, models_by_name
-from offing.langchain.report import draft, last_words, messages_in
-from offing.langchain.role import chat_role
-from offing.langchain.tool_calls import tools_watched
-from offing.sdk.context import RunView
-from offing.sdk.graph import Graph, content_hash
-from offing.sdk.plain import Plain
+from offing.langchain.named_models import check_model_names, use_models_by_name
+from offing.langchain.report import draft_report, find_last_answer, list_messages
+from offing.langchain.role import create_chat_role
+from offing.langchain.tool_calls import record_graph_tools
+from offing.sdk.context import RunInfo
+from offing.sdk.graph import Graph, compute_content_hash
+from offing.sdk.langgraph_adapter import LangGraphAdapter
 
-MESSAGES = "messages"
+MESSAGES_KEY = "messages"
 
-Start = Callable[[RunView], dict[str, Any]]
-Answered = Callable[[Mapping[str, Any]], str]
-Upgrade = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+InitialStateFunction = Callable[[RunInfo], dict[str, Any]]
+AnswerFunction = Callable[[Mapping[str, Any]], str]
+UpgradeFunction = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
-def plain_graph(
+def register_langgraph(
     name: str,
     build: Callable[[], Any] | Any,
     *,
-    code: Path | str,
+    code_path: Path | str,
     title: str = "",
     description: str = "",
     models: Sequence[str] = ("agent",),
     engine: str = "",
-    question_key: str = MESSAGES,
-    answer: str | Answered = MESSAGES,
-    start: Start | None = None,
-    context: Callable[[RunView], Any] | None = None,
+    question_key: str = MESSAGES_KEY,
+    answer: str | AnswerFunction = MESSAGES_KEY,
+    initial_state: InitialStateFunction | None = None,
+    context: Callable[[RunInfo], Any] | None = None,
     state_types: Sequence[type] = (),
     tools: Sequence[Any] = (),
-    by_name: Mapping[str, str] | None = None,
+    models_by_name: Mapping[str, str] | None = None,
     store_index: Mapping[str, Any] | None = None,
     store_ttl: Mapping[str, Any] | None = None,
-    upgrade: Upgrade | None = None,
+    upgrade_state: UpgradeFunction | None = None,
 ) -> Graph:
-    """Register a graph that knows nothing of this platform.
+    """Register a LangGraph graph that was written without the SDK.
 
-    `build`: the graph, compiled or not, or a function that makes it. `code`: the file or folder that its version is
-    made of, usually `__file__`. `models`: the names of its `OffingChatModel`s, which engines are configured by.
-    `engine`: what answers them unless a run says otherwise, as `litellm:openai/gpt-4o-mini`. `question_key`: the state
-    key that takes the question; `messages` takes it as a person's message. `answer`: the state key, or a function of
-    the last values, that holds the answer. `start`: the whole input, in place of the question alone. `context`: the
-    graph's own runtime context. `state_types`: its own classes that its state holds. `tools`: own tools of ours that
-    `offing_tools` offers it, as in `Graph.tools`. `by_name`: which of `models` stands for a model that the graph's code
-    names, as {"openai:gpt-5": "agent"}; `*` is any other. Such a graph is given as a function that imports and builds
-    it. `store_index` and `store_ttl`: how LangGraph's store searches its items by meaning, and after how long they
-    expire, in LangGraph's words: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}. `upgrade`:
-    makes a state of this version from that of another, as in `Graph.upgrade`; keys that it leaves out are not set.
-    Raises InvalidInput.
+    `build` is the graph, compiled or not, or a function that returns it. `code_path` is the file or
+    folder that its version is computed from, usually `__file__`. `models` are the names of its
+    `OffingChatModel`s, by which engines are configured. `engine` is their default engine, such as
+    `litellm:openai/gpt-4o-mini`. `question_key` is the state key for the question; `messages` receives
+    it as a user message. `answer` is the state key that holds the answer, or a function of the final
+    values. `initial_state` returns the whole input, in place of the question only. `context` returns
+    the graph's own runtime context. `state_types` are the graph's own classes in its state. `tools` are
+    custom tools that `offing_tools` provides, as in `Graph.tools`.
+
+    `models_by_name` maps model names in the graph's code to names of `models`, such as {"openai:gpt-5":
+    "agent"}; `*` is any other name. Such a graph must be a function that imports and builds it.
+    `store_index` and `store_ttl` configure semantic search and expiry of items in LangGraph's store, in
+    LangGraph's format: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}.
+    `upgrade_state` converts a state of another version, as in `Graph.upgrade_state`; keys that it
+    leaves out are not set. Raises InvalidInput.
     """
     if not models or len(set(models)) < len(models):
         raise InvalidInput("models", "names must be given, each once", "Name each OffingChatModel of the graph.")
-    names = dict(by_name or {})
-    check_names(names, tuple(models))
+    names = dict(models_by_name or {})
+    check_model_names(names, tuple(models))
     built = build if callable(build) and not hasattr(build, "ainvoke") else lambda: build
     return Graph(
         name=name,
         title=title or name.replace("_", " ").replace("-", " ").capitalize(),
         description=description or "A LangGraph graph.",
-        version=version_of(Path(code)),
-        build=lambda: _built(name, built, names),
-        start=start or (lambda run: {question_key: _question(question_key, run)}),
-        roles=tuple(chat_role(model) for model in models),
+        version=compute_version(Path(code_path)),
+        build=lambda: _build_graph(name, built, names),
+        initial_state=initial_state or (lambda run: {question_key: _build_question_value(question_key, run)}),
+        roles=tuple(create_chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
-        upgrade=upgrade,
-        plain=Plain(_answer(answer), context, tuple(state_types), partial(_around, names), store_index, store_ttl),
+        upgrade_state=upgrade_state,
+        langgraph_adapter=LangGraphAdapter(
+            _build_report_function(answer),
+            context,
+            tuple(state_types),
+            partial(_open_execution_context, names),
+            store_index,
+            store_ttl,
+        ),
     )
 
 
-def version_of(code: Path) -> str:
-    """The content hash of a folder, or of the folder that a file stands in."""
-    return content_hash(code if code.is_dir() else code.resolve().parent)
+def compute_version(code_path: Path) -> str:
+    """Return the content hash of a folder, or of the folder that contains a file."""
+    return compute_content_hash(code_path if code_path.is_dir() else code_path.resolve().parent)
 
 
-def _question(key: str, run: RunView) -> Any:
-    return [HumanMessage(run.question)] if key == MESSAGES else run.question
+def _build_question_value(key: str, run: RunInfo) -> Any:
+    return [HumanMessage(run.question)] if key == MESSAGES_KEY else run.question
 
 
-def _answer(where: str | Answered) -> Callable[[RunView, Mapping[str, Any], tuple[Evidence, ...]], ReportDraft | None]:
-    def written(run: RunView, values: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> ReportDraft | None:
-        return draft(run.question, _text(where, values), evidence)
+def _build_report_function(
+    where: str | AnswerFunction,
+) -> Callable[[RunInfo, Mapping[str, Any], tuple[Evidence, ...]], ReportDraft | None]:
+    def written(run: RunInfo, values: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> ReportDraft | None:
+        return draft_report(run.question, _extract_answer(where, values), evidence)
 
     return written
 
 
-def _text(where: str | Answered, values: Mapping[str, Any]) -> str:
+def _extract_answer(where: str | AnswerFunction, values: Mapping[str, Any]) -> str:
     if not isinstance(where, str):
         return where(values)
-    if found := messages_in(values, where):
-        return last_words(found)
+    if messages := list_messages(values, where):
+        return find_last_answer(messages)
     value: Any = values.get(where, "")
     if isinstance(value, BaseMessage):
         return str(value.text)
@@ -112,38 +124,41 @@ def _text(where: str | Answered, values: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """A graph that its author has compiled already, where one that is not yet is expected."""
+class _CompiledGraph:
+    """Adapter for a graph that its author has already compiled, where an uncompiled one is expected."""
 
     graph: Any
 
     def compile(self, checkpointer: Any = None) -> Any:
-        """The same graph with this saver in place of its own."""
+        """Return a copy of the graph with this checkpointer in place of its own."""
         return self.graph.copy({"checkpointer": checkpointer})
 
     def __getattr__(self, name: str) -> Any:
-        """What else is asked of it is what it was compiled from."""
+        """Return any other attribute from the builder of the compiled graph."""
         return getattr(self.graph.builder, name)
 
 
 @contextmanager
-def _around(names: Mapping[str, str]) -> Generator[None]:
-    """What is in force while the graph is executed."""
-    with models_by_name(names), tools_watched():
+def _open_execution_context(names: Mapping[str, str]) -> Generator[None]:
+    """Open the context in which the graph is built and executed."""
+    with use_models_by_name(names), record_graph_tools():
         yield
 
 
-def _built(name: str, build: Callable[[], Any], names: Mapping[str, str]) -> Any:
-    with models_by_name(names):
-        return _uncompiled(name, build())
+def _build_graph(name: str, build: Callable[[], Any], names: Mapping[str, str]) -> Any:
+    with use_models_by_name(names):
+        return _unwrap_compiled(name, build())
 
 
-def _uncompiled(name: str, graph: Any) -> Any:
-    """What gives the graph when it is compiled. Raises InvalidInput for one that stops for somebody at a debugger."""
+def _unwrap_compiled(name: str, graph: Any) -> Any:
+    """Return an object whose `compile` returns the graph.
+
+    Raises InvalidInput for a graph with debugger breakpoints.
+    """
     if hasattr(graph, "compile"):
         return graph
     if getattr(graph, "interrupt_before_nodes", None) or getattr(graph, "interrupt_after_nodes", None):
         raise InvalidInput(
             name, "it is compiled with interrupt_before or interrupt_after", "Call interrupt() in a node instead."
         )
-    return _Ready(graph)
+    return _CompiledGraph(graph)

@@ -1,8 +1,8 @@
-"""Ours in place of chat models that a package builds by name, as `init_chat_model("openai:gpt-5")` does.
+"""Replacement of chat models that a package builds by name, as `init_chat_model("openai:gpt-5")` does.
 
-The only home of that exchange, so that such a package runs without a change. Knows no run. It is in force while a graph
-is built and while it is executed, since packages build models at either time. Where `langchain` is not installed,
-nothing can ask it for a model.
+With it, such a package runs without changes. It is active while a graph is built and while it is
+executed, since packages build models at either time. If `langchain` is not installed, there is
+nothing to replace.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -16,32 +16,33 @@ from typing import Any
 from offing.core.errors import InvalidInput, OffingError
 from offing.langchain.chat import OffingChatModel
 
-ANY = "*"
-"""In place of a model's name: every other one."""
+ANY_MODEL = "*"
+"""Stands for every model name that is not listed."""
 
-PLACE, MAKER = "langchain.chat_models.base", "_init_chat_model_helper"
-"""The function of langchain through which all of its ways to name a model lead."""
+MODULE, MAKER = "langchain.chat_models.base", "_init_chat_model_helper"
+"""LangChain's function that resolves every model name."""
 
 _roles: ContextVar[Mapping[str, str] | None] = ContextVar("offing_models_by_name", default=None)
 
 
-class UnknownModel(OffingError):
-    """A package asked for a model by a name that stands for no role of its graph."""
+class UnknownModelError(OffingError):
+    """A package requested a model by a name that stands for no role of its graph."""
 
     code = "unknown_model"
 
 
 @contextmanager
-def models_by_name(roles: Mapping[str, str]) -> Generator[None]:
-    """Within, a model that langchain is asked for by name is ours, in the role that `roles` gives for the name.
+def use_models_by_name(roles: Mapping[str, str]) -> Generator[None]:
+    """Replace the models that code requests from LangChain by name with ours while the context is open.
 
-    Names are written as the package writes them: `openai:gpt-5`, or without the provider. `*` is any other; without it,
-    a name that is not there raises UnknownModel, because its calls would go past the run. No roles: nothing is changed.
+    `roles` maps names to roles. Names are written as in the package: `openai:gpt-5`, or without the
+    provider. `*` is any other name. Without `*`, an unknown name raises UnknownModelError, because its
+    calls would not be recorded. If `roles` is `None`, nothing is replaced.
     """
     if not roles:
         yield
         return
-    _route()
+    _install_hook()
     token = _roles.set(roles)
     try:
         yield
@@ -49,34 +50,37 @@ def models_by_name(roles: Mapping[str, str]) -> Generator[None]:
         _roles.reset(token)
 
 
-def check_names(roles: Mapping[str, str], models: tuple[str, ...]) -> None:
-    """Raises InvalidInput for a name that leads to a role which the graph does not declare."""
+def check_model_names(roles: Mapping[str, str], models: tuple[str, ...]) -> None:
+    """Raise InvalidInput if a name is mapped to a role that the graph does not declare."""
     for name, role in roles.items():
         if role not in models:
             raise InvalidInput("by_name", f"{name!r} leads to {role!r}", f"Use one of models: {', '.join(models)}.")
 
 
-def role_for(name: str, provider: str, roles: Mapping[str, str]) -> str:
-    """The role of a model's name. Raises UnknownModel."""
-    for known in (f"{provider}:{name}", name, name.partition(":")[2], ANY):
-        if known in roles:
-            return roles[known]
-    raise UnknownModel(f"The graph asks for the model {name!r}; name the role that stands for it in by_name.")
+def get_role_for_model(name: str, provider: str, roles: Mapping[str, str]) -> str:
+    """Return the role for a model name. Raises UnknownModelError."""
+    for candidate in (f"{provider}:{name}", name, name.partition(":")[2], ANY_MODEL):
+        if candidate in roles:
+            return roles[candidate]
+    raise UnknownModelError(f"The graph asks for the model {name!r}; name the role that stands for it in by_name.")
 
 
 @cache
-def _route() -> None:
-    """Have langchain ask here first, from now on. Done once a process, and without effect outside `models_by_name`."""
+def _install_hook() -> None:
+    """Install the hook in LangChain's model lookup, once per process.
+
+    It has no effect outside `use_models_by_name`.
+    """
     if find_spec("langchain") is None:
         return
-    place: Any = import_module(PLACE)
-    make: Callable[..., Any] | None = getattr(place, MAKER, None)
+    module: Any = import_module(MODULE)
+    make: Callable[..., Any] | None = getattr(module, MAKER, None)
     if make is None:
-        raise InvalidInput("by_name", f"this langchain has no {PLACE}.{MAKER}", "Give the graph an OffingChatModel.")
+        raise InvalidInput("by_name", f"this langchain has no {MODULE}.{MAKER}", "Give the graph an OffingChatModel.")
 
-    def made(model: str, *, model_provider: str | None = None, **options: Any) -> Any:
+    def make_model(model: str, *, model_provider: str | None = None, **options: Any) -> Any:
         if (roles := _roles.get()) is None:
             return make(model, model_provider=model_provider, **options)
-        return OffingChatModel(role_for(model, model_provider or "", roles))
+        return OffingChatModel(get_role_for_model(model, model_provider or "", roles))
 
-    setattr(place, MAKER, made)
+    setattr(module, MAKER, make_model)

@@ -1,79 +1,91 @@
-"""The role behind a chat model of a LangGraph graph: how any engine is asked for the next message of a conversation."""
+"""The role behind a chat model of a LangGraph graph: how an engine is asked for the next message."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from offing.core.model import Unusable
-from offing.core.step import StepKind, shortened
-from offing.langchain import words
-from offing.langchain.dialogue import Call, Chat, Reply, Said
-from offing.sdk.form import Form
-from offing.sdk.native import Native, NativeCall, NativeChat
+from offing.core.model import InvalidOutput
+from offing.core.step import StepKind, shorten_line
+from offing.langchain import text_tool_calls
+from offing.langchain.chat_values import ChatMessage, ChatPrompt, ChatReply, ChatToolCall
+from offing.sdk.native_chat import NativeCall, NativeChat, NativeChatAdapter
+from offing.sdk.prompt_format import PromptFormat
 from offing.sdk.role import Headline, Role
 
-FORM: Form[Chat, Reply] = Form("plain", words.rendered, words.parsed, spans=words.spans, write=None)
-"""For engines that take text only; the policy engine asks in it by itself."""
+TEXT_FORMAT: PromptFormat[ChatPrompt, ChatReply] = PromptFormat(
+    "text", text_tool_calls.render_prompt, text_tool_calls.parse_reply, spans=text_tool_calls.find_spans, write=None
+)
+"""Prompt format for engines that take only text. The policy engine always uses it."""
 
 
-def chat_role(name: str, asker: str = "") -> Role[Chat, Reply]:
-    """The role that engines are configured by under `name`. `asker`: who asks, for people. Empty: the role itself."""
+def create_chat_role(name: str, caller_name: str = "") -> Role[ChatPrompt, ChatReply]:
+    """Create the role that engines are configured by under `name`.
+
+    `caller_name` is the name of the calling agent, for people. If it is empty, the name of the role is
+    shown.
+    """
     return Role(
         name=name,
-        input=Chat,
-        output=Reply,
-        render=words.rendered,
-        headline=_headline,
-        kind=StepKind.TURN,
-        label=asker or name,
-        forms=(FORM,),
-        native=Native(_native_chat, _read, words.written),
+        input=ChatPrompt,
+        output=ChatReply,
+        render=text_tool_calls.render_prompt,
+        headline=_build_headline,
+        step_kind=StepKind.ROLE_CALL,
+        label=caller_name or name,
+        prompt_formats=(TEXT_FORMAT,),
+        native_chat=NativeChatAdapter(_build_native_chat, _parse_reply, text_tool_calls.render_reply),
     )
 
 
-def _headline(reply: Reply) -> Headline:
+def _build_headline(reply: ChatReply) -> Headline:
     if not reply.calls:
-        return Headline(shortened(reply.text) or "Says nothing")
-    called = ", ".join(f"{call.name}({_arguments(call)})" for call in reply.calls)
+        return Headline(shorten_line(reply.text) or "Says nothing")
+    called = ", ".join(f"{call.name}({_render_arguments(call)})" for call in reply.calls)
     return Headline(f"Calls {called}", reply.text)
 
 
-def _arguments(call: Call) -> str:
+def _render_arguments(call: ChatToolCall) -> str:
     return ", ".join(str(value) for _, value in sorted(call.args.items()))
 
 
-def _native_chat(chat: Chat) -> NativeChat:
+def _build_native_chat(chat: ChatPrompt) -> NativeChat:
     tools = [
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
         for t in chat.tools
     ]
-    told = [{"role": "system", "content": "\n\n".join(asked)}] if (asked := words.wanted(chat)) else []
-    return NativeChat((*told, *map(_native_message, chat.said)), tuple(tools), _choice(chat))
+    system_messages = (
+        [{"role": "system", "content": "\n\n".join(requirements)}]
+        if (requirements := text_tool_calls.list_requirements(chat))
+        else []
+    )
+    return NativeChat(
+        (*system_messages, *map(_build_native_message, chat.messages)), tuple(tools), _build_tool_choice(chat)
+    )
 
 
-def _choice(chat: Chat) -> str | dict[str, Any]:
+def _build_tool_choice(chat: ChatPrompt) -> str | dict[str, Any]:
     if chat.must_call in ("", "any"):
         return "required" if chat.must_call else ""
     return {"type": "function", "function": {"name": chat.must_call}}
 
 
-def _native_message(said: Said) -> dict[str, Any]:
-    if said.role == "tool":
-        return {"role": "tool", "content": said.text, "tool_call_id": said.answers}
-    if not said.calls:
-        return {"role": said.role, "content": said.text}
+def _build_native_message(message: ChatMessage) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "content": message.text, "tool_call_id": message.answers}
+    if not message.calls:
+        return {"role": message.role, "content": message.text}
     calls = [
         {"id": id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.args, sort_keys=True)}}
-        for id, c in zip(said.call_ids, said.calls, strict=True)
+        for id, c in zip(message.call_ids, message.calls, strict=True)
     ]
-    return {"role": said.role, "content": said.text, "tool_calls": calls}
+    return {"role": message.role, "content": message.text, "tool_calls": calls}
 
 
-def _read(text: str, calls: Sequence[NativeCall], chat: Chat) -> Reply | Unusable:
-    found: list[Call] = []
+def _parse_reply(text: str, calls: Sequence[NativeCall], chat: ChatPrompt) -> ChatReply | InvalidOutput:
+    chat_calls: list[ChatToolCall] = []
     for call in calls:
-        read = words.call_of(f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}')
-        if isinstance(read, Unusable):
+        read = text_tool_calls.parse_call(f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}')
+        if isinstance(read, InvalidOutput):
             return read
-        found.append(read)
-    return words.checked(Reply(text=text, calls=tuple(found)), chat)
+        chat_calls.append(read)
+    return text_tool_calls.validate_reply(ChatReply(text=text, calls=tuple(chat_calls)), chat)

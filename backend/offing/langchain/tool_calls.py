@@ -1,9 +1,9 @@
-"""Tools of a graph's own as calls of its run: on record, and read back after a loss.
+"""Recording of calls to a graph's own tools, so that their results are returned after a crash.
 
-The only home of how they are seen. A graph calls its tools as LangChain does, by `BaseTool.run` and `arun`, which are
-wrapped once a process and do nothing more outside a run. What was asked is the tool's name and the arguments that a
-model gives; state, store and runtime, which LangGraph injects, are no part of it. Knows no journal: the run's context
-offers one.
+A graph calls its tools with `BaseTool.run` and `arun`. Both are wrapped once per process, and the
+wrappers do nothing outside a run. A call consists of the tool's name and the arguments from the
+model. State, store and runtime, which LangGraph injects, are not part of it. The run's context
+provides the journal.
 """
 
 import time
@@ -19,282 +19,310 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from offing.core.errors import InvalidInput, OffingError
-from offing.core.step import shortened
-from offing.core.tool import Effect, ToolStatus
-from offing.langchain.tool_values import NotKept, decoded, encoded
-from offing.sdk.running import on_its_loop, running, waited
+from offing.core.step import shorten_line
+from offing.core.tool import SideEffect, ToolStatus
+from offing.langchain.tool_values import UnsupportedValueError, decode_value, encode_value
+from offing.sdk.current_run import get_current_run, is_on_run_loop, run_blocking
 
-LONGEST_RESULT = 1_000_000
-"""Characters of a result as JSON; a longer one is on record without its content, and given anew after a loss."""
+MAX_RESULT_CHARS = 1_000_000
+"""Maximum number of characters of a result as JSON.
+
+A longer result is recorded without its content, and the tool runs again after a crash.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A tool call as a model makes it."""
+class GraphToolCall:
+    """A call of a graph's own tool, as a model makes it."""
 
     tool: str
     args: dict[str, Any]
-    effect: Effect = Effect.PURE
-    """Other than pure: its author has said so, see `effect_of`."""
+    side_effect: SideEffect = SideEffect.PURE
+    """Declared by the author of the tool if it is not pure, see `get_side_effect`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What came of a tool call."""
+class GraphToolResult:
+    """Result of a call of a graph's own tool."""
 
     result: Any = None
-    """As JSON, see `tool_values`."""
-    kept: bool = True
-    """False: the result has no form that is kept."""
+    """Result as JSON, see `tool_values`."""
+    is_stored: bool = True
+    """`False` means that the result cannot be stored."""
     error: str = ""
-    """Why it failed or was not made. Empty: it gave something. The failure of a pure call is on record for people, and
-    the call is made anew after a loss."""
+    """Reason why the call failed or was not made. Empty means success.
+
+    The failure of a pure call is recorded for people only; the call is repeated after a crash.
+    """
     text: str = ""
-    """What a timeline shows."""
+    """Text in the timeline."""
     seconds: float = 0.0
     status: ToolStatus = ToolStatus.OK
 
 
 class ToolJournal(Protocol):
-    """Keeps the calls of a graph's own tools. It is called in the node that makes them, on the run's loop."""
+    """Journal of the calls of a graph's own tools.
 
-    def begin_tool(self, asked: Asked) -> Any:
-        """Take the call's place among those of its node. Equal calls are told apart by which begins first."""
-        ...
+    The node that makes a call uses it on the run's event loop.
+    """
 
-    def recorded_tool(self, begun: Any) -> Given | None:
-        """What is on record for it. None: nothing."""
-        ...
+    def begin_tool(self, call: GraphToolCall) -> Any:
+        """Assign the call its key among the calls of its node.
 
-    async def start_tool(self, begun: Any, asked: Asked) -> tuple[Any, str]:
-        """Ask whether the call may be made, and declare its effect. Return it, and why it is not made; empty: it is.
-
-        May leave by an exception that suspends the run, until a person has decided.
+        Equal calls are numbered in the order in which they begin.
         """
         ...
 
-    async def end_tool(self, begun: Any, asked: Asked, given: Given) -> None:
-        """Put on record what came of it. A failure gives the place back, so that another try takes it."""
+    def find_recorded_tool(self, begun_call: Any) -> GraphToolResult | None:
+        """Return the recorded result of the call. `None` means that there is none."""
         ...
 
-    def within_tool(self, begun: Any) -> AbstractContextManager[None]:
-        """Around the tool's work: what it calls itself is not called again once its result is on record."""
+    async def approve_tool(self, begun_call: Any, call: GraphToolCall) -> tuple[Any, str]:
+        """Decide whether the call may be made, and record its intent.
+
+        Returns the call key and the reason why the call is denied; an empty reason means that it is
+        allowed. May raise an exception that suspends the run until a person has decided.
+        """
         ...
 
-    def skip_tool(self, begun: Any) -> None:
-        """What is on record is given in place of the tool's work."""
+    async def record_tool(self, begun_call: Any, call: GraphToolCall, result: GraphToolResult) -> None:
+        """Record the result of the call. A failure releases its key, so that a retry uses the same one."""
         ...
 
-    def leave_tool(self, begun: Any) -> None:
-        """It neither gave anything nor failed: it asked a person, or was cancelled. Nothing is recorded."""
+    def open_tool_scope(self, begun_call: Any) -> AbstractContextManager[None]:
+        """Open the scope of the tool's work.
+
+        Calls within it are not repeated once the tool's result is recorded.
+        """
+        ...
+
+    def skip_nested_calls(self, begun_call: Any) -> None:
+        """Note that the recorded result is returned without running the tool."""
+        ...
+
+    def abandon_tool(self, begun_call: Any) -> None:
+        """Release the call without a record: it raised an input request or was cancelled."""
         ...
 
 
 @runtime_checkable
-class KeepsTools(Protocol):
-    """A context that offers such a journal."""
+class SupportsGraphTools(Protocol):
+    """A run context that provides a tool journal."""
 
     @property
-    def graph_tools(self) -> ToolJournal: ...
+    def tool_journal(self) -> ToolJournal: ...
 
 
-_watched: ContextVar[bool] = ContextVar("offing_tools_watched", default=False)
+_recording: ContextVar[bool] = ContextVar("offing_tools_watched", default=False)
 
 
 @contextmanager
-def tools_watched() -> Generator[None]:
-    """Within a run, the graph's own tools are calls of it."""
-    _wrap()
-    token = _watched.set(True)
+def record_graph_tools() -> Generator[None]:
+    """Record calls of the graph's own tools while the context is open."""
+    _install_wrappers()
+    token = _recording.set(True)
     try:
         yield
     finally:
-        _watched.reset(token)
+        _recording.reset(token)
 
 
-class OurTool:
-    """A tool that goes through the run's tool executor by itself."""
+class ExecutorTool:
+    """Marker for a tool that already goes through the run's tool executor."""
 
 
-def asked_of(tool: BaseTool, given: str | Mapping[str, Any]) -> Asked:
-    """What was asked of the tool, without what was injected. Arguments that are no JSON are shown as text."""
-    args = {"input": given} if isinstance(given, str) else tool._filter_injected_args(dict(given))  # pyright: ignore[reportPrivateUsage]
-    return Asked(tool.name, {name: _plain(value) for name, value in args.items()}, effect_of(tool))
+def build_graph_tool_call(tool: BaseTool, tool_input: str | Mapping[str, Any]) -> GraphToolCall:
+    """Build the call from the tool's input, without injected values.
+
+    Arguments that are not JSON become text.
+    """
+    args = {"input": tool_input} if isinstance(tool_input, str) else tool._filter_injected_args(dict(tool_input))  # pyright: ignore[reportPrivateUsage]
+    return GraphToolCall(tool.name, {name: _to_json(value) for name, value in args.items()}, get_side_effect(tool))
 
 
-def effect_of(tool: BaseTool) -> Effect:
-    """What the tool's `metadata` says of its effect: `{"effect": "at_most_once"}`, or the annotations of an MCP tool.
+def get_side_effect(tool: BaseTool) -> SideEffect:
+    """Return the side effect that the tool declares in its `metadata`.
 
-    Pure where it says nothing. Raises InvalidInput for an effect that there is not.
+    The declaration is `{"effect": "at_most_once"}` or the annotations of an MCP tool. The default is
+    pure. Raises InvalidInput for an unknown value.
     """
     declared = tool.metadata or {}
     if "effect" in declared:
-        if (named := declared["effect"]) not in set(Effect):
-            remedy = f"Use one of: {', '.join(Effect)}."
+        if (named := declared["effect"]) not in set(SideEffect):
+            remedy = f"Use one of: {', '.join(SideEffect)}."
             raise InvalidInput(f"{tool.name}.metadata.effect", f"{named!r} is no effect", remedy)
-        return Effect(named)
+        return SideEffect(named)
     if declared.get("destructiveHint") is not True and declared.get("readOnlyHint") is not False:
-        return Effect.PURE
-    return Effect.IDEMPOTENT if declared.get("idempotentHint") is True else Effect.AT_MOST_ONCE
+        return SideEffect.PURE
+    return SideEffect.IDEMPOTENT if declared.get("idempotentHint") is True else SideEffect.AT_MOST_ONCE
 
 
-def state_in(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """What the tool was given of its graph's state, by LangGraph's injection."""
-    found: dict[str, Any] = {}
-    for name, value in () if isinstance(given, str) else given.items():
+def extract_state(tool_input: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of the graph's state that LangGraph injected into the tool."""
+    injected: dict[str, Any] = {}
+    for name, value in () if isinstance(tool_input, str) else tool_input.items():
         state: Any = getattr(value, "state", value)
         if isinstance(state, list) and any(isinstance(one, BaseMessage) for one in cast(list[Any], state)):
-            found[f"@{name}"] = state
+            injected[f"@{name}"] = state
         if isinstance(state, Mapping) and (value is not state or "messages" in state):
-            found |= cast(Mapping[str, Any], state)
-    return found
+            injected |= cast(Mapping[str, Any], state)
+    return injected
 
 
-def given_of(result: Any, state: Mapping[str, Any], seconds: float) -> Given:
-    """A result as it is kept."""
+def build_graph_tool_result(result: Any, state: Mapping[str, Any], seconds: float) -> GraphToolResult:
+    """Build the result in its stored form."""
     try:
-        stored = encoded(result, state)
-    except NotKept as problem:
-        return Given(kept=False, text=f"{_shown(result)} ({problem})", seconds=seconds)
-    if len(str(stored)) > LONGEST_RESULT:
-        return Given(kept=False, text=_shown(result), seconds=seconds)
-    return Given(stored, text=_shown(result), seconds=seconds)
+        stored = encode_value(result, state)
+    except UnsupportedValueError as problem:
+        return GraphToolResult(is_stored=False, text=f"{_summarize_result(result)} ({problem})", seconds=seconds)
+    if len(str(stored)) > MAX_RESULT_CHARS:
+        return GraphToolResult(is_stored=False, text=_summarize_result(result), seconds=seconds)
+    return GraphToolResult(stored, text=_summarize_result(result), seconds=seconds)
 
 
 @cache
-def _wrap() -> None:
+def _install_wrappers() -> None:
     run, arun = BaseTool.run, BaseTool.arun
 
     @wraps(run)
     def watched_run(tool: BaseTool, tool_input: Any, *more: Any, **named: Any) -> Any:
-        journal = _journal_for(tool)
+        journal = _find_journal(tool)
         if journal is None:
             return run(tool, tool_input, *more, **named)
-        call = _Call(journal, tool, tool_input, named.get("tool_call_id"))
+        call = _RunningCall(journal, tool, tool_input, named.get("tool_call_id"))
         return call.run(lambda: run(tool, tool_input, *more, **named))
 
     @wraps(arun)
     async def watched_arun(tool: BaseTool, tool_input: Any, *more: Any, **named: Any) -> Any:
-        journal = _journal_for(tool)
+        journal = _find_journal(tool)
         if journal is None:
             return await arun(tool, tool_input, *more, **named)
-        call = _Call(journal, tool, tool_input, named.get("tool_call_id"))
+        call = _RunningCall(journal, tool, tool_input, named.get("tool_call_id"))
         return await call.arun(lambda: arun(tool, tool_input, *more, **named))
 
     BaseTool.run, BaseTool.arun = watched_run, watched_arun  # type: ignore[method-assign]
 
 
-def _journal_for(tool: BaseTool) -> ToolJournal | None:
-    """The journal that keeps this tool's calls. None: nothing does."""
-    if not _watched.get() or isinstance(tool, OurTool):
+def _find_journal(tool: BaseTool) -> ToolJournal | None:
+    """Return the journal that records the calls of this tool. `None` means that they are not recorded."""
+    if not _recording.get() or isinstance(tool, ExecutorTool):
         return None
-    context: Any = running()
-    return context.graph_tools if isinstance(context, KeepsTools) else None
+    context: Any = get_current_run()
+    return context.tool_journal if isinstance(context, SupportsGraphTools) else None
 
 
-class _Call:
-    """One call under way."""
+class _RunningCall:
+    """A call in progress."""
 
-    def __init__(self, journal: ToolJournal, tool: BaseTool, given: Any, call_id: str | None) -> None:
-        self._journal, self._asked, self._state = journal, asked_of(tool, given), state_in(given)
+    def __init__(self, journal: ToolJournal, tool: BaseTool, tool_input: Any, call_id: str | None) -> None:
+        self._journal, self._call_request, self._state = (
+            journal,
+            build_graph_tool_call(tool, tool_input),
+            extract_state(tool_input),
+        )
         self._call_id = call_id
         self._began = time.monotonic()
 
-    async def arun(self, work: Callable[[], Any]) -> Any:
-        begun, known = await self._begin()
-        if known is not _NOTHING:
-            return known
+    async def arun(self, function: Callable[[], Any]) -> Any:
+        begun_call, recorded = await self._begin()
+        if recorded is not _NOTHING:
+            return recorded
         try:
-            with self._journal.within_tool(begun):
-                result = await work()
+            with self._journal.open_tool_scope(begun_call):
+                result = await function()
         except BaseException as error:
-            await self._failed(begun, error)
+            await self._record_failure(begun_call, error)
             raise
-        await self._journal.end_tool(begun, self._asked, self._given(result))
+        await self._journal.record_tool(begun_call, self._call_request, self._build_result(result))
         return result
 
-    def run(self, work: Callable[[], Any]) -> Any:
-        """The same in a thread. On the loop itself nobody can wait for the record, and the call goes past it."""
-        if on_its_loop():
-            return work()
-        begun, known = waited(self._begin())
-        if known is not _NOTHING:
-            return known
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Run the tool in a thread. On the event loop the call is not recorded, because it cannot wait there."""
+        if is_on_run_loop():
+            return function()
+        begun_call, recorded = run_blocking(self._begin())
+        if recorded is not _NOTHING:
+            return recorded
         try:
-            with self._journal.within_tool(begun):
-                result = work()
+            with self._journal.open_tool_scope(begun_call):
+                result = function()
         except BaseException as error:
-            waited(self._failed(begun, error))
+            run_blocking(self._record_failure(begun_call, error))
             raise
-        waited(self._journal.end_tool(begun, self._asked, self._given(result)))
+        run_blocking(self._journal.record_tool(begun_call, self._call_request, self._build_result(result)))
         return result
 
     async def _begin(self) -> tuple[Any, Any]:
-        """The call in its place, and what is to be given in place of its work. `_NOTHING`: the work is to be done."""
-        begun = self._journal.begin_tool(self._asked)
-        if (known := self._known(begun)) is not _NOTHING:
-            return begun, known
+        """Return the call key and the result to return in place of the tool's work.
+
+        `_NOTHING` means that the tool must run.
+        """
+        begun_call = self._journal.begin_tool(self._call_request)
+        if (known := self._find_recorded(begun_call)) is not _NOTHING:
+            return begun_call, known
         try:
-            begun, refusal = await self._journal.start_tool(begun, self._asked)
+            begun_call, refusal = await self._journal.approve_tool(begun_call, self._call_request)
         except BaseException:
-            self._journal.leave_tool(begun)
+            self._journal.abandon_tool(begun_call)
             raise
-        return begun, self._refused(refusal) if refusal else _NOTHING
+        return begun_call, self._reject(refusal) if refusal else _NOTHING
 
-    def _refused(self, why: str) -> ToolMessage:
-        """A model reads why; code that calls the tool without one has an exception."""
+    def _reject(self, reason: str) -> ToolMessage:
+        """Return the reason as a tool message for a model. Raises ToolException if no model made the call."""
         if self._call_id is None:
-            raise ToolException(why)
-        return ToolMessage(why, name=self._asked.tool, tool_call_id=self._call_id, status="error")
+            raise ToolException(reason)
+        return ToolMessage(reason, name=self._call_request.tool, tool_call_id=self._call_id, status="error")
 
-    def _known(self, begun: Any) -> Any:
-        """What the tool gave before a loss."""
-        given = self._journal.recorded_tool(begun)
-        if given is not None and given.error:
-            return self._refused(given.error)
-        if given is None or not given.kept:
+    def _find_recorded(self, begun_call: Any) -> Any:
+        """Return the result that was recorded before a crash, or `_NOTHING`."""
+        recorded = self._journal.find_recorded_tool(begun_call)
+        if recorded is not None and recorded.error:
+            return self._reject(recorded.error)
+        if recorded is None or not recorded.is_stored:
             return _NOTHING
         try:
-            found = decoded(given.result, self._state)
-        except NotKept:
+            value = decode_value(recorded.result, self._state)
+        except UnsupportedValueError:
             return _NOTHING
-        self._journal.skip_tool(begun)
-        return found
+        self._journal.skip_nested_calls(begun_call)
+        return value
 
-    def _given(self, result: Any) -> Given:
-        return given_of(result, self._state, time.monotonic() - self._began)
+    def _build_result(self, result: Any) -> GraphToolResult:
+        return build_graph_tool_result(result, self._state, time.monotonic() - self._began)
 
-    async def _failed(self, begun: Any, error: BaseException) -> None:
-        if isinstance(error, GraphInterrupt) and self._asked.effect is Effect.AT_MOST_ONCE:
+    async def _record_failure(self, begun_call: Any, error: BaseException) -> None:
+        if isinstance(error, GraphInterrupt) and self._call_request.side_effect is SideEffect.AT_MOST_ONCE:
             raise InvalidInput(
-                f"{self._asked.tool}.metadata.effect",
+                f"{self._call_request.tool}.metadata.effect",
                 "The tool declares an effect that must not happen twice, and interrupts itself, so that it runs twice",
                 "Ask before the call, as a rule of the tool policy that says `ask` does, or declare it idempotent.",
             ) from error
         if isinstance(error, GraphBubbleUp | OffingError) or not isinstance(error, Exception):
-            return self._journal.leave_tool(begun)
-        said, seconds = f"{type(error).__name__}: {error}", time.monotonic() - self._began
-        await self._journal.end_tool(begun, self._asked, Given(error=said, seconds=seconds, status=ToolStatus.FAILED))
+            return self._journal.abandon_tool(begun_call)
+        message, seconds = f"{type(error).__name__}: {error}", time.monotonic() - self._began
+        await self._journal.record_tool(
+            begun_call, self._call_request, GraphToolResult(error=message, seconds=seconds, status=ToolStatus.FAILED)
+        )
 
 
 _NOTHING: Any = object()
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     try:
-        return encoded(value)
-    except NotKept:
+        return encode_value(value)
+    except UnsupportedValueError:
         return str(value)
 
 
-def _shown(result: Any) -> str:
-    """A result for people, in a few words."""
+def _summarize_result(result: Any) -> str:
+    """Summarize a result for people in a few words."""
     if isinstance(result, ToolMessage):
-        return shortened(str(result.text))
+        return shorten_line(str(result.text))
     update: Any = getattr(result, "update", None)
     if isinstance(update, Mapping):
-        told: Any = cast(Mapping[str, Any], update).get("messages") or ()
-        said = [str(m.text) for m in told if isinstance(m, ToolMessage)]
+        messages: Any = cast(Mapping[str, Any], update).get("messages") or ()
+        texts = [str(m.text) for m in messages if isinstance(m, ToolMessage)]
         goto: Any = getattr(result, "goto", "")
-        return shortened(said[-1] if said else f"Goes to {goto}" if goto else "Changes the state")
-    return shortened(result if isinstance(result, str) else repr(result))
+        return shorten_line(texts[-1] if texts else f"Goes to {goto}" if goto else "Changes the state")
+    return shorten_line(result if isinstance(result, str) else repr(result))

@@ -1,4 +1,4 @@
-"""From a document's bytes to text, passages and terms. Pure, but for the child processes that shield us from bad files.
+"""Extract text, passages and terms from the bytes of documents.
 
-Knows no database, no tenant and no tool.
+Reading runs in child processes, which isolate this process from malformed files.
 """

@@ -1,21 +1,21 @@
-"""From a file's bytes to its text. The only home of what file types are read, and of why a file is refused.
+"""Extract text from the bytes of a file, or reject the file with a reason.
 
-A type is told by content; the name only settles what content leaves open. The extractor's name carries the versions of
-everything that shapes the text, since spans point into exactly that text. Pure; the parsers for formats that can hurt
-are imported only when such a file comes, which is in a child process.
+The type is detected by content; the name decides only what the content leaves open. The name of the
+extractor contains the versions of everything that shapes the text, because spans point into exactly that
+text. Parsers of complex formats are imported only when such a file comes, which is in a child process.
 """
 
 import codecs
 import re
 from dataclasses import dataclass
 
-from offing.library.passages import FRONT_MATTER, first_heading, plain
+from offing.library.passages import FRONT_MATTER, find_first_heading, strip_markup
 
-MOST_BYTES = 25 * 1024 * 1024
-MOST_TEXT = 20_000_000
-"""Code points of an extracted text."""
+MAX_FILE_BYTES = 25 * 1024 * 1024
+MAX_TEXT_CHARS = 20_000_000
+"""Maximum code points of an extracted text."""
 
-SUFFIXES = {
+MEDIA_TYPES_BY_SUFFIX = {
     ".pdf": "application/pdf",
     ".html": "text/html",
     ".htm": "text/html",
@@ -28,18 +28,18 @@ SUFFIXES = {
     ".rst": "text/x-rst",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 }
-"""Names that a folder is searched for."""
+"""Media types by the suffixes that a folder is searched for."""
 
-DOCX = SUFFIXES[".docx"]
+DOCX_MEDIA_TYPE = MEDIA_TYPES_BY_SUFFIX[".docx"]
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
+_CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.I)
 _XML = re.compile(rb"\s*<\?xml[^>]*>")
-_FIELD = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+_TITLE_FIELD = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
 
 
-class Refused(Exception):
-    """`Refused(problem, remedy)`: no text can be had from this file."""
+class DocumentRejectedError(Exception):
+    """`DocumentRejectedError(problem, remedy)`: no text can be extracted from this file."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(problem, remedy)
@@ -50,8 +50,8 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
-    """A file's text. `title` is what the document calls itself; empty: it does not."""
+class ExtractedDocument:
+    """The text of a file. `title` is the document's own title, or empty if it has none."""
 
     text: str
     title: str
@@ -59,21 +59,27 @@ class Extracted:
     extractor: str
 
 
-def extract(data: bytes, name: str) -> Extracted:
-    """The text of a file. Raises `Refused` with the reason and what to do."""
-    if len(data) > MOST_BYTES:
-        raise Refused(f"The file has {len(data) / 2**20:.0f} MB; {MOST_BYTES // 2**20} MB is the most.", "Split it.")
-    media_type = media_type_of(data, name)
-    found = _read(data, media_type)
-    text = clean(found.text)
-    if len(text) > MOST_TEXT:
-        raise Refused(f"Its text has {len(text):,} characters; {MOST_TEXT:,} is the most.", "Split it.")
+def extract_text(data: bytes, name: str) -> ExtractedDocument:
+    """Return the text of a file. Raises `DocumentRejectedError` with the reason and the solution."""
+    if len(data) > MAX_FILE_BYTES:
+        raise DocumentRejectedError(
+            f"The file has {len(data) / 2**20:.0f} MB; {MAX_FILE_BYTES // 2**20} MB is the most.", "Split it."
+        )
+    media_type = detect_media_type(data, name)
+    extracted = _read_by_type(data, media_type)
+    text = clean_text(extracted.text)
+    if len(text) > MAX_TEXT_CHARS:
+        raise DocumentRejectedError(
+            f"Its text has {len(text):,} characters; {MAX_TEXT_CHARS:,} is the most.", "Split it."
+        )
     if not re.search(r"\w", text):
-        raise Refused(*_EMPTY.get(media_type, ("The file holds no text.", "Add a file that does.")))
-    return Extracted(text, plain(clean(found.title))[:300], media_type, found.extractor)
+        raise DocumentRejectedError(
+            *_EMPTY_PROBLEMS.get(media_type, ("The file holds no text.", "Add a file that does."))
+        )
+    return ExtractedDocument(text, strip_markup(clean_text(extracted.title))[:300], media_type, extracted.extractor)
 
 
-_EMPTY = {
+_EMPTY_PROBLEMS = {
     "application/pdf": (
         "The PDF has no text layer; its pages are probably scanned images.",
         "Run it through text recognition (OCR) first and add the result.",
@@ -81,27 +87,32 @@ _EMPTY = {
 }
 
 
-def media_type_of(data: bytes, name: str) -> str:
-    """The type by content, then by name. Raises `Refused` where it is none that can be read."""
+def detect_media_type(data: bytes, name: str) -> str:
+    """Return the media type by content, then by name.
+
+    Raises `DocumentRejectedError` for a type that cannot be read.
+    """
     suffix = name[name.rfind(".") :].lower() if "." in name else ""
-    by_name = SUFFIXES.get(suffix)
+    by_name = MEDIA_TYPES_BY_SUFFIX.get(suffix)
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     if data.startswith(b"PK\x03\x04"):
         if b"word/document.xml" in data:
-            return DOCX
-        raise Refused("The file is an archive.", "Unpack it and add the documents in it.")
+            return DOCX_MEDIA_TYPE
+        raise DocumentRejectedError("The file is an archive.", "Unpack it and add the documents in it.")
     if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise Refused("The file is in the old Office format.", "Save it as DOCX or PDF.")
+        raise DocumentRejectedError("The file is in the old Office format.", "Save it as DOCX or PDF.")
     if _is_html(data[:8192]):
         return "text/html"
     if is_binary(data):
-        raise Refused("The file is not a text, PDF, HTML, Markdown or DOCX document.", "Convert it to one of these.")
+        raise DocumentRejectedError(
+            "The file is not a text, PDF, HTML, Markdown or DOCX document.", "Convert it to one of these."
+        )
     return by_name if by_name and by_name.startswith("text/") else "text/plain"
 
 
 def _is_html(head: bytes) -> bool:
-    """Whether the first tag behind a declaration and comments is one that begins a page."""
+    """Return whether the first tag after a declaration and comments starts an HTML page."""
     declared = _XML.match(head)
     rest = head[declared.end() if declared else 0 :].lstrip()
     while rest.startswith(b"<!--"):
@@ -111,7 +122,7 @@ def _is_html(head: bytes) -> bool:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the bytes are no text in any encoding that we decode."""
+    """Return whether the bytes are not text in any encoding that can be decoded here."""
     head = data[:8192]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
@@ -119,8 +130,8 @@ def is_binary(data: bytes) -> bool:
     return controls > max(1, len(head) // 100)
 
 
-def decode(data: bytes) -> tuple[str, str]:
-    """The text and the encoding it was in: by its mark, else UTF-8, else Windows Latin."""
+def decode_text(data: bytes) -> tuple[str, str]:
+    """Return the text and its encoding: by byte order mark, else UTF-8, else Windows-1252."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -134,35 +145,35 @@ def decode(data: bytes) -> tuple[str, str]:
         return data.decode("cp1252", "replace"), "cp1252"
 
 
-def clean(text: str) -> str:
-    """The text as it is stored: one kind of line end, and nothing that Postgres or JSON cannot carry."""
-    return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n"))
+def clean_text(text: str) -> str:
+    """Return the text as stored: with uniform line ends, without characters that Postgres or JSON cannot store."""
+    return _CONTROL_CHARS.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n"))
 
 
-def _read(data: bytes, media_type: str) -> Extracted:
+def _read_by_type(data: bytes, media_type: str) -> ExtractedDocument:
     match media_type:
         case "application/pdf":
-            from offing.library.pdf import read_pdf
+            from offing.library.pdf_reader import read_pdf
 
             return read_pdf(data)
         case "text/html":
-            from offing.library.html import read_html
+            from offing.library.html_reader import read_html
 
             return read_html(data)
-        case media if media == DOCX:
-            from offing.library.docx import read_docx
+        case media if media == DOCX_MEDIA_TYPE:
+            from offing.library.docx_reader import read_docx
 
             return read_docx(data)
         case _:
             return _read_text(data, media_type)
 
 
-def _read_text(data: bytes, media_type: str) -> Extracted:
-    """Text as written, so that spans are exact."""
-    text, encoding = decode(data)
+def _read_text(data: bytes, media_type: str) -> ExtractedDocument:
+    """Return a text file unchanged, so that spans are exact."""
+    text, encoding = decode_text(data)
     title = ""
     if media_type in ("text/markdown", "text/x-rst"):
         front = FRONT_MATTER.match(text.replace("\r\n", "\n"))
-        named = _FIELD.search(front.group(1)) if front else None
-        title = named.group(1) if named else first_heading(clean(text))
-    return Extracted(text, title, media_type, f"text/1+{encoding}")
+        named = _TITLE_FIELD.search(front.group(1)) if front else None
+        title = named.group(1) if named else find_first_heading(clean_text(text))
+    return ExtractedDocument(text, title, media_type, f"text/1+{encoding}")

@@ -1,7 +1,8 @@
-"""The pool of child processes that read documents, one pool per process, shared by all its requests and runs.
+"""The pool of child processes that read documents. A process has one pool for all its requests and runs.
 
-A file that crashes its reader or exceeds a limit is rejected alone: the reader is replaced, and the next file gets a
-new one. The number of readers, the memory of each and the number of documents in hand are bounded, so the total is too.
+A file that crashes its reader or exceeds a limit is rejected without affecting other files: the reader is
+replaced, and the next file gets a new one. The number of readers, the memory of each and the number of
+documents in progress are limited, so the total is limited too.
 """
 
 import asyncio
@@ -18,36 +19,38 @@ from uuid import UUID
 
 import orjson
 
+from offing import environment
 from offing.core.errors import Unavailable
-from offing.library.child import CPU_SECONDS, LENGTH, MEMORY
-from offing.library.extraction import Refused
+from offing.library.extraction import DocumentRejectedError
+from offing.library.reader_process import FRAME_LENGTH, MAX_CPU_SECONDS, MAX_MEMORY_BYTES
 
-PATIENCE = 240.0
-"""Maximum seconds for one file by the clock. Its processor time has a tighter limit, which a busy machine does not
-use up."""
+READ_TIMEOUT_SECONDS = 240.0
+"""Maximum seconds of wall-clock time for one file. The tighter limit on processor time is not reached on a
+busy machine.
+"""
 
 MAX_READERS = 4
 """Default maximum number of readers in one pool, however many processors the machine has."""
 
-MEMORY_SHARE = 4
-"""By default all readers of a pool together may use at most one part in so many of the machine's memory."""
+MEMORY_DIVISOR = 4
+"""By default all readers of a pool together may use at most 1/`MEMORY_DIVISOR` of the machine's memory."""
 
-IN_HAND_PER_READER = 2
-"""Documents between loading and storing, per reader: one is read while another is stored."""
+DOCUMENTS_PER_READER = 2
+"""Maximum number of documents between loading and storing, per reader: one is read while another is stored."""
 
-RETIRED_BYTES = 512 * 2**20
-"""A reader whose memory has grown past this ends after the file, because an interpreter gives little of it back."""
+MAX_READER_BYTES = 512 * 2**20
+"""A reader that has grown beyond this many bytes ends after the file, because an interpreter returns little memory."""
 
-COMMAND = (sys.executable, "-P", "-m", "offing.library.child")
-"""-P: nothing is imported from the folder that we happen to be in."""
+READER_COMMAND = (sys.executable, "-P", "-m", "offing.library.reader_process")
+"""-P: nothing is imported from the current folder."""
 
-PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "HOME")
-"""Of the environment. No address and no key reaches a process that parses strangers' files."""
+INHERITED_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "HOME")
+"""Environment variables that a reader inherits. No address and no key reaches a process that parses untrusted files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A file that was read: its text, and what the index keeps of it."""
+class ParsedDocument:
+    """A file that was read: its text and its index."""
 
     text: str
     title: str
@@ -56,81 +59,90 @@ class Document:
     digest: int
     """Version of passages and postings."""
     passages: Sequence[tuple[int, int, str]]
-    """Start, end and heading path of each."""
+    """Start, end and heading path of each passage."""
     postings: Sequence[tuple[str, Sequence[int], Sequence[float]]]
-    """Term, ordinals of passages, weights."""
+    """Term, ordinals of passages, and weights of each posting."""
 
 
-class Busy(Exception):
-    """`Busy(seconds)`: no reader became free within so many seconds. The file itself was not looked at."""
+class ReadersBusyError(Exception):
+    """`ReadersBusyError(seconds)`: no reader became available within that time. The file was not read."""
 
     def __str__(self) -> str:
         return f"All document readers were busy for {self.args[0]:.0f} seconds. Send the file again later."
 
 
-class Reader:
-    """One child process, started when first needed and started anew after it has ended. It reads one file at a time."""
+class DocumentReader:
+    """One child process that reads one file at a time.
 
-    def __init__(self, command: Sequence[str], patience: float) -> None:
-        self._command, self._patience = command, patience
+    It is started when first needed and restarted after it has ended.
+    """
+
+    def __init__(self, command: Sequence[str], timeout_seconds: float) -> None:
+        self._command, self._timeout_seconds = command, timeout_seconds
         self._process: Process | None = None
 
-    async def read(self, name: str, data: bytes) -> Document:
-        """Text and digest of a file. Raises `Refused`, also when the file crashed the reader or took too long."""
-        try:
-            answer = await asyncio.wait_for(self._exchange(name, data), self._patience)
-        except TimeoutError:
-            await self.close(at_once=True)
-            raise _too_slow(self._patience) from None
-        except (asyncio.IncompleteReadError, ConnectionError):
-            raise await self._ended() from None
-        except asyncio.CancelledError:
-            await self.close(at_once=True)  # in the middle of an exchange: its answer would go to the next file
-            raise
-        if answer.pop("used") > RETIRED_BYTES:
-            await self.close()
-        return _document(answer)
+    async def read(self, name: str, data: bytes) -> ParsedDocument:
+        """Return the text and index of a file.
 
-    async def _ended(self) -> Refused:
-        """Why the reader ended in the middle of a file."""
+        Raises `DocumentRejectedError`, also when the file crashed the reader or took too long.
+        """
+        try:
+            answer = await asyncio.wait_for(self._exchange(name, data), self._timeout_seconds)
+        except TimeoutError:
+            await self.close(kill=True)
+            raise _too_slow_error(self._timeout_seconds) from None
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise await self._explain_exit() from None
+        except asyncio.CancelledError:
+            # in the middle of an exchange: the answer would be taken for that of the next file
+            await self.close(kill=True)
+            raise
+        if answer.pop("used") > MAX_READER_BYTES:
+            await self.close()
+        return _document_from_answer(answer)
+
+    async def _explain_exit(self) -> DocumentRejectedError:
+        """Return why the reader ended in the middle of a file."""
         process = self._process
         await self.close()
         if process is not None and process.returncode == -signal.SIGXCPU:
-            return _too_slow(CPU_SECONDS)
-        return Refused("The file's reader crashed on it.", "Save it anew, or as plain text.")
+            return _too_slow_error(MAX_CPU_SECONDS)
+        return DocumentRejectedError("The file's reader crashed on it.", "Save it anew, or as plain text.")
 
     async def _exchange(self, name: str, data: bytes) -> dict[str, Any]:
-        process = self._process = await self._started()
+        process = self._process = await self._ensure_started()
         assert process.stdin is not None
         assert process.stdout is not None
         for part in (name.encode("utf-8", "replace"), data):
-            process.stdin.write(LENGTH.pack(len(part)))
+            process.stdin.write(FRAME_LENGTH.pack(len(part)))
             process.stdin.write(part)
         await process.stdin.drain()
-        (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+        (length,) = FRAME_LENGTH.unpack(await process.stdout.readexactly(FRAME_LENGTH.size))
         return orjson.loads(await process.stdout.readexactly(length))
 
-    async def _started(self) -> Process:
+    async def _ensure_started(self) -> Process:
         if self._process is not None and self._process.returncode is None:
             return self._process
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        variables = environment.select_variables(INHERITED_VARIABLES)
         try:
             return await asyncio.create_subprocess_exec(
-                *self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+                *self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=variables
             )
         except OSError as error:
             raise Unavailable(f"A document reader cannot be started: {error.strerror}.") from error
 
-    async def close(self, *, at_once: bool = False) -> None:
-        """End the process: by the end of its input, or by a signal. However often the caller is cancelled, none is left
-        that reads on."""
+    async def close(self, *, kill: bool = False) -> None:
+        """End the process, by the end of its input or with `kill` by a signal.
+
+        No process keeps reading even if the caller is cancelled several times.
+        """
         process, self._process = self._process, None
         if process is None:
             return
         if process.stdin is not None:
             process.stdin.close()
         try:
-            if not at_once:
+            if not kill:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), 2)
         finally:
@@ -140,28 +152,32 @@ class Reader:
         await process.wait()
 
 
-class Readers:
-    """`async with Readers() as readers: await readers.read(name, data)`, from any number of tasks.
+class DocumentReaderPool:
+    """A pool of document readers: `async with DocumentReaderPool() as readers: await readers.read(name, data)`.
 
-    Tasks of a tenant get their turn in the order in which they asked.
+    It can be used from any number of tasks. Tasks of a tenant are served in the order of their requests.
     """
 
     def __init__(
         self,
-        count: int = 0,
+        reader_count: int = 0,
         *,
-        patience: float = PATIENCE,
-        wait_seconds: float | None = None,
-        command: Sequence[str] = COMMAND,
+        timeout_seconds: float = READ_TIMEOUT_SECONDS,
+        max_wait_seconds: float | None = None,
+        command: Sequence[str] = READER_COMMAND,
     ) -> None:
-        """`count`: number of readers. 0 means what fits this machine, see `fitting`. `wait_seconds`: maximum time that
-        a document waits for its turn. `None` means no limit."""
-        self._readers = [Reader(command, patience) for _ in range(count or fitting())]
-        self._idle: asyncio.LifoQueue[Reader] = asyncio.LifoQueue()
-        self._wait_seconds = wait_seconds
-        self.at_once = IN_HAND_PER_READER * len(self._readers)
-        """Maximum number of documents in hand."""
-        self._in_hand = _FairTurns(self.at_once)
+        """Create a pool of `reader_count` readers. 0 means the number of `default_reader_count`.
+
+        `max_wait_seconds` is the maximum time that a document waits for its turn. `None` means no limit.
+        """
+        self._readers = [
+            DocumentReader(command, timeout_seconds) for _ in range(reader_count or default_reader_count())
+        ]
+        self._idle: asyncio.LifoQueue[DocumentReader] = asyncio.LifoQueue()
+        self._max_wait_seconds = max_wait_seconds
+        self.max_documents = DOCUMENTS_PER_READER * len(self._readers)
+        """Maximum number of documents in progress."""
+        self._turns = _FairSemaphore(self.max_documents)
 
     async def __aenter__(self) -> Self:
         for reader in self._readers:
@@ -172,52 +188,52 @@ class Readers:
         await asyncio.gather(*(reader.close() for reader in self._readers))
 
     @asynccontextmanager
-    async def turn(self, tenant: UUID | None = None) -> AsyncGenerator["Turn"]:
-        """Wait until a document may be loaded, read and stored. Raises `Busy` when the wait exceeds its limit.
+    async def acquire(self, tenant_id: UUID | None = None) -> AsyncGenerator["ReaderTurn"]:
+        """Wait until a document may be loaded, read and stored. Raises `ReadersBusyError` if the wait is too long.
 
-        Tenants take turns, however many documents of each wait.
+        Tenants take turns, however many documents of each are waiting.
 
-        The turn lasts until the document is stored, so that documents which were read never pile up before a database
-        that stores them more slowly.
+        The turn lasts until the document is stored, so that documents do not accumulate in front of a database that
+        stores them more slowly.
         """
         try:
-            async with asyncio.timeout(self._wait_seconds):
-                await self._in_hand.acquire(tenant)
+            async with asyncio.timeout(self._max_wait_seconds):
+                await self._turns.acquire(tenant_id)
         except TimeoutError:
-            raise Busy(self._wait_seconds) from None
+            raise ReadersBusyError(self._max_wait_seconds) from None
         try:
-            yield Turn(self._idle)
+            yield ReaderTurn(self._idle)
         finally:
-            self._in_hand.release()
+            self._turns.release()
 
-    async def read(self, name: str, data: bytes, tenant: UUID | None = None) -> Document:
-        """Read one document as `Reader.read` does. Raises `Busy` as `turn` does."""
-        async with self.turn(tenant) as turn:
+    async def read(self, name: str, data: bytes, tenant_id: UUID | None = None) -> ParsedDocument:
+        """Read one document as `DocumentReader.read` does. Raises `ReadersBusyError` as `acquire` does."""
+        async with self.acquire(tenant_id) as turn:
             return await turn.read(name, data)
 
 
-class _FairTurns:
+class _FairSemaphore:
     """A semaphore whose waiters are served tenant by tenant in rotation."""
 
-    def __init__(self, free: int) -> None:
-        self._free = free
+    def __init__(self, permits: int) -> None:
+        self._free = permits
         self._waiting: dict[UUID | None, deque[asyncio.Future[None]]] = {}
 
-    async def acquire(self, tenant: UUID | None) -> None:
+    async def acquire(self, tenant_id: UUID | None) -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, deque()).append(turn)
+        self._waiting.setdefault(tenant_id, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release()  # it was given in the moment in which nobody wanted it any more
+                self.release()  # it was given when its waiter had already stopped waiting
             raise
 
     def release(self) -> None:
-        """Give the turn to the next tenant's first waiter, and put that tenant behind the others."""
+        """Give the turn to the first waiter of the next tenant, and move that tenant behind the others."""
         while self._waiting:
             tenant = next(iter(self._waiting))
             waiting = self._waiting.pop(tenant)
@@ -231,13 +247,13 @@ class _FairTurns:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The right to have one document in hand."""
+class ReaderTurn:
+    """The right to have one document in progress."""
 
-    _idle: "asyncio.LifoQueue[Reader]"
+    _idle: "asyncio.LifoQueue[DocumentReader]"
 
-    async def read(self, name: str, data: bytes) -> Document:
-        """Read a document by the first reader that is idle. Raises `Refused`."""
+    async def read(self, name: str, data: bytes) -> ParsedDocument:
+        """Read a document with the first idle reader. Raises `DocumentRejectedError`."""
         reader = await self._idle.get()
         try:
             return await reader.read(name, data)
@@ -245,17 +261,19 @@ class Turn:
             self._idle.put_nowait(reader)
 
 
-def fitting() -> int:
-    """The default number of readers: one per processor, at most `MAX_READERS`, within `MEMORY_SHARE` of the memory."""
+def default_reader_count() -> int:
+    """Return the default number of readers: one per processor, limited by `MAX_READERS` and `MEMORY_DIVISOR`."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(os.cpu_count() or 1, MAX_READERS, memory // MEMORY_SHARE // MEMORY))
+    return max(1, min(os.cpu_count() or 1, MAX_READERS, memory // MEMORY_DIVISOR // MAX_MEMORY_BYTES))
 
 
-def _too_slow(seconds: float) -> Refused:
-    return Refused(f"Reading the file took more than {seconds:.0f} seconds.", "Split it, or save it as plain text.")
+def _too_slow_error(limit_seconds: float) -> DocumentRejectedError:
+    return DocumentRejectedError(
+        f"Reading the file took more than {limit_seconds:.0f} seconds.", "Split it, or save it as plain text."
+    )
 
 
-def _document(answer: dict[str, Any]) -> Document:
+def _document_from_answer(answer: dict[str, Any]) -> ParsedDocument:
     if "problem" in answer:
-        raise Refused(answer["problem"], answer["remedy"])
-    return Document(**answer)
+        raise DocumentRejectedError(answer["problem"], answer["remedy"])
+    return ParsedDocument(**answer)

@@ -1,9 +1,10 @@
-"""Postgres, Valkey and our own processes on this machine: started, watched and stopped together.
+"""Local processes of the stack: Postgres, Valkey and Offing's own programs.
 
-It knows binaries, sockets, signals and folders. It does not know tables, tenants or runs: migrations and login links
-come in as callables.
+They are started, watched and stopped together. The package handles programs, sockets, signals and
+folders. It does not import tables, tenants or runs: migrations and login links are passed in as
+callables.
 """
 
-from offing.local.servers import Servers, local_servers
+from offing.local.servers import ServerUrls, open_servers
 
-__all__ = ["Servers", "local_servers"]
+__all__ = ["ServerUrls", "open_servers"]

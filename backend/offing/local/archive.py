@@ -1,7 +1,7 @@
-"""The file of a backup: a tar with a manifest, a dump of the database, and the folders that lie beside it.
+"""Archive of a backup: a tar file with a manifest, a database dump, and folders.
 
-Knows neither Postgres nor what the folders hold. A file is written under another name and renamed when it is whole.
-What a link leads to is stored in its place, because whoever unpacks the file may not have it.
+The archive is written under a temporary name and renamed when it is complete. Links are replaced by
+what they point to, because their targets may not exist where the archive is unpacked.
 """
 
 import hashlib
@@ -19,34 +19,38 @@ import orjson
 
 from offing.core.errors import Conflict, InvalidInput
 
-FORMAT = 1
+FORMAT_VERSION = 1
 MANIFEST, DUMP = "manifest.json", "database.dump"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder of a backup."""
+    """File or folder of a backup."""
 
     name: str
-    """In the backup, as a path."""
+    """Path in the archive."""
     path: Path
     needed_by: str = ""
-    """What cannot do without it. Empty: nothing, and what is removed of it in the meantime is left out."""
+    """What needs this entry. Empty: nothing needs it, and files that are deleted during the backup are
+    left out.
+    """
 
 
 def write_archive(target: Path, manifest: Mapping[str, Any], dump: Path, entries: Sequence[Entry]) -> None:
-    """Write a backup, readable by this user alone.
+    """Write a backup that only this user can read.
 
-    Raises Conflict for a link that leads nowhere or into itself, and for what is gone although something needs it.
+    Raises Conflict for a dead link, a cycle of links, and a missing file that something needs.
     """
     draft = target.with_name(f".{target.name}.{os.getpid()}")
-    body = orjson.dumps({"format": FORMAT, "dump_sha256": _sha256(dump), **manifest}, option=orjson.OPT_INDENT_2)
+    body = orjson.dumps(
+        {"format": FORMAT_VERSION, "dump_sha256": _hash_file(dump), **manifest}, option=orjson.OPT_INDENT_2
+    )
     try:
         with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
             with tarfile.open(fileobj=file, mode="w", dereference=True) as archive:
                 about = tarfile.TarInfo(MANIFEST)
                 about.size = len(body)
-                archive.addfile(about, _stream(body))
+                archive.addfile(about, _open_stream(body))
                 archive.add(dump, DUMP)
                 for entry in entries:
                     _add(archive, entry, entry.name, entry.path, ())
@@ -57,40 +61,40 @@ def write_archive(target: Path, manifest: Mapping[str, Any], dump: Path, entries
         draft.unlink(missing_ok=True)
 
 
-def _add(archive: tarfile.TarFile, entry: Entry, name: str, path: Path, above: tuple[tuple[int, int], ...]) -> None:
-    """`above`: the folders that are being added, by device and inode."""
+def _add(archive: tarfile.TarFile, entry: Entry, name: str, path: Path, ancestors: tuple[tuple[int, int], ...]) -> None:
+    """Add a path to the archive. `ancestors` are the device and inode of each folder above it."""
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
-            refuse_circle(path, identity := (found.st_dev, found.st_ino), above)
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            check_no_cycle(path, identity := (status.st_dev, status.st_ino), ancestors)
             archive.addfile(archive.gettarinfo(path, name))
             for child in sorted(path.iterdir()):
-                _add(archive, entry, f"{name}/{child.name}", child, (*above, identity))
-        elif stat.S_ISREG(found.st_mode):
+                _add(archive, entry, f"{name}/{child.name}", child, (*ancestors, identity))
+        elif stat.S_ISREG(status.st_mode):
             with path.open("rb") as file:
                 archive.addfile(archive.gettarinfo(arcname=name, fileobj=file), file)
     except FileNotFoundError:
-        refuse_dead_link(path)
+        check_link(path)
         if entry.needed_by:
-            raise gone(path, entry.needed_by) from None
+            raise missing_file_error(path, entry.needed_by) from None
 
 
-def refuse_dead_link(path: Path) -> None:
-    """Raises Conflict for a link to something that is not there."""
+def check_link(path: Path) -> None:
+    """Raise Conflict if a link points to a missing file."""
     if path.is_symlink() and not path.exists():
         raise Conflict(
             f"{path} is a link to {os.readlink(path)}, which is not there.", "Bring that back, or remove the link."
         )
 
 
-def refuse_circle(path: Path, identity: tuple[int, int], above: Sequence[tuple[int, int]]) -> None:
-    """Raises Conflict for a folder that one of the folders above it leads back to."""
-    if identity in above:
+def check_no_cycle(path: Path, identity: tuple[int, int], ancestors: Sequence[tuple[int, int]]) -> None:
+    """Raise Conflict if a folder is one of its own ancestors through a link."""
+    if identity in ancestors:
         raise Conflict(f"{path} is a link to a folder that it lies in.", "Remove the link.")
 
 
-def gone(path: Path, needed_by: str) -> Conflict:
-    """The error for what is not there although something needs it."""
+def missing_file_error(path: Path, needed_by: str) -> Conflict:
+    """Return the error for a missing file that something needs."""
     return Conflict(
         f"{path} is not there, which {needed_by} needs.",
         "If it was removed while the backup was made, make another one; else put it back.",
@@ -98,29 +102,33 @@ def gone(path: Path, needed_by: str) -> Conflict:
 
 
 @contextmanager
-def explained(problem: str, remedy: str) -> Generator[None]:
-    """Raise a failure of the file system as Conflict that names the path and the reason."""
+def explain_os_errors(problem: str, remedy: str) -> Generator[None]:
+    """Turn errors of the file system into a Conflict that names the path and the reason."""
     try:
         yield
     except OSError as error:
-        raise Conflict(f"{problem}: {_reason(error)}.", remedy) from error
+        raise Conflict(f"{problem}: {_describe_os_error(error)}.", remedy) from error
 
 
-def _reason(error: OSError) -> str:
-    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):  # of a tree: from, to and why for each file
-        source, _, why = cast(list[tuple[Any, Any, Any]], error.args[0])[0]
-        return f"{source}: {why}"
+def _describe_os_error(error: OSError) -> str:
+    # for a tree: source, target and reason per file
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        source, _, reason = cast(list[tuple[Any, Any, Any]], error.args[0])[0]
+        return f"{source}: {reason}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
-def _stream(body: bytes) -> Any:
+def _open_stream(body: bytes) -> Any:
     from io import BytesIO
 
     return BytesIO(body)
 
 
 def read_manifest(source: Path) -> dict[str, Any]:
-    """Return what a backup says of itself. Raises InvalidInput for a file that is none, or of a later form."""
+    """Return the manifest of a backup.
+
+    Raises InvalidInput if the file is not a backup or has a newer format.
+    """
     try:
         with tarfile.open(source) as archive:
             first = archive.next()
@@ -132,18 +140,20 @@ def read_manifest(source: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise InvalidInput("FILE", f"{source} is not a backup of Offing's", "Name a file that `offing backup` wrote.")
-    known = cast(dict[str, Any], manifest)
-    if known["format"] > FORMAT:
+    fields = cast(dict[str, Any], manifest)
+    if fields["format"] > FORMAT_VERSION:
         raise InvalidInput(
             "FILE", f"{source} was written by a later version of Offing", "Restore it with that version."
         )
-    return known
+    return fields
 
 
 def extract(source: Path, manifest: Mapping[str, Any], folder: Path) -> Path:
-    """Unpack a backup into an empty folder, and return where the dump is. Raises InvalidInput when it is damaged,
-    OSError when there is no room for it."""
-    kind: Literal["data"] = "data"  # refuses links and paths that lead out of the folder
+    """Unpack a backup into an empty folder and return the path of the dump.
+
+    Raises InvalidInput if the backup is damaged, and OSError if the disk is full.
+    """
+    kind: Literal["data"] = "data"  # rejects links and paths that lead outside the folder
     try:
         with tarfile.open(source) as archive:
             archive.extractall(folder, filter=kind)
@@ -151,11 +161,11 @@ def extract(source: Path, manifest: Mapping[str, Any], folder: Path) -> Path:
         raise InvalidInput("FILE", f"{source} is damaged: {error}", "Take another backup.") from None
     if not (folder / DUMP).is_file():
         raise InvalidInput("FILE", f"{source} is damaged: it has no dump", "Take another backup.")
-    if _sha256(folder / DUMP) != manifest["dump_sha256"]:
+    if _hash_file(folder / DUMP) != manifest["dump_sha256"]:
         raise InvalidInput("FILE", f"{source} is damaged: its dump has another SHA-256", "Take another backup.")
     return folder / DUMP
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

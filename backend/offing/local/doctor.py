@@ -1,6 +1,7 @@
-"""What Offing needs on this machine, one check after another, each with its remedy.
+"""Checks of the requirements on this machine, each with its fix.
 
-Checks are values; how they are shown is the caller's. It reads names of provider keys, never their values.
+Checks are values, and the caller renders them. Only the names of provider keys are read, never
+their values.
 """
 
 import asyncio
@@ -13,23 +14,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from offing import environment
 from offing.core.errors import OffingError
-from offing.local.datadir import layout, read_note
-from offing.local.environment import server_environment
-from offing.local.keyvalue import installations as keyvalue_installations
-from offing.local.page import free_port
-from offing.local.policy import has_policies, policies_folder, with_engine
-from offing.local.postgres import installations as postgres_installations
-from offing.local.servers import local_servers
-from offing.models.credentials import ENGINE_URL
-from offing.models.discover import servers_here
-from offing.resources import web_dir
-from offing.services import code
+from offing.local.api_address import choose_port
+from offing.local.child_environment import build_server_environment
+from offing.local.data_directory import locate_data_directory, read_stack_info
+from offing.local.engine_process import get_policy_dir, has_policies, with_engine_url
+from offing.local.keyvalue import list_programs as keyvalue_installations
+from offing.local.postgres import list_installations as postgres_installations
+from offing.local.servers import open_servers
+from offing.models.credentials import ENGINE_URL_VARIABLE
+from offing.models.engine_discovery import probe_model_servers
+from offing.packaged_files import find_web_dir
+from offing.services import code_execution
 from offing.settings import Settings
 
-OLDEST_PYTHON = (3, 11)
-OLDEST_NODE = 20
-LEAST_DISK_GB = 2.0
+MIN_PYTHON_VERSION = (3, 11)
+MIN_NODE_MAJOR = 20
+MIN_DISK_GB = 2.0
 PROVIDER_KEYS = (
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -40,12 +42,12 @@ PROVIDER_KEYS = (
     "DEEPSEEK_API_KEY",
     "OLLAMA_HOST",
 )
-"""Variables that litellm reads; the common ones, to tell a person what it will find."""
+"""Variables that litellm reads. Only common ones are listed, to show which keys it will find."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `remedy` None: nothing to do."""
+    """Result of one check. `remedy` is `None` if there is nothing to do."""
 
     name: str
     ok: bool
@@ -55,177 +57,181 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """How to ask a server from outside whether it answers: what it is, or an exception that says why not."""
+    """Functions that probe external servers. They return a description, or raise an error with the reason."""
 
     database: Callable[[str], str]
     redis: Callable[[str], str]
     engine: Callable[[str, str], str]
-    """The policy engine's address and key."""
+    """Receives the URL and the key of the policy engine."""
 
 
-def examine(settings: Settings, probes: Probes) -> Iterator[Check]:
-    """Every check in turn, as soon as it is known; some take a second."""
-    yield python()
-    yield disk(settings.home)
-    yield home(settings.home)
-    yield port(settings)
+def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
+    """Run every check and yield its result at once. Some checks take a second."""
+    yield inspect_python()
+    yield inspect_disk(settings.home)
+    yield inspect_data_directory(settings.home)
+    yield inspect_port(settings)
     yield page()
-    if web_dir() is None:
-        yield node()
-    yield from _servers(settings, probes)
-    yield provider_keys(os.environ)
-    yield model_servers({**os.environ, "OFFING_HOME": str(settings.home)})
-    yield policy_engine(settings, probes.engine)
-    yield sandbox(settings)
+    if find_web_dir() is None:
+        yield inspect_node()
+    yield from _inspect_servers(settings, probes)
+    yield inspect_provider_keys(environment.VARIABLES)
+    yield inspect_model_servers({**environment.VARIABLES, "OFFING_HOME": str(settings.home)})
+    yield inspect_policy_engine(settings, probes.engine)
+    yield inspect_sandbox(settings)
 
 
-def _servers(settings: Settings, probes: Probes) -> Iterator[Check]:
+def _inspect_servers(settings: Settings, probes: Probes) -> Iterator[Check]:
     if settings.database_url is None:
-        yield _postgres()
+        yield _inspect_postgres()
     else:
-        yield _answers("DATABASE_URL", settings.database_url.get_secret_value(), probes.database)
+        yield _inspect_server("DATABASE_URL", settings.database_url.get_secret_value(), probes.database)
     if settings.redis_url is None:
-        yield _keyvalue()
+        yield _inspect_keyvalue()
     else:
-        yield _answers("REDIS_URL", settings.redis_url.get_secret_value(), probes.redis)
+        yield _inspect_server("REDIS_URL", settings.redis_url.get_secret_value(), probes.redis)
     if settings.database_url is None or settings.redis_url is None:
-        yield embedded_servers_start(settings)
+        yield inspect_embedded_servers(settings)
 
 
-def python() -> Check:
-    found = ".".join(map(str, sys.version_info[:3]))
-    ok = sys.version_info[:2] >= OLDEST_PYTHON
-    return Check("Python", ok, found, None if ok else "Install Python 3.11 or later and run `make setup PYTHON=path`.")
+def inspect_python() -> Check:
+    version_text = ".".join(map(str, sys.version_info[:3]))
+    ok = sys.version_info[:2] >= MIN_PYTHON_VERSION
+    return Check(
+        "Python", ok, version_text, None if ok else "Install Python 3.11 or later and run `make setup PYTHON=path`."
+    )
 
 
-def node() -> Check:
-    """Asked only while the page has not been built."""
+def inspect_node() -> Check:
+    """Check Node.js, which is needed only until the web UI has been built."""
     program = shutil.which("node")
     if program is None or shutil.which("npm") is None:
         return Check("Node", False, "node or npm is not there", "Install node 20 or later, which brings npm.")
-    environment = server_environment()
+    environment = build_server_environment()
     version = subprocess.run(
         [program, "--version"], env=environment, capture_output=True, text=True, check=True
     ).stdout.strip()
-    ok = int(version.lstrip("v").split(".")[0]) >= OLDEST_NODE
+    ok = int(version.lstrip("v").split(".")[0]) >= MIN_NODE_MAJOR
     return Check("Node", ok, version, None if ok else "Install node 20 or later.")
 
 
 def page() -> Check:
-    built = web_dir()
+    built = find_web_dir()
     if built is None:
         return Check("Page", False, "not built; the API works without it", "Run `make setup`.")
     return Check("Page", True, str(built))
 
 
-def disk(folder: Path) -> Check:
-    gb = shutil.disk_usage(_nearest(folder)).free / 1e9
-    ok = gb >= LEAST_DISK_GB
-    remedy = None if ok else f"Free {LEAST_DISK_GB:g} GB there, or set OFFING_HOME to another disk."
+def inspect_disk(folder: Path) -> Check:
+    gb = shutil.disk_usage(_nearest_existing(folder)).free / 1e9
+    ok = gb >= MIN_DISK_GB
+    remedy = None if ok else f"Free {MIN_DISK_GB:g} GB there, or set OFFING_HOME to another disk."
     return Check("Disk", ok, f"{gb:.1f} GB free for {folder}", remedy)
 
 
-def home(folder: Path) -> Check:
-    """The data folder is ours, writable, and closed to others; or can be made."""
+def inspect_data_directory(folder: Path) -> Check:
+    """Check that the data directory belongs to this user, is writable and private, or can be created."""
     if not folder.exists():
-        ok = os.access(_nearest(folder), os.W_OK | os.X_OK)
+        ok = os.access(_nearest_existing(folder), os.W_OK | os.X_OK)
         return Check("Home", ok, f"{folder} will be made", None if ok else "Set OFFING_HOME to a folder you may write.")
-    found = folder.stat()
-    if found.st_uid != os.geteuid() or not os.access(folder, os.W_OK | os.X_OK):
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or not os.access(folder, os.W_OK | os.X_OK):
         return Check("Home", False, f"{folder} belongs to another user", "Set OFFING_HOME to a folder of your own.")
-    ok = found.st_mode & 0o066 == 0
+    ok = status.st_mode & 0o066 == 0
     return Check("Home", ok, f"{folder}", None if ok else f"Others can read it: chmod 700 {folder}")
 
 
-def port(settings: Settings) -> Check:
-    note = read_note(layout(settings.home))
-    if note is not None and note.page_url is not None:
-        return Check("Port", True, f"Offing is running at {note.page_url}")
+def inspect_port(settings: Settings) -> Check:
+    info = read_stack_info(locate_data_directory(settings.home))
+    if info is not None and info.page_url is not None:
+        return Check("Port", True, f"Offing is running at {info.page_url}")
     try:
-        free_port(settings.host, settings.port)
+        choose_port(settings.host, settings.port)
     except OffingError as error:
         return Check("Port", False, error.args[0], error.args[1])
     return Check("Port", True, f"{settings.port} on {settings.host} is free")
 
 
-def provider_keys(environment: Mapping[str, str]) -> Check:
-    """Names of the keys that are set. None is needed for a first result."""
-    found = [name for name in PROVIDER_KEYS if environment.get(name)]
-    return Check("Model providers", True, ", ".join(found) or "no key set; the extractive engine needs none")
+def inspect_provider_keys(environment: Mapping[str, str]) -> Check:
+    """Report the names of provider keys that are set. No key is needed to start."""
+    names = [name for name in PROVIDER_KEYS if environment.get(name)]
+    return Check("Model providers", True, ", ".join(names) or "no key set; the extractive engine needs none")
 
 
-def model_servers(environment: Mapping[str, str]) -> Check:
-    """Which model servers answer on this machine, and whether runs may ask them. None is needed."""
-    found = asyncio.run(servers_here(environment))
-    offered = [one.offered_at for one in found if one.offered_at]
+def inspect_model_servers(environment: Mapping[str, str]) -> Check:
+    """Report which model servers answer on this machine and whether they are accepted. None is needed."""
+    servers = asyncio.run(probe_model_servers(environment))
+    offered = [server.offered_at for server in servers if server.offered_at]
     remedy = f"To let runs ask it: offing engine accept {offered[0]}" if offered else None
-    return Check("Model servers", True, "; ".join(one.note for one in found) or "none found on this machine", remedy)
+    return Check("Model servers", True, "; ".join(one.note for one in servers) or "none found on this machine", remedy)
 
 
-def policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check:
-    """Which versions the engine of our own weights has. None is needed before something was trained."""
+def inspect_policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check:
+    """Report the versions in the policy engine. It is needed only after training."""
     name, ours = "Policy engine", not settings.engine_url
-    paths = layout(settings.home)
-    url = with_engine(settings, paths).engine_url
+    paths = locate_data_directory(settings.home)
+    url = with_engine_url(settings, paths).engine_url
     if not url or not (settings.engine_url or has_policies(settings)):
         return Check(name, True, "none is set up; only roles that a policy answers need one")
-    if ours and read_note(paths) is None:
-        return Check(name, True, f"`offing up` starts one for {policies_folder(settings)}")
+    if ours and read_stack_info(paths) is None:
+        return Check(name, True, f"`offing up` starts one for {get_policy_dir(settings)}")
     key = settings.engine_key.get_secret_value() if settings.engine_key else ""
     try:
         return Check(name, True, probe(url, key))
     except Exception as error:  # as for the servers above
         remedy = (
-            "Look into its log." if ours else f"Start `offing engine serve` there, or correct or unset {ENGINE_URL}."
+            "Look into its log."
+            if ours
+            else f"Start `offing engine serve` there, or correct or unset {ENGINE_URL_VARIABLE}."
         )
         return Check(name, False, str(error), remedy)
 
 
-def sandbox(settings: Settings) -> Check:
-    """What runs code here, after really trying to get out of it; some seconds. None is needed by a run without code."""
-    found = asyncio.run(code.codes(settings).choice())
-    refused = "; ".join(f"{name}: {why}" for name, why in found.refused.items())
-    if found.sandbox is not None:
-        return Check("Sandbox", True, f"{found.sandbox.name}{f' ({refused})' if refused else ''}")
+def inspect_sandbox(settings: Settings) -> Check:
+    """Report the sandbox driver after testing it for several seconds. Only runs with code need one."""
+    driver_choice = asyncio.run(code_execution.open_code_runner(settings).choose_driver())
+    rejected = "; ".join(f"{name}: {why}" for name, why in driver_choice.rejected.items())
+    if driver_choice.sandbox is not None:
+        return Check("Sandbox", True, f"{driver_choice.sandbox.name}{f' ({rejected})' if rejected else ''}")
     if settings.sandbox == "off":
         return Check("Sandbox", True, "turned off by OFFING_SANDBOX; no code is run")
-    return Check("Sandbox", True, f"none, so no code is run: {refused}", "Install bubblewrap, or the extra sandbox.")
+    return Check("Sandbox", True, f"none, so no code is run: {rejected}", "Install bubblewrap, or the extra sandbox.")
 
 
-def _postgres() -> Check:
-    found = next(postgres_installations(), None)
-    if found is None:
+def _inspect_postgres() -> Check:
+    installation = next(postgres_installations(), None)
+    if installation is None:
         return Check("Postgres", False, "none found", "Run `make setup`, or set DATABASE_URL.")
-    return Check("Postgres", True, f"{found.major} in {found.folder}")
+    return Check("Postgres", True, f"{installation.major} in {installation.folder}")
 
 
-def _keyvalue() -> Check:
-    found = next(keyvalue_installations(), None)
-    if found is None:
+def _inspect_keyvalue() -> Check:
+    program = next(keyvalue_installations(), None)
+    if program is None:
         return Check("Valkey", False, "none found", "Run `make setup`, or set REDIS_URL.")
-    return Check("Valkey", True, str(found))
+    return Check("Valkey", True, str(program))
 
 
-def embedded_servers_start(settings: Settings) -> Check:
-    """Really starts them on an empty folder, and stops them again; or says that they run."""
-    if read_note(layout(settings.home)) is not None:
+def inspect_embedded_servers(settings: Settings) -> Check:
+    """Start the embedded servers on an empty folder and stop them, or report that they run already."""
+    if read_stack_info(locate_data_directory(settings.home)) is not None:
         return Check("Embedded servers", True, "running")
     with tempfile.TemporaryDirectory(prefix="offing-doctor-", ignore_cleanup_errors=True) as folder:
         try:
-            with local_servers(settings.model_copy(update={"home": Path(folder)}), durable=False):
+            with open_servers(settings.model_copy(update={"home": Path(folder)}), durable=False):
                 return Check("Embedded servers", True, "start and stop")
         except OffingError as error:
             return Check("Embedded servers", False, str(error), "See above, or set DATABASE_URL and REDIS_URL.")
 
 
-def _answers(name: str, url: str, probe: Callable[[str], str]) -> Check:
+def _inspect_server(name: str, url: str, probe: Callable[[str], str]) -> Check:
     try:
         return Check(name, True, probe(url))
-    except Exception as error:  # whatever stands in the way of an answer is what the person asked about
-        why = str(error).replace(url, name).strip() or type(error).__name__
-        return Check(name, False, why, f"Start that server, or correct or unset {name}.")
+    except Exception as error:  # report any error, because the user asked about it
+        reason = str(error).replace(url, name).strip() or type(error).__name__
+        return Check(name, False, reason, f"Start that server, or correct or unset {name}.")
 
 
-def _nearest(folder: Path) -> Path:
-    """`folder`, or the closest folder above it that exists."""
+def _nearest_existing(folder: Path) -> Path:
+    """Return `folder` or its closest existing ancestor."""
     return next(path for path in (folder, *folder.parents) if path.exists())

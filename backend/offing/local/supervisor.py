@@ -1,7 +1,4 @@
-"""Starts programs, starts again those that end by themselves, and stops all of them in reverse order.
-
-The only home of the restart rule. It does not know what the programs are, nor about folders or terminals.
-"""
+"""Supervisor that starts programs, restarts those that end, and stops all of them in reverse order."""
 
 import logging
 import threading
@@ -10,220 +7,233 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from offing.core.errors import Unavailable
-from offing.local.processes import Child, wait_until
+from offing.local.processes import ChildProcess, wait_until
 from offing.local.programs import Program
 
 log = logging.getLogger("offing.local")
 
-START_SECONDS = 120.0
-"""How long a program may take to recover and answer."""
+START_TIMEOUT_SECONDS = 120.0
+"""Maximum time for a program to recover and become ready."""
 
 MAX_RESTARTS = 5
-"""In a row, without `SERVICE_SECONDS` of service between them."""
+"""Maximum number of exits in a row without `MIN_SERVICE_SECONDS` between them."""
 
-SERVICE_SECONDS = 60.0
-"""After which a program that was ready is taken to work."""
+MIN_SERVICE_SECONDS = 60.0
+"""Time after which a program that was ready counts as working."""
 
 POLL_SECONDS = 0.05
 
-Say = Callable[[str], None]
-"""Receives one line about what is being done, for a person."""
+MessageSink = Callable[[str], None]
+"""Receives one line of progress for a person."""
 
 
-def silent(_: str) -> None:
-    """Says nothing."""
+def discard_message(_: str) -> None:
+    """Discard a message."""
 
 
-def restart_delay(ends: int, second: float = 0.5) -> float | None:
-    """Seconds to wait before the next start of a program that has ended `ends` times in a row.
+def restart_delay(exit_count: int, second_delay_seconds: float = 0.5) -> float | None:
+    """Return the seconds to wait before restarting a program that has ended `exit_count` times in a row.
 
-    None: too often to try again. The first start after an end is at once, the one after `second` seconds, and each
-    further one after twice as long, 10 s at most. How long a start takes does not count: a program that never gets
-    ready on a busy machine is given up like any other.
+    `None` means that it has ended too often. The first restart is immediate, the next one follows after
+    `second_delay_seconds`, and each further delay is twice as long, at most 10 s. The duration of a
+    start does not count: a program that never becomes ready on a busy machine is given up, too.
     """
-    if ends > MAX_RESTARTS:
+    if exit_count > MAX_RESTARTS:
         return None
-    return 0.0 if ends <= 1 else min(second * 2 ** (ends - 2), 10.0)
+    return 0.0 if exit_count <= 1 else min(second_delay_seconds * 2 ** (exit_count - 2), 10.0)
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningProgram:
     program: Program
-    child: Child
-    in_service_since: float | None
-    """None: it is being started again, and has not been ready since."""
-    ends: int = 0
-    """In a row, without much service between them."""
-    reviving: threading.Thread | None = None
+    child: ChildProcess
+    ready_since: float | None
+    """Time since when it is ready. `None` means that it is being restarted."""
+    exit_count: int = 0
+    """Number of exits in a row without enough service between them."""
+    restart_thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the child is exchanged."""
+    """Held while the child is replaced."""
 
 
 class Supervisor:
-    """Runs programs for one owner. `start`, `restart` and `stop` from one thread; `watch` may be another."""
+    """Runner of programs. Call `start`, `restart` and `stop` from one thread; `watch` may use another."""
 
     def __init__(
-        self, say: Say = silent, clock: Callable[[], float] = time.monotonic, second_delay: float = 0.5
+        self,
+        say: MessageSink = discard_message,
+        clock: Callable[[], float] = time.monotonic,
+        second_delay_seconds: float = 0.5,
     ) -> None:
-        self._say, self._clock, self._second_delay = say, clock, second_delay
-        self._running: dict[str, _Running] = {}
+        self._say, self._clock, self._second_delay = say, clock, second_delay_seconds
+        self._running: dict[str, _RunningProgram] = {}
         self._halting, self._stopping, self._given_up = threading.Event(), threading.Event(), threading.Event()
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._running)
 
-    def pid(self, name: str) -> int:
-        """The pid of `name` as it runs now; it changes at each restart."""
+    def get_pid(self, name: str) -> int:
+        """Return the present process id of `name`, which changes at each restart."""
         return self._running[name].child.pid
 
     def start(self, programs: Sequence[Program]) -> None:
-        """Starts all of them at once and returns when each answers. Raises Unavailable with the end of its log."""
-        self.begin(programs)
+        """Start all programs and wait until each is ready. Raises Unavailable with the end of the log."""
+        self.start_without_waiting(programs)
         for program in programs:
-            self._await(self._running[program.name])
+            self._wait_until_ready(self._running[program.name])
 
-    def begin(self, programs: Sequence[Program]) -> None:
-        """Starts all of them and returns at once, so that `watch` does not have to wait for them."""
+    def start_without_waiting(self, programs: Sequence[Program]) -> None:
+        """Start all programs and return at once, so that `watch` can begin."""
         for program in programs:
             self._say(f"starting {program.name}")
             program.prepare()
-            self._running[program.name] = _Running(program, program.start(), self._clock())
+            self._running[program.name] = _RunningProgram(program, program.start(), self._clock())
 
     def restart(self, name: str) -> None:
-        """Stops `name` if it still runs, starts it, and returns when it answers."""
+        """Stop `name` if it runs, start it, and wait until it is ready."""
         running = self._running[name]
         with running.lock:
             running.child.stop(running.program.grace_seconds)
-            self._again(running)
+            self._restart_child(running)
 
-    def watch(self, asked: threading.Event) -> bool:
-        """Starts again what ends, until `asked` is set: True. False: something ended too often or could not be started
-        again, and was given up.
+    def watch(self, stop_requested: threading.Event) -> bool:
+        """Restart programs that end, until `stop_requested` is set.
 
-        Each program is started again on a thread of its own, so that none waits until another is ready; servers go
-        first, since the others need them.
+        Return True then, or False if a program ended too often or could not be restarted. Each program is
+        restarted in its own thread, so that none waits for another. Servers are restarted first, because
+        the others need them.
         """
-        while not asked.wait(0.2):
+        while not stop_requested.wait(0.2):
             if self._given_up.is_set():
                 return False
             for running in list(self._running.values()):
-                if running.reviving is None and not running.child.alive():
+                if running.restart_thread is None and not running.child.is_alive():
                     name = f"offing-revive-{running.program.name}"
-                    running.reviving = threading.Thread(target=self._revive, args=(running, asked), name=name)
-                    running.reviving.start()
+                    running.restart_thread = threading.Thread(
+                        target=self._restart_in_thread, args=(running, stop_requested), name=name
+                    )
+                    running.restart_thread.start()
         return True
 
-    def halt(self) -> None:
-        """Makes every wait for readiness end at once; for a signal handler."""
+    def cancel_waits(self) -> None:
+        """Cancel every wait for readiness. A signal handler may call it."""
         self._halting.set()
 
     def kill(self) -> None:
-        """Ends everything at once, without grace; for a second Ctrl-C. What they hold is safe on disk."""
+        """Kill all programs without grace, for a second Ctrl-C. Their data is safe on disk."""
         for running in self._running.values():
             running.child.process.kill()
 
     def stop(self) -> None:
-        """Stops everything, last started first. Each is asked, then has its grace, then is killed."""
+        """Stop all programs, last started first.
+
+        A program that does not stop within its grace period is killed.
+        """
         self._stopping.set()
         for running in self._running.values():
-            if (reviving := running.reviving) is not None:
+            if (reviving := running.restart_thread) is not None:
                 reviving.join()
         for name, running in reversed(self._running.items()):
-            if running.child.alive():
+            if running.child.is_alive():
                 self._say(f"stopping {name}")
             if not running.child.stop(running.program.grace_seconds):
                 self._say(f"{name} did not stop within {running.program.grace_seconds:g} s and was killed")
-            self._note_end(running)
+            self._notify_exit(running)
         self._running.clear()
         self._stopping.clear()
 
-    def _revive(self, running: _Running, asked: threading.Event) -> None:
-        """Starts a program again that has ended; on a thread of its own."""
+    def _restart_in_thread(self, running: _RunningProgram, stop_requested: threading.Event) -> None:
+        """Restart an ended program, in a thread of its own."""
         try:
             with running.lock:
                 if self._given_up.is_set():
-                    return  # perhaps by the thread before this one, after `watch` had looked
-                if not running.child.alive():  # else it was restarted on purpose meanwhile
-                    self._start_again(running, asked)
-        except Exception as error:  # whatever it is, whoever watches must hear of it, on whichever thread
+                    return  # perhaps by the previous thread after the check in `watch`
+                if not running.child.is_alive():  # else it was restarted on purpose
+                    self._restart_with_delay(running, stop_requested)
+        except Exception as error:  # report any error to the watching thread
             log.exception("a program could not be started again")
             self._say(f"{running.program.name} cannot be started again: {error}; giving up")
             self._given_up.set()
         finally:
-            running.reviving = None
+            running.restart_thread = None
 
-    def _start_again(self, running: _Running, asked: threading.Event) -> None:
+    def _restart_with_delay(self, running: _RunningProgram, stop_requested: threading.Event) -> None:
         name, now = running.program.name, self._clock()
-        since = running.in_service_since
-        running.ends = 1 if since is not None and now - since >= SERVICE_SECONDS else running.ends + 1
-        delay = restart_delay(running.ends, self._second_delay)
-        ended = f"{name} ended ({_ending(running.child)})"
+        since = running.ready_since
+        running.exit_count = 1 if since is not None and now - since >= MIN_SERVICE_SECONDS else running.exit_count + 1
+        delay = restart_delay(running.exit_count, self._second_delay)
+        ended = f"{name} ended ({_describe_exit(running.child)})"
         if delay is None:
-            self._say(f"{ended} for the {running.ends}th time in a row; giving up")
+            self._say(f"{ended} for the {running.exit_count}th time in a row; giving up")
             self._given_up.set()
             return
         self._say(f"{ended}; starting it again" + (f" in {delay:g} s" if delay else ""))
-        if not self._pause(asked, lambda: self._clear_for(running.program), delay):
+        if not self._wait_before_restart(stop_requested, lambda: self._servers_ready_for(running.program), delay):
             return
-        self._note_end(running)
+        self._notify_exit(running)
         try:
-            self._again(running)
+            self._restart_child(running)
         except Unavailable as error:
-            self._say(str(error))  # it has ended once more, which the next round counts
+            self._say(str(error))  # it has ended again; the next round counts it
 
-    def _pause(self, asked: threading.Event, clear: Callable[[], bool], seconds: float) -> bool:
-        """Waits for so long, and until `clear`. False: there is nothing to wait for any more."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until or not clear():
-            if self._given_up.is_set() or self._ending_all or asked.wait(POLL_SECONDS):
+    def _wait_before_restart(
+        self, stop_requested: threading.Event, is_clear: Callable[[], bool], delay_seconds: float
+    ) -> bool:
+        """Wait for `delay_seconds` and until `is_clear`.
+
+        Return False if the supervisor stops or gives up meanwhile.
+        """
+        until = time.monotonic() + delay_seconds
+        while time.monotonic() < until or not is_clear():
+            if self._given_up.is_set() or self._is_stopping or stop_requested.wait(POLL_SECONDS):
                 return False
-        return not self._ending_all
+        return not self._is_stopping
 
-    def _clear_for(self, program: Program) -> bool:
-        """Whether all servers are up, which are all that a program needs; a server needs none."""
+    def _servers_ready_for(self, program: Program) -> bool:
+        """Return whether all servers are up, as every program needs them. A server needs none."""
         return program.is_server or all(
-            running.child.alive() and running.reviving is None
+            running.child.is_alive() and running.restart_thread is None
             for running in list(self._running.values())
             if running.program.is_server
         )
 
     @property
-    def _ending_all(self) -> bool:
+    def _is_stopping(self) -> bool:
         return self._halting.is_set() or self._stopping.is_set()
 
-    def _note_end(self, running: _Running) -> None:
-        """Tell the program of a child that ended otherwise than it should."""
+    def _notify_exit(self, running: _RunningProgram) -> None:
+        """Notify the program of a child that has ended unexpectedly."""
         if not running.child.process.returncode:
             return
         try:
-            running.program.ended(running.child)
-        except Exception:  # the rest must be stopped, and this one started again, whatever that was
+            running.program.handle_exit(running.child)
+        except Exception:  # continue after any error: others must be stopped or restarted
             log.exception("the end of a program was not noted")
 
-    def _again(self, running: _Running) -> None:
+    def _restart_child(self, running: _RunningProgram) -> None:
         running.program.prepare()
-        running.in_service_since = None
+        running.ready_since = None
         running.child = running.program.start()
-        self._await(running)
+        self._wait_until_ready(running)
 
-    def _await(self, running: _Running) -> None:
+    def _wait_until_ready(self, running: _RunningProgram) -> None:
         program, child = running.program, running.child
         if wait_until(
-            lambda: program.ready(child),
-            alive=lambda: child.alive() and not self._ending_all,
-            timeout_seconds=START_SECONDS,
+            lambda: program.is_ready(child),
+            is_alive=lambda: child.is_alive() and not self._is_stopping,
+            timeout_seconds=START_TIMEOUT_SECONDS,
         ):
-            running.in_service_since = self._clock()
+            running.ready_since = self._clock()
             return
         child.stop(program.grace_seconds)
-        attempt = None if self._ending_all else program.recover()
+        attempt = None if self._is_stopping else program.recover()
         if attempt is None:
-            raise Unavailable(f"{program.name} did not start. {program.why_not()}")
+            raise Unavailable(f"{program.name} did not start. {program.describe_failure()}")
         self._say(f"{program.name}: {attempt}")
-        self._again(running)
+        self._restart_child(running)
 
 
-def _ending(child: Child) -> str:
+def _describe_exit(child: ChildProcess) -> str:
     code = child.process.returncode
     return f"signal {-code}" if code < 0 else f"exit code {code}"

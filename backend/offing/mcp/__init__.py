@@ -1,5 +1,5 @@
-"""Other people's tools, by the Model Context Protocol over HTTP: whom the operator allows, and how they are asked.
+"""Third-party tools through the Model Context Protocol over HTTP: allowed servers, and a client that calls them.
 
-Nothing of it is started as a program. The only home of the package `mcp`, which is an extra; importing this room does
-not import it.
+Servers are never started as programs. Only this package uses `mcp`, which is an extra; importing this
+package does not import it.
 """

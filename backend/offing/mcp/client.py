@@ -1,7 +1,8 @@
-"""Asking a server: which tools it has, and what one of them answers.
+"""Call MCP servers: list their tools and call one of them.
 
-The only home of the package `mcp`, which is loaded when a server is first asked. Each exchange stands alone: no session
-outlives it, so nothing that a server remembers of one run reaches another. What a server says is data for its caller.
+Only this module uses the package `mcp`, which is loaded at the first call. Each exchange has its own
+session, so nothing that a server stores about one run reaches another. What a server sends is data for the
+caller.
 """
 
 import asyncio
@@ -17,114 +18,117 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import httpcore
 import orjson
 
-from offing.core.blocks import plain
-from offing.core.step import shortened
-from offing.mcp.listed import Listed, digest
-from offing.mcp.secrets import Secrets, secrets_of
-from offing.mcp.servers import Server
-from offing.telemetry.tracing import unrecorded
-from offing.web.connecting import GuardedNetwork
-from offing.web.guard import Guard, Resolve, resolve
-from offing.web.url import PORTS, Refused
+from offing.core.step import shorten_line
+from offing.core.untrusted_block import sanitize_text
+from offing.mcp.secrets import ServerSecrets, load_secrets
+from offing.mcp.servers import McpServerConfig
+from offing.mcp.tool_listing import McpToolListing, hash_tools
+from offing.telemetry.tracing import suppress_tracing
+from offing.web.guard import AddressGuard, Resolver, resolve_host
+from offing.web.guarded_network import GuardedNetwork
+from offing.web.url import DEFAULT_PORTS, InvalidUrl
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
     from mcp_types import CallToolResult
 
-    from offing.mcp.transport import Wire
+    from offing.mcp.transport import BoundedTransport
 
 T = TypeVar("T")
 
-MOST_PAGES = 20
-MOST_TOOLS = 200
-LONGEST_ERROR = 300
-"""Code points of what a server says when it refuses."""
-LIST_SECONDS = 30.0
-AT_ONCE = 8
-"""Exchanges with one server from one process."""
+MAX_LIST_PAGES = 20
+MAX_TOOLS = 200
+MAX_ERROR_CHARS = 300
+"""Maximum code points of a server's error message."""
+LIST_TIMEOUT_SECONDS = 30.0
+MAX_CONNECTIONS_PER_SERVER = 8
+"""Maximum number of connections from this process to one server."""
 
-NEEDED = "MCP servers are asked by the extra `mcp`, which is not installed: pip install 'offing[mcp]'."
+MISSING_EXTRA_MESSAGE = "MCP servers are asked by the extra `mcp`, which is not installed: pip install 'offing[mcp]'."
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a tool answered."""
+class McpToolResult:
+    """The result of a tool call."""
 
     text: str
-    failed: bool
-    """The tool itself says that it could not."""
-    left_out: tuple[str, ...]
-    """Kinds of content that were not taken, such as `image`."""
+    is_error: bool
+    """Whether the tool itself reports an error."""
+    skipped_kinds: tuple[str, ...]
+    """Kinds of content that were skipped, such as `image`."""
 
 
 @dataclass(slots=True)
-class Asking:
-    """Asks servers. Use it as a context. Nothing is connected before it is needed."""
+class McpClient:
+    """A client for MCP servers, used as a context manager. It connects when it is first needed."""
 
     env: Mapping[str, str] = field(repr=False)
-    resolve: Resolve = resolve
-    trusted: ssl.SSLContext | None = None
-    """Certificates. None: the usual ones."""
+    resolve: Resolver = resolve_host
+    ssl_context: ssl.SSLContext | None = None
+    """Certificates. `None` means those of the system."""
     _pools: dict[str, httpcore.AsyncConnectionPool] = field(
         default_factory=dict[str, httpcore.AsyncConnectionPool], init=False, repr=False
     )
 
-    async def __aenter__(self) -> "Asking":
+    async def __aenter__(self) -> "McpClient":
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for pool in self._pools.values():
             await pool.aclose()
 
-    async def listed(self, server: Server) -> tuple[Listed, ...] | Refused:
-        """All of its tools, as they are now."""
+    async def list_tools(self, server: McpServerConfig) -> tuple[McpToolListing, ...] | InvalidUrl:
+        """List all current tools of a server."""
         try:
-            async with asyncio.timeout(LIST_SECONDS):
-                return await self._exchange(server, _listed)
+            async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
+                return await self._exchange(server, _list_tools)
         except TimeoutError:
-            return Refused(f"It did not list its tools within {LIST_SECONDS:g} seconds.")
+            return InvalidUrl(f"It did not list its tools within {LIST_TIMEOUT_SECONDS:g} seconds.")
 
-    async def called(self, server: Server, pin: str, tool: str, arguments: dict[str, Any]) -> Said | Refused:
-        """One call, made only where the server's list of tools is the one that `pin` is the hash of."""
+    async def call_tool(
+        self, server: McpServerConfig, pinned_sha256: str, tool: str, arguments: dict[str, Any]
+    ) -> McpToolResult | InvalidUrl:
+        """Call a tool, but only if the server's tool list has the hash `pinned_sha256`."""
 
-        async def work(session: "ClientSession", secrets: Secrets) -> Said | Refused:
-            tools = await _listed(session, secrets)
-            if isinstance(tools, Refused):
+        async def work(session: "ClientSession", secrets: ServerSecrets) -> McpToolResult | InvalidUrl:
+            tools = await _list_tools(session, secrets)
+            if isinstance(tools, InvalidUrl):
                 return tools
-            if digest(tools) != pin:
-                return Refused("Its tools have changed since they were looked at; the operator must pin them again.")
-            return await _called(session, secrets, tool, arguments)
+            if hash_tools(tools) != pinned_sha256:
+                return InvalidUrl("Its tools have changed since they were looked at; the operator must pin them again.")
+            return await _call_tool(session, secrets, tool, arguments)
 
         return await self._exchange(server, work)
 
     async def _exchange(
-        self, server: Server, work: Callable[["ClientSession", Secrets], Awaitable[T | Refused]]
-    ) -> T | Refused:
-        secrets = secrets_of(server, self.env)
-        if isinstance(secrets, Refused):
+        self, server: McpServerConfig, work: Callable[["ClientSession", ServerSecrets], Awaitable[T | InvalidUrl]]
+    ) -> T | InvalidUrl:
+        secrets = load_secrets(server, self.env)
+        if isinstance(secrets, InvalidUrl):
             return secrets
         if find_spec("mcp") is None:
-            return Refused(NEEDED)
-        await asyncio.to_thread(_load)
-        from offing.mcp.transport import Wire
+            return InvalidUrl(MISSING_EXTRA_MESSAGE)
+        await asyncio.to_thread(_import_client)
+        from offing.mcp.transport import BoundedTransport
 
-        wire = Wire(self._pool(server), server.target, secrets)
+        wire = BoundedTransport(self._get_pool(server), server.parsed_url, secrets)
         try:
-            async with _session(wire, server.url) as session:
+            async with _open_session(wire, server.url) as session:
                 return await work(session, secrets)
-        except Exception as error:  # whatever a server makes the protocol's library raise is an answer that is none
-            return Refused(_problem(wire, error))
+        # any exception that a server provokes in the protocol library counts as an invalid answer
+        except Exception as error:
+            return InvalidUrl(_describe_failure(wire, error))
 
-    def _pool(self, server: Server) -> httpcore.AsyncConnectionPool:
-        """Of an address alone: connections are shared, what is sent over them is not."""
-        target, key = server.target, f"{server.private}:{server.url}"
+    def _get_pool(self, server: McpServerConfig) -> httpcore.AsyncConnectionPool:
+        """Return the connection pool of an address. Connections are shared; what is sent over them is not."""
+        target, key = server.parsed_url, f"{server.private}:{server.url}"
         if key not in self._pools:
-            place = f"{target.host}:{target.port}"
-            ports = frozenset((*PORTS.values(), target.port))
-            guard = Guard(self.resolve, frozenset((place,)) if server.private else frozenset(), ports)
+            address = f"{target.host}:{target.port}"
+            ports = frozenset((*DEFAULT_PORTS.values(), target.port))
+            guard = AddressGuard(self.resolve, frozenset((address,)) if server.private else frozenset(), ports)
             self._pools[key] = httpcore.AsyncConnectionPool(
-                ssl_context=self.trusted,
-                max_connections=AT_ONCE,
+                ssl_context=self.ssl_context,
+                max_connections=MAX_CONNECTIONS_PER_SERVER,
                 keepalive_expiry=5.0,
                 network_backend=GuardedNetwork(guard),
             )
@@ -132,7 +136,7 @@ class Asking:
 
 
 @asynccontextmanager
-async def _session(wire: "Wire", url: str) -> AsyncGenerator["ClientSession"]:
+async def _open_session(transport: "BoundedTransport", url: str) -> AsyncGenerator["ClientSession"]:
     import httpx2
     from mcp.client.client import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -141,57 +145,60 @@ async def _session(wire: "Wire", url: str) -> AsyncGenerator["ClientSession"]:
     who = Implementation(name="Offing", version="0.1")
     address = url.partition("#")[0]
     async with AsyncExitStack() as stack:
-        stack.enter_context(unrecorded())
-        http = await stack.enter_async_context(httpx2.AsyncClient(transport=wire, trust_env=False, timeout=None))
+        stack.enter_context(suppress_tracing())
+        http = await stack.enter_async_context(httpx2.AsyncClient(transport=transport, trust_env=False, timeout=None))
         streams = streamable_http_client(address, http_client=http)
         client = await stack.enter_async_context(Client(streams, client_info=who, cache=None))
         yield client.session
 
 
-async def _listed(session: "ClientSession", secrets: Secrets) -> tuple[Listed, ...] | Refused:
-    """Asked for without the library's own reading of schemas, which a server's patterns could make slow."""
+async def _list_tools(session: "ClientSession", secrets: ServerSecrets) -> tuple[McpToolListing, ...] | InvalidUrl:
+    """List the tools without the library's own parsing of schemas, which patterns of a server could make slow."""
     from mcp_types import ListToolsRequest, ListToolsResult, PaginatedRequestParams
 
-    found: list[Listed] = []
+    listings: list[McpToolListing] = []
     cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        asked = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        page = await session.send_request(asked, ListToolsResult)
-        found += [
-            Listed(secrets.without(t.name), secrets.without(t.description or ""), secrets.without(t.input_schema))
+    for _ in range(MAX_LIST_PAGES):
+        request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        page = await session.send_request(request, ListToolsResult)
+        listings += [
+            McpToolListing(secrets.redact(t.name), secrets.redact(t.description or ""), secrets.redact(t.input_schema))
             for t in page.tools
         ]
         cursor = page.next_cursor
-        if not cursor or len(found) > MOST_TOOLS:
+        if not cursor or len(listings) > MAX_TOOLS:
             break
-    if cursor or len(found) > MOST_TOOLS:
-        return Refused(f"It lists more than {MOST_TOOLS} tools.")
-    if len({tool.name for tool in found}) < len(found):
-        return Refused("It lists two tools of one name.")
-    return tuple(found)
+    if cursor or len(listings) > MAX_TOOLS:
+        return InvalidUrl(f"It lists more than {MAX_TOOLS} tools.")
+    if len({tool.name for tool in listings}) < len(listings):
+        return InvalidUrl("It lists two tools of one name.")
+    return tuple(listings)
 
 
-async def _called(session: "ClientSession", secrets: Secrets, tool: str, arguments: dict[str, Any]) -> Said | Refused:
+async def _call_tool(
+    session: "ClientSession", secrets: ServerSecrets, tool: str, arguments: dict[str, Any]
+) -> McpToolResult | InvalidUrl:
     from mcp.shared.exceptions import MCPError
     from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-    asked = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
     try:
-        result = await session.send_request(asked, CallToolResult)
+        result = await session.send_request(request, CallToolResult)
     except MCPError as error:
-        if error.code in _AMBIGUOUS:
+        if error.code in _AMBIGUOUS_ERROR_CODES:
             raise
-        return Said(secrets.without(error.message), True, ())
-    return _said(result, secrets)
+        return McpToolResult(secrets.redact(error.message), True, ())
+    return _result_from_protocol(result, secrets)
 
 
-_AMBIGUOUS = frozenset((-32000, -32001, -32600, -32601, -32603, -32700))
-"""Codes that servers send, and that the library makes up where the wire failed: none of their words are taken."""
+_AMBIGUOUS_ERROR_CODES = frozenset((-32000, -32001, -32600, -32601, -32603, -32700))
+"""Error codes that servers send and that the library also generates for transport errors. Their messages are not used.
+"""
 
 
-def _said(result: "CallToolResult", secrets: Secrets) -> Said:
+def _result_from_protocol(result: "CallToolResult", secrets: ServerSecrets) -> McpToolResult:
     texts: list[str] = []
-    left_out: list[str] = []
+    omitted: list[str] = []
     for part in result.content:
         match part.type:
             case "text":
@@ -201,38 +208,42 @@ def _said(result: "CallToolResult", secrets: Secrets) -> Said:
             case "resource" if (text := getattr(part.resource, "text", None)) is not None:
                 texts.append(text)
             case kind:
-                left_out.append(kind)
+                omitted.append(kind)
     if not texts and result.structured_content is not None:
         texts.append(orjson.dumps(result.structured_content, option=orjson.OPT_INDENT_2).decode())
-    return Said(secrets.without("\n\n".join(texts)), result.is_error, tuple(left_out))
+    return McpToolResult(secrets.redact("\n\n".join(texts)), result.is_error, tuple(omitted))
 
 
-def _problem(wire: "Wire", error: Exception) -> str:
-    """Nothing of what the server said, and nothing that it was sent."""
-    return wire.problem or f"It does not answer as the protocol asks{_coded(error)}."
+def _describe_failure(transport: "BoundedTransport", error: Exception) -> str:
+    """Describe a failure with nothing that the server sent and nothing that was sent to it."""
+    return transport.problem or f"It does not answer as the protocol asks{_render_code(error)}."
 
 
-def _coded(error: Exception) -> str:
-    code = getattr(_innermost(error), "code", None)
+def _render_code(error: Exception) -> str:
+    code = getattr(_innermost_exception(error), "code", None)
     return f" (error {code})" if isinstance(code, int) else ""
 
 
-def _innermost(error: Exception) -> Exception:
-    return _innermost(cast(ExceptionGroup[Exception], error).exceptions[0]) if _is_group(error) else error
+def _innermost_exception(error: Exception) -> Exception:
+    return (
+        _innermost_exception(cast(ExceptionGroup[Exception], error).exceptions[0])
+        if _is_exception_group(error)
+        else error
+    )
 
 
-def _is_group(error: Exception) -> bool:
+def _is_exception_group(error: Exception) -> bool:
     return isinstance(error, ExceptionGroup)
 
 
-def _load() -> None:
-    """Import what takes a second, off the event loop; and keep the library from logging what servers say."""
+def _import_client() -> None:
+    """Import the client off the event loop, because it takes a second, and disable its logging of server text."""
     for module in ("mcp.client.client", "mcp.client.streamable_http", "offing.mcp.transport"):
         import_module(module)
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def error_text(said: Said) -> str:
-    """What a tool said when it could not, short enough for a message: other people's text."""
-    return shortened(plain(said.text), LONGEST_ERROR)
+def render_error(result: McpToolResult) -> str:
+    """Return the error message of a tool, shortened. It is third-party text."""
+    return shorten_line(sanitize_text(result.text), MAX_ERROR_CHARS)

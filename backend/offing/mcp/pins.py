@@ -1,6 +1,6 @@
-"""The tool lists that the operator has looked at, in a file beside the one that names the servers.
+"""Read and write the tool lists that the operator has approved, in a file beside the one that names the servers.
 
-The only home of that file's form. A list that is not the pinned one is another server's as far as runs are concerned.
+A tool list that differs from the pinned one makes the server unusable for runs.
 """
 
 import os
@@ -12,45 +12,48 @@ from typing import Any
 import orjson
 
 from offing.core.errors import InvalidInput
-from offing.mcp.listed import Listed, digest
-from offing.mcp.servers import VARIABLE, own_text
+from offing.mcp.servers import CONFIG_VARIABLE, read_trusted_file
+from offing.mcp.tool_listing import McpToolListing, hash_tools
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
-    """What was looked at, and where it came from."""
+class PinnedTools:
+    """An approved tool list and the address it came from."""
 
     url: str
-    tools: tuple[Listed, ...]
+    tools: tuple[McpToolListing, ...]
     sha256: str
-    """Of the tools."""
+    """Hash of the tools."""
 
 
-def pinned(url: str, tools: Sequence[Listed]) -> Pin:
-    return Pin(url, tuple(sorted(tools, key=lambda tool: tool.name)), digest(tools))
+def pin_tools(url: str, tools: Sequence[McpToolListing]) -> PinnedTools:
+    return PinnedTools(url, tuple(sorted(tools, key=lambda tool: tool.name)), hash_tools(tools))
 
 
 def pins_path(servers: Path) -> Path:
-    """Beside the operator's file: `mcp.toml` has `mcp.pins.json`."""
+    """Return the path beside the operator's file: `mcp.toml` has `mcp.pins.json`."""
     return servers.with_suffix(".pins.json")
 
 
-def read_pins(path: Path) -> dict[str, Pin]:
-    """Pins by server. Empty: nothing was pinned. Raises InvalidInput where the file is not what was written."""
+def read_pins(path: Path) -> dict[str, PinnedTools]:
+    """Read the pins by server.
+
+    Empty if nothing is pinned. Raises InvalidInput for a file that was modified by hand.
+    """
     if not path.exists():
         return {}
     try:
-        stored: dict[str, Any] = orjson.loads(own_text(path))
-        pins = {name: _pin(one) for name, one in stored["servers"].items()}
+        stored: dict[str, Any] = orjson.loads(read_trusted_file(path))
+        pins = {name: _pin_from_json(one) for name, one in stored["servers"].items()}
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError):
-        raise _damaged(path) from None
-    if any(digest(pin.tools) != pin.sha256 for pin in pins.values()):
-        raise _damaged(path)
+        raise _damaged_file_error(path) from None
+    if any(hash_tools(pin.tools) != pin.sha256 for pin in pins.values()):
+        raise _damaged_file_error(path)
     return pins
 
 
-def write_pins(path: Path, pins: Mapping[str, Pin]) -> None:
-    """All of them, in one step: a reader sees the old file or the new one."""
+def write_pins(path: Path, pins: Mapping[str, PinnedTools]) -> None:
+    """Write all pins atomically: a reader sees the old file or the new one."""
     body = orjson.dumps({"servers": {name: asdict(pins[name]) for name in sorted(pins)}}, option=orjson.OPT_INDENT_2)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -63,11 +66,13 @@ def write_pins(path: Path, pins: Mapping[str, Pin]) -> None:
         raise
 
 
-def _pin(stored: dict[str, Any]) -> Pin:
-    tools = tuple(Listed(str(one["name"]), str(one["description"]), dict(one["schema"])) for one in stored["tools"])
-    return Pin(str(stored["url"]), tools, str(stored["sha256"]))
+def _pin_from_json(stored: dict[str, Any]) -> PinnedTools:
+    tools = tuple(
+        McpToolListing(str(one["name"]), str(one["description"]), dict(one["schema"])) for one in stored["tools"]
+    )
+    return PinnedTools(str(stored["url"]), tools, str(stored["sha256"]))
 
 
-def _damaged(path: Path) -> InvalidInput:
+def _damaged_file_error(path: Path) -> InvalidInput:
     remedy = "Take the file away, look at each server's tools and pin them again."
-    return InvalidInput(VARIABLE, f"{path} is not what `offing mcp pin` wrote", remedy)
+    return InvalidInput(CONFIG_VARIABLE, f"{path} is not what `offing mcp pin` wrote", remedy)

@@ -1,1 +1,1 @@
-"""What answers a role. `engine` is the seam; each engine is a file behind it."""
+"""Engines that answer roles. `engine` has the interface, and each engine has its own module."""

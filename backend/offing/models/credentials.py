@@ -1,30 +1,35 @@
-"""Which address a call may go to, and which key may go there.
+"""Decide to which address an engine's call may go, and which API key may be sent there.
 
-A choice can come from whoever starts a run, the environment only from whoever runs the installation. So a choice is
-followed only to an address that the operator has named in the environment or accepted once (`offing.models.accepted`),
-this machine's own ports included. A key from the environment is sent only where the environment says: to the same
-server, and to the same path or below it, because one server may serve several teams. litellm reads further secrets for
-some providers whatever key it is given, so a server that was only accepted is asked through those that have none.
+An engine config can come from any user who starts a run, the environment only from the operator. So an engine config is
+followed only to an address that the operator has named in the environment or accepted once
+(`offing.models.accepted_servers`). This includes the ports of this machine. A key from the environment is sent only
+where the environment says: to the same server, and to the same path or below it, because one server may serve several
+teams. litellm reads further secrets for some providers, whatever key is passed, so a server that was only accepted is
+called through providers that have none.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from offing.core.errors import OffingError
-from offing.core.model import EngineChoice, EngineFailure, FailureKind
-from offing.models.accepted import is_accepted
-from offing.models.addresses import ApiBase, parse_api_base
+from offing.core.model import EngineConfig, EngineFailure, FailureKind
+from offing.models.accepted_servers import is_accepted
+from offing.models.api_base import ApiBase, parse_api_base
 
-ADDRESSES = "OFFING_ENGINE_ADDRESSES"
-"""Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
+ALLOWED_URLS_VARIABLE = "OFFING_ALLOWED_ENGINE_URLS"
+"""Environment variable with the API bases that engine configs may name, separated by commas. The
+provider's key is sent there.
+"""
 
-ENGINE_URL = "OFFING_ENGINE_URL"
-"""Environment: where the policy engine listens, `http://HOST:PORT`, `https://…` or `unix:///PATH`."""
-ENGINE_KEY = "OFFING_ENGINE_KEY"
-"""Environment: the bearer token that it wants."""
+ENGINE_URL_VARIABLE = "OFFING_ENGINE_URL"
+"""Environment variable with the URL of the policy engine: `http://HOST:PORT`, `https://…` or
+`unix:///PATH`.
+"""
+ENGINE_KEY_VARIABLE = "OFFING_ENGINE_KEY"
+"""Environment variable with the bearer token of the policy engine."""
 
-_BASES = ("{}_API_BASE", "{}_BASE_URL")
-KEYS = {
+_BASE_VARIABLE_PATTERNS = ("{}_API_BASE", "{}_BASE_URL")
+KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
     "gemini": "GEMINI_API_KEY",
@@ -36,8 +41,8 @@ KEYS = {
     "xai": "XAI_API_KEY",
     "cohere": "COHERE_API_KEY",
 }
-"""litellm's names of providers that are often used, and the variable that each one's key is read from."""
-LOCAL = {
+"""Common providers by their names in litellm, with the environment variable of each provider's key."""
+LOCAL_API_BASES = {
     "ollama": "http://127.0.0.1:11434",
     "ollama_chat": "http://127.0.0.1:11434",
     "hosted_vllm": "http://127.0.0.1:8000/v1",
@@ -49,147 +54,162 @@ LOCAL = {
     "langflow": "http://127.0.0.1:7860",
     "xinference": "http://127.0.0.1:9997/v1",
 }
-"""Providers that are asked on this machine when nothing names another place, and where they listen by themselves."""
-KEYLESS = frozenset(LOCAL) | {"openai", "text-completion-openai", "custom_openai", "litellm_proxy"}
-"""Providers whose only credential is the key that they are given: through these alone a server that the operator has
-accepted, and named nowhere, is asked."""
-_PAST_BASE = frozenset({"databricks"})
-"""Providers that send a secret to the root of a base's server: their own variable must name it."""
-_SAME_VARIABLES = {"ollama_chat": "ollama", "text-completion-openai": "openai", "azure_text": "azure"}
-NO_KEY = "none"
-"""Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
-UNUSABLE = "is no http or https address without credentials, a query, encoded characters or dots as a path"
+"""Providers that run on this machine by default, with their default URLs."""
+KEYLESS_PROVIDERS = frozenset(LOCAL_API_BASES) | {"openai", "text-completion-openai", "custom_openai", "litellm_proxy"}
+"""Providers whose only credential is the key they are given. Only these may be used with a server that
+is accepted but not configured.
+"""
+_FIXED_BASE_PROVIDERS = frozenset({"databricks"})
+"""Providers that send a secret to the root of the server. Their own variable must name the base."""
+_VARIABLE_ALIASES = {"ollama_chat": "ollama", "text-completion-openai": "openai", "azure_text": "azure"}
+PLACEHOLDER_KEY = "none"
+"""Sent where no key is needed. Servers without keys ignore it, and client libraries require one."""
+INVALID_BASE_MESSAGE = "is no http or https address without credentials, a query, encoded characters or dots as a path"
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """Where a call goes. Empty strings: the provider's own address, and the key that litellm finds for it."""
+class EngineEndpoint:
+    """URL and key of an engine. Empty strings mean the provider's own URL and the key that litellm finds."""
 
     api_base: str = ""
     api_key: str = ""
     keyless: bool = False
-    """The server was only accepted: nothing that the environment says of an account goes there."""
+    """The server was only accepted, so no account data of the environment is sent to it."""
 
 
-def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
-    """BAD_REQUEST: the address is not one that this installation allows."""
-    provider = choice.model.partition("/")[0]
-    named = named_bases(provider, env)
-    if not choice.api_base:
-        return _by_itself(choice, provider, named, env)
-    base = parse_api_base(choice.api_base)
-    if base is None:
-        return _refused(choice, UNUSABLE)
-    if _covered(base, named if provider in _PAST_BASE else [*named, *_listed(env)]):
-        return Destination(choice.api_base, _key(provider, env))
-    if provider not in KEYLESS:
-        return _needs_own_base(choice, provider)
-    return _if_accepted(choice, choice.api_base, base, env)
+def resolve_endpoint(engine_config: EngineConfig, env: Mapping[str, str]) -> EngineEndpoint | EngineFailure:
+    """Return the endpoint of an engine config.
 
-
-def named_bases(provider: str, env: Mapping[str, str]) -> list[str]:
-    """Addresses that the environment names for a provider; where it names several, the first counts."""
-    named = (env.get(form.format(_variable_prefix(provider)), "").strip() for form in _BASES)
-    return [address for address in named if address]
-
-
-def _by_itself(
-    choice: EngineChoice, provider: str, named: list[str], env: Mapping[str, str]
-) -> Destination | EngineFailure:
-    """Where a choice without an address goes. litellm does not read every spelling of a provider that listens on this
-    machine, and asks its usual port then, so it is told the address."""
-    if provider not in LOCAL:
-        return Destination()
-    if named:
-        return Destination(named[0], _key(provider, env))
-    return _on_this_machine(choice, LOCAL[provider], env)
-
-
-def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
-    """Where a policy is asked. UNKNOWN_ENGINE: none is set up here. BAD_REQUEST: the address is not allowed.
-
-    A unix socket is followed only where the environment names it, because other programs listen on sockets, too.
+    The failure is BAD_REQUEST if this installation does not allow its address.
     """
-    ours, key = env.get(ENGINE_URL, "").strip(), env.get(ENGINE_KEY, "")
-    wanted = choice.api_base or ours
-    if not wanted:
-        remedy = f"Start `offing engine serve`, or set {ENGINE_URL} where the workers run."
-        return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no policy engine here. {remedy}")
-    if wanted == ours:
-        return Destination(wanted, key)
-    base = parse_api_base(wanted)
+    provider = engine_config.model.partition("/")[0]
+    provider_bases = list_provider_bases(provider, env)
+    if not engine_config.api_base:
+        return _resolve_default_endpoint(engine_config, provider, provider_bases, env)
+    base = parse_api_base(engine_config.api_base)
     if base is None:
-        return _refused(choice, UNUSABLE)
-    if _covered(base, [_server(ours), *_listed(env)]):
-        return Destination(wanted, key)
-    return _if_accepted(choice, wanted, base, env, "")
+        return _base_rejected(engine_config, INVALID_BASE_MESSAGE)
+    if _is_covered(
+        base, provider_bases if provider in _FIXED_BASE_PROVIDERS else [*provider_bases, *_list_allowed_urls(env)]
+    ):
+        return EngineEndpoint(engine_config.api_base, _get_key(provider, env))
+    if provider not in KEYLESS_PROVIDERS:
+        return _base_not_configured(engine_config, provider)
+    return _require_accepted(engine_config, engine_config.api_base, base, env)
 
 
-def _if_accepted(
-    choice: EngineChoice, address: str, base: ApiBase, env: Mapping[str, str], key: str = NO_KEY
-) -> Destination | EngineFailure:
+def list_provider_bases(provider: str, env: Mapping[str, str]) -> list[str]:
+    """Return the API bases of a provider in the environment. The first one is used by default."""
+    addresses = (env.get(pattern.format(_variable_prefix(provider)), "").strip() for pattern in _BASE_VARIABLE_PATTERNS)
+    return [address for address in addresses if address]
+
+
+def _resolve_default_endpoint(
+    engine_config: EngineConfig, provider: str, provider_bases: list[str], env: Mapping[str, str]
+) -> EngineEndpoint | EngineFailure:
+    """Return the endpoint of an engine config without an API base.
+
+    litellm ignores some spellings of the address of a local provider and uses its default port. So the
+    address is passed explicitly.
+    """
+    if provider not in LOCAL_API_BASES:
+        return EngineEndpoint()
+    if provider_bases:
+        return EngineEndpoint(provider_bases[0], _get_key(provider, env))
+    return _resolve_local_endpoint(engine_config, LOCAL_API_BASES[provider], env)
+
+
+def resolve_policy_endpoint(engine_config: EngineConfig, env: Mapping[str, str]) -> EngineEndpoint | EngineFailure:
+    """Return the endpoint of a policy.
+
+    The failure is UNKNOWN_ENGINE if no policy engine is configured, and BAD_REQUEST if the address is
+    not allowed. A Unix socket is used only if the environment names it, because other programs listen
+    on sockets, too.
+    """
+    configured_url, key = env.get(ENGINE_URL_VARIABLE, "").strip(), env.get(ENGINE_KEY_VARIABLE, "")
+    url = engine_config.api_base or configured_url
+    if not url:
+        remedy = f"Start `offing engine serve`, or set {ENGINE_URL_VARIABLE} where the workers run."
+        return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no policy engine here. {remedy}")
+    if url == configured_url:
+        return EngineEndpoint(url, key)
+    base = parse_api_base(url)
+    if base is None:
+        return _base_rejected(engine_config, INVALID_BASE_MESSAGE)
+    if _is_covered(base, [_strip_version(configured_url), *_list_allowed_urls(env)]):
+        return EngineEndpoint(url, key)
+    return _require_accepted(engine_config, url, base, env, "")
+
+
+def _require_accepted(
+    engine_config: EngineConfig, address: str, base: ApiBase, env: Mapping[str, str], key: str = PLACEHOLDER_KEY
+) -> EngineEndpoint | EngineFailure:
     try:
         if is_accepted(base, env):
-            return Destination(address, key, keyless=True)
+            return EngineEndpoint(address, key, keyless=True)
     except OffingError as error:
         return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {error}")
-    return _refused(choice, "is not a server that the operator of this installation has accepted")
+    return _base_rejected(engine_config, "is not a server that the operator of this installation has accepted")
 
 
-def _on_this_machine(choice: EngineChoice, address: str, env: Mapping[str, str]) -> Destination | EngineFailure:
-    """A provider that listens on this machine by itself, where the environment names no other place."""
+def _resolve_local_endpoint(
+    engine_config: EngineConfig, address: str, env: Mapping[str, str]
+) -> EngineEndpoint | EngineFailure:
+    """Return the default endpoint of a provider that runs on this machine."""
     base = parse_api_base(address)
     assert base is not None
-    if _covered(base, _listed(env)):
-        return Destination(address, _key(choice.model.partition("/")[0], env))
-    found = _if_accepted(choice, address, base, env)
-    if isinstance(found, Destination):
-        return found
-    problem = f"{choice.model!r} is asked at {address}, a server on this machine that nobody has accepted"
-    return EngineFailure(FailureKind.BAD_REQUEST, f"model: {problem}. {accept_remedy(address)}")
+    if _is_covered(base, _list_allowed_urls(env)):
+        return EngineEndpoint(address, _get_key(engine_config.model.partition("/")[0], env))
+    endpoint = _require_accepted(engine_config, address, base, env)
+    if isinstance(endpoint, EngineEndpoint):
+        return endpoint
+    problem = f"{engine_config.model!r} is asked at {address}, a server on this machine that nobody has accepted"
+    return EngineFailure(FailureKind.BAD_REQUEST, f"model: {problem}. {render_accept_remedy(address)}")
 
 
-def accept_remedy(address: str) -> str:
-    """What the operator does once, so that runs may use a server."""
-    return f"Run `offing engine accept {address}` once where the workers run, or name it in {ADDRESSES}."
+def render_accept_remedy(address: str) -> str:
+    """Return the instruction to accept a server."""
+    return f"Run `offing engine accept {address}` once where the workers run, or name it in {ALLOWED_URLS_VARIABLE}."
 
 
-def _listed(env: Mapping[str, str]) -> list[str]:
-    return env.get(ADDRESSES, "").split(",")
+def _list_allowed_urls(env: Mapping[str, str]) -> list[str]:
+    return env.get(ALLOWED_URLS_VARIABLE, "").split(",")
 
 
-def _covered(base: ApiBase, named: Iterable[str]) -> bool:
-    """Whether one of the addresses that the operator named is this one or above it."""
-    parsed = (parse_api_base(address.strip()) for address in named if address.strip())
+def _is_covered(base: ApiBase, addresses: Iterable[str]) -> bool:
+    """Return whether an address of the operator is equal to this base or above it."""
+    parsed = (parse_api_base(address.strip()) for address in addresses if address.strip())
     return any(one is not None and one.covers(base) for one in parsed)
 
 
-def _server(url: str) -> str:
-    """A policy engine's address without the version, which its wire adds."""
+def _strip_version(url: str) -> str:
+    """Return the URL of a policy engine without `/v1`, which the protocol adds."""
     return url.rstrip("/").removesuffix("/v1")
 
 
-def _key(provider: str, env: Mapping[str, str]) -> str:
-    return env.get(key_variable(provider)) or NO_KEY
+def _get_key(provider: str, env: Mapping[str, str]) -> str:
+    return env.get(key_variable(provider)) or PLACEHOLDER_KEY
 
 
 def key_variable(provider: str) -> str:
-    """The environment variable that holds a provider's key."""
-    return KEYS.get(provider, f"{_variable_prefix(provider)}_API_KEY")
+    """Return the environment variable of a provider's key."""
+    return KEY_VARIABLES.get(provider, f"{_variable_prefix(provider)}_API_KEY")
 
 
 def _variable_prefix(provider: str) -> str:
-    """What a provider's variables begin with, as litellm reads them."""
-    return _SAME_VARIABLES.get(provider, provider).upper()
+    """Return the prefix of a provider's environment variables, as litellm reads them."""
+    return _VARIABLE_ALIASES.get(provider, provider).upper()
 
 
-def _refused(choice: EngineChoice, problem: str) -> EngineFailure:
-    remedy = f"Leave it out for the provider's own address. {accept_remedy('ADDRESS')}"
-    return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {choice.api_base!r} {problem}. {remedy}")
+def _base_rejected(engine_config: EngineConfig, problem: str) -> EngineFailure:
+    remedy = f"Leave it out for the provider's own address. {render_accept_remedy('ADDRESS')}"
+    return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {engine_config.api_base!r} {problem}. {remedy}")
 
 
-def _needs_own_base(choice: EngineChoice, provider: str) -> EngineFailure:
-    own = _BASES[0].format(_variable_prefix(provider))
-    problem = f"{choice.api_base!r} is not named in {own}, and {provider} is asked with secrets from the environment"
+def _base_not_configured(engine_config: EngineConfig, provider: str) -> EngineFailure:
+    own = _BASE_VARIABLE_PATTERNS[0].format(_variable_prefix(provider))
+    problem = (
+        f"{engine_config.api_base!r} is not named in {own}, and {provider} is asked with secrets from the environment"
+    )
     remedy = f"Write openai/MODEL for a server that speaks OpenAI's API, or set {own} where the workers run."
     return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {problem}. {remedy}")

@@ -1,10 +1,8 @@
-"""The seam between a role call and whatever answers it.
+"""Interface between a role call and the engine that answers it.
 
-The only home of what an engine is given. Knows every engine by name and imports none before it is asked for; opens no
-connection.
+An engine is imported when it is first created.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,89 +10,92 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Message, Usage
+from offing import environment
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailureKind, Message, Usage
 from offing.core.run import StopReason
+from offing.registry import Group, Registry
 from offing.sdk.role import Role
 
-ENGINES = ("extractive", "litellm", "policy", "rules", "scripted")
+PrefixLookup = Callable[[Sequence[Message]], Awaitable[tuple[int, ...] | None]]
+"""Finds the token ids of an earlier role call of the run, as the prefix of a new prompt: its prompt,
+then its completion with its turn ending. Returns `None` if they are unknown or the earlier prompt
+was different, for example because memory was edited.
+"""
 
-Recall = Callable[[Sequence[Message]], Awaitable[tuple[int, ...] | None]]
-"""Prompt and completion ids of an earlier turn of the run. It is given as the beginning of a new prompt: that turn's
-prompt, then its completion with its `turn`. None: they are not known, or that turn was asked in other words, as when a
-memory was edited since."""
 
+class UsageMeter(Protocol):
+    """Budget of one run for one role call. Reservations of one call never overlap."""
 
-class Meter(Protocol):
-    """The budget of one run, as one role call sees it. Reservations of one call never overlap."""
+    async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
+        """Reserve the maximum usage of an attempt.
 
-    async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
-        """Set aside an attempt's worst case. None: set aside; else the limit in whose way it is, and nothing is.
-
-        Nothing is either when it is cancelled.
+        Return `None` if it was reserved, or the limit that prevents it. If this call is cancelled, nothing
+        is reserved.
         """
         ...
 
     async def settle(self, usage: Usage) -> None:
-        """Release what is set aside and book what the attempt used; zero for one that the provider did not bill."""
+        """Release the reservation and charge the usage of the attempt.
+
+        The usage is zero if the provider did not bill the attempt.
+        """
         ...
 
 
-async def _nothing(_: Sequence[Message]) -> tuple[int, ...] | None:
+async def _no_prefix(_: Sequence[Message]) -> tuple[int, ...] | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """One role call. Nothing in it is changed by answering."""
+    """Role call. Engines do not change it."""
 
     role: Role[Any, Any]
-    given: BaseModel
-    """A value of the role's input type."""
-    choice: EngineChoice
+    inputs: BaseModel
+    """Value of the role's input type."""
+    engine_config: EngineConfig
     turn: int
-    """Of the graph's loop, from 1. 0: outside the loop."""
+    """Turn of the graph's loop, from 1. `0` means outside the loop."""
     seed: int
-    """The run's."""
-    meter: Meter
+    """Seed of the run."""
+    meter: UsageMeter
     deadline_seconds: float | None = None
-    """Seconds of work that the run has left, all attempts and waits included. None: no limit."""
-    recall: Recall = _nothing
-    """How a token-level engine goes on from the very tokens of an earlier turn."""
-    place: str = ""
-    """Where in the run the call is made, the same when the run is repeated: two calls of one turn differ by it."""
+    """Working time that the run has left, including all attempts and waits. `None` means no limit."""
+    find_prefix: PrefixLookup = _no_prefix
+    """Finds the tokens of an earlier role call, so that a token-level engine can continue from them."""
+    call_path: str = ""
+    """Call path in the run. It is the same on replay, and different for two calls in one turn."""
 
 
 class Engine(Protocol):
-    """Answers roles. Holds nothing of any call after it, so that runs cannot meet in it."""
+    """Engine that answers roles. It keeps no state of a call, so that runs cannot affect each other."""
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        """The validated answer, or why there is none. Raises only what a role's own code raises."""
+    async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        """Return the validated response or a failure. Raises only what a role's own code raises."""
         ...
 
 
-def engine_for(choice: EngineChoice, env: Mapping[str, str] = os.environ) -> Engine | EngineFailure:
-    """The engine that `choice` names. UNKNOWN_ENGINE: there is none of that name."""
-    match choice.engine:
-        case "extractive":
-            from offing.models.extractive import ExtractiveEngine
+EngineFactory = Callable[[Mapping[str, str]], Engine]
+"""Creates an engine from the environment variables of the process. An engine reads nothing else of them."""
 
-            return ExtractiveEngine()
-        case "scripted":
-            from offing.models.scripted import ScriptedEngine
+ENGINES: Registry[EngineFactory] = Registry(
+    Group.ENGINES, "an engine", accepts=callable, remedy="Name a function that takes the environment variables."
+)
+"""Factories of engines by the name that `EngineConfig.engine` holds."""
 
-            return ScriptedEngine()
-        case "rules":
-            from offing.models.rules import RulesEngine
 
-            return RulesEngine()
-        case "policy":
-            from offing.models.policy_engine import PolicyEngine
+def create_engine(
+    engine_config: EngineConfig, env: Mapping[str, str] = environment.VARIABLES
+) -> Engine | EngineFailure:
+    """Create the engine that an engine config names.
 
-            return PolicyEngine(env=env)
-        case "litellm":
-            from offing.models.litellm_engine import LitellmEngine
-
-            return LitellmEngine(env=env)
-        case other:
-            known = ", ".join(ENGINES)
-            return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no engine {other!r}. Use one of: {known}.")
+    The failure is UNKNOWN_ENGINE if there is none, or if it cannot be imported.
+    """
+    if engine_config.engine not in ENGINES:
+        message = f"There is no engine {engine_config.engine!r}. Use one of: {', '.join(ENGINES)}."
+        return EngineFailure(FailureKind.UNKNOWN_ENGINE, message)
+    try:
+        return ENGINES[engine_config.engine](env)
+    except InvalidInput as error:
+        return EngineFailure(FailureKind.UNKNOWN_ENGINE, str(error))

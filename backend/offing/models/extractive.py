@@ -1,19 +1,23 @@
-"""The engine without a model: it calls the function that a role carries for this purpose.
+"""Engine without a model. It calls the extractive function of a role.
 
-Knows no role. The same input gives the same answer, nothing is sent anywhere, and nothing is spent.
+The same input gives the same response. Nothing is sent anywhere and nothing is spent.
 """
 
 import asyncio
+from collections.abc import Mapping
 
-from offing.core.model import Answer, EngineFailure, FailureKind
+from offing.core.model import EngineFailure, EngineResponse, FailureKind
 from offing.models.engine import RoleRequest
 
 
 class ExtractiveEngine:
-    """Dispatches to `role.extractive`, off the event loop, since ranking passages takes processor time."""
+    """Engine that calls `role.extractive` in a thread, because ranking passages uses the CPU."""
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        """UNKNOWN_ENGINE: the role has no such function. Raises what it raises, and `TypeError` for a wrong type."""
+    async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        """Return the response, or UNKNOWN_ENGINE if the role has no such function.
+
+        Raises what the function raises, and TypeError if its result has the wrong type.
+        """
         role = request.role
         if role.extractive is None:
             return EngineFailure(
@@ -21,7 +25,12 @@ class ExtractiveEngine:
                 f"The role {role.name!r} cannot be answered without a model. "
                 f"Choose another engine for it, for instance {role.name}=litellm:provider/model.",
             )
-        output = await asyncio.to_thread(role.extractive, request.given)
+        output = await asyncio.to_thread(role.extractive, request.inputs)
         if not isinstance(output, role.output):
             raise TypeError(f"{role.name}: the extractive function returned {type(output).__name__}")
-        return Answer(output=output)
+        return EngineResponse(output=output)
+
+
+def create_engine(_env: Mapping[str, str]) -> ExtractiveEngine:
+    """Create the engine. It reads no environment variables."""
+    return ExtractiveEngine()

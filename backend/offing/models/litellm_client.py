@@ -1,12 +1,11 @@
-"""The only importer of litellm: one attempt in, a reply or a typed refusal out.
+"""Client of litellm: one request in, a reply or an attempt failure out.
 
-litellm takes seconds to import and wants to fetch things while it does; both are dealt with here, once. Knows no role
-and no budget, and never retries.
+Only this module imports litellm. Its import takes seconds and makes requests, so it happens once,
+in a thread, with that switched off. Nothing is retried here.
 """
 
 import asyncio
 import logging
-import os
 import sys
 import threading
 import warnings
@@ -17,77 +16,93 @@ from decimal import Decimal
 from importlib import import_module
 from typing import Any
 
+from offing import environment
 from offing.core.model import FailureKind, Usage
-from offing.models.litellm_failures import refusal_of
-from offing.models.litellm_redirects import noted_redirects, refuse_redirects
-from offing.models.litellm_request import Ask, Form, arguments, prompt_tokens_of, tokens_of
-from offing.models.role_call import Refusal
-from offing.sdk.native import NativeCall
-from offing.telemetry.redaction import without_secrets
+from offing.models.litellm_failures import failure_from_error
+from offing.models.litellm_redirects import collect_rejected_redirects, disable_redirects
+from offing.models.litellm_request import (
+    LitellmRequest,
+    OutputMode,
+    build_arguments,
+    estimate_prompt_tokens,
+    estimate_tokens,
+)
+from offing.models.role_call import AttemptFailure
+from offing.sdk.native_chat import NativeCall
+from offing.telemetry.redaction import remove_secrets
 
-SELF_HOSTED = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
-"""Nobody bills for these, and asking litellm about them would ask their servers, in the middle of the event loop."""
+SELF_HOSTED_PROVIDERS = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
+"""Providers without prices. litellm would contact their servers to look up a model, which blocks the
+event loop.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What the provider wrote, not yet looked at."""
+class LitellmReply:
+    """Response of a provider before it is parsed."""
 
     text: str
-    finish: str
-    """Why it stopped: stop, tool_calls, length, content_filter. Empty: it did not say."""
+    finish_reason: str
+    """Finish reason: stop, tool_calls, length or content_filter. Empty if the provider sent none."""
     usage: Usage
-    estimated: bool = False
-    """The provider gave no usage; the figures are ours."""
-    calls: int = 0
-    """Tool calls made."""
-    native: tuple[NativeCall, ...] = ()
-    """The same, for a chat with tools; `text` is then what was said beside them."""
+    usage_estimated: bool = False
+    """The provider sent no usage, and the numbers are estimated."""
+    tool_call_count: int = 0
+    """Number of tool calls."""
+    native_calls: tuple[NativeCall, ...] = ()
+    """Tool calls of a chat with tools. `text` is then the text beside them."""
 
 
-async def complete(ask: Ask) -> Reply | Refusal:
-    """One request. Whatever a provider or litellm raises becomes a `Refusal`; only cancellation passes through."""
-    litellm = await loaded()
-    with noted_redirects(keyless=ask.to.keyless) as redirects:
+async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure:
+    """Send one request. Every error becomes an `AttemptFailure`; only cancellation is raised."""
+    litellm = await get_litellm()
+    with collect_rejected_redirects(keyless=request.endpoint.keyless) as redirects:
         try:
-            response = await litellm.acompletion(**arguments(ask))
-            if ask.options.stream:
-                return await _streamed(litellm, ask, response)
-            return _reply(litellm, ask, response, billed=_usage_given(response))
+            response = await litellm.acompletion(**build_arguments(request))
+            if request.options.stream:
+                return await _collect_stream(litellm, request, response)
+            return _build_reply(litellm, request, response, billed=_has_usage(response))
         except Exception as error:
-            return Refusal(FailureKind.BAD_REQUEST, redirects[0]) if redirects else refusal_of(litellm, error)
+            return (
+                AttemptFailure(FailureKind.BAD_REQUEST, redirects[0])
+                if redirects
+                else failure_from_error(litellm, error)
+            )
 
 
-async def form_for(ask_model: str) -> Form:
-    """The strictest way to ask this model for a form, by litellm's own table."""
-    if _provider(ask_model) in SELF_HOSTED:
+async def choose_output_mode(model: str) -> OutputMode:
+    """Return the strictest output mode that this model supports, according to litellm."""
+    if _provider_of_model(model) in SELF_HOSTED_PROVIDERS:
         return "schema"
-    litellm = await loaded()
-    if litellm.supports_response_schema(ask_model):
+    litellm = await get_litellm()
+    if litellm.supports_response_schema(model):
         return "schema"
-    return "tool" if litellm.supports_function_calling(ask_model) else "text"
+    return "tool" if litellm.supports_function_calling(model) else "text"
 
 
-async def price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
-    """US dollars by the price list that came with litellm; nothing is fetched. None: not listed."""
-    return _listed_price(await loaded(), model, prompt_tokens, completion_tokens)
+async def estimate_price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
+    """Return the price in US dollars from litellm's bundled list.
+
+    `None` means that the model is not listed.
+    """
+    return _price_tokens(await get_litellm(), model, prompt_tokens, completion_tokens)
 
 
-async def loaded() -> Any:
-    """litellm, imported off the event loop by whoever needs it first."""
-    return sys.modules["litellm"] if _ready.is_set() else await asyncio.to_thread(_load)
+async def get_litellm() -> Any:
+    """Return litellm. The first call imports it in a thread."""
+    return sys.modules["litellm"] if _configured.is_set() else await asyncio.to_thread(_import_litellm)
 
 
-_ready = threading.Event()
-"""Imported and configured; the import alone is not enough."""
+_configured = threading.Event()
+"""Set when litellm is imported and configured. The import alone is not enough."""
 
 
-def _load() -> Any:
-    """Import with everything off that calls home, reads files, retries, follows redirects or repeats prompts."""
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-    os.environ.setdefault("LITELLM_DISABLE_BUG_REPORT_LINK", "True")
+def _import_litellm() -> Any:
+    """Import litellm without its telemetry, file access, retries, redirects and changes of prompts."""
+    environment.set_variable("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    environment.set_variable("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+    environment.set_default("LITELLM_MODE", "PRODUCTION")
+    environment.set_default("LITELLM_DISABLE_BUG_REPORT_LINK", "True")
     warnings.filterwarnings("ignore", message="Items? .* on TypedDict class.* using the `ReadOnly` qualifier")
     loggers = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")]
     for chatty in loggers:
@@ -100,117 +115,125 @@ def _load() -> Any:
     litellm.modify_params = False
     litellm.num_retries = 0
     litellm.disable_hf_tokenizer_download = True
-    refuse_redirects()
-    _ask_no_server_about_models()
+    disable_redirects()
+    _disable_model_probes()
     for chatty in loggers:
         chatty.handlers.clear()
     for hooks in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):
         hooks.clear()  # pyright: ignore[reportUnknownMemberType]
-    _ready.set()
+    _configured.set()
     return litellm
 
 
-def _ask_no_server_about_models() -> None:
-    """litellm asks Ollama and Lemonade what a model can do, with the provider's key: at their usual addresses, which
-    are not where the call goes and which nobody may have accepted, and in the middle of the event loop."""
-    import_module("litellm.llms.ollama.common_utils").OllamaModelInfo.get_runtime_model_info = _model_unasked
-    import_module("litellm.llms.lemonade.chat.transformation").LemonadeChatConfig.get_model_info = _model_unasked
+def _disable_model_probes() -> None:
+    """Prevent litellm from asking Ollama and Lemonade about a model.
+
+    It would send the provider's key to their default URLs, which are not the endpoint and may not be
+    accepted, and block the event loop.
+    """
+    import_module("litellm.llms.ollama.common_utils").OllamaModelInfo.get_runtime_model_info = _no_model_info
+    import_module("litellm.llms.lemonade.chat.transformation").LemonadeChatConfig.get_model_info = _no_model_info
 
 
-def _model_unasked(_config: Any, model: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """What litellm takes for the answer where none comes."""
+def _no_model_info(_config: Any, model: str, *_: Any, **__: Any) -> dict[str, Any]:
+    """Return the value that litellm uses when a server gives no information."""
     free = {"mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     return {"key": model, **free, "max_tokens": None, "max_input_tokens": None, "max_output_tokens": None}
 
 
-async def _streamed(litellm: Any, ask: Ask, stream: Any) -> Reply:
-    """Collect a stream. Raises `ConnectionError` for one that ends before the provider said that it had finished."""
+async def _collect_stream(litellm: Any, request: LitellmRequest, stream: Any) -> LitellmReply:
+    """Collect a stream. Raises ConnectionError if it ends before the provider has finished."""
     chunks: list[Any] = []
     async with aclosing(stream):
         async for chunk in stream:
             chunks.append(chunk)
-            ask.pieces.extend(_pieces(chunk))
+            request.streamed_texts.extend(_chunk_texts(chunk))
     if not stream.received_finish_reason:
         raise ConnectionError("the stream ended before the answer did")
-    whole = litellm.stream_chunk_builder(chunks)
-    return _reply(litellm, ask, whole, billed=any(_usage_given(chunk) for chunk in stream.chunks))
+    response = litellm.stream_chunk_builder(chunks)
+    return _build_reply(litellm, request, response, billed=any(_has_usage(chunk) for chunk in stream.chunks))
 
 
-def _pieces(chunk: Any) -> Iterable[str]:
+def _chunk_texts(chunk: Any) -> Iterable[str]:
     for choice in chunk.choices:
         yield choice.delta.content or ""
         for call in choice.delta.tool_calls or ():
             yield call.function.arguments or ""
 
 
-def _reply(litellm: Any, ask: Ask, response: Any, *, billed: bool) -> Reply:
+def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed: bool) -> LitellmReply:
     if not response.choices:
         raise ConnectionError("the provider answered without any choice")
     choice = response.choices[0]
     calls: list[Any] = choice.message.tool_calls or []
     text: str = (calls[0].function.arguments if calls else choice.message.content) or ""
-    usage = _usage(litellm, ask, response) if billed else estimated_usage(litellm, ask, text)
-    if ask.native is not None:
-        found = tuple(NativeCall(_said(call.function.name), _said(call.function.arguments)) for call in calls)
-        said = _said(choice.message.content)
-        return Reply(said, choice.finish_reason or "", usage, not billed, len(calls), found)
-    return Reply(_said(text), choice.finish_reason or "", usage, not billed, len(calls))
+    usage = _read_usage(litellm, request, response) if billed else estimate_usage(litellm, request, text)
+    if request.native_chat is not None:
+        native_calls = tuple(
+            NativeCall(_redact(call.function.name), _redact(call.function.arguments)) for call in calls
+        )
+        content = _redact(choice.message.content)
+        return LitellmReply(content, choice.finish_reason or "", usage, not billed, len(calls), native_calls)
+    return LitellmReply(_redact(text), choice.finish_reason or "", usage, not billed, len(calls))
 
 
-def _said(text: str | None) -> str:
-    """What a provider's server wrote, without a key that it may have been given and repeats."""
-    clean: str = without_secrets((text or "").replace("\x00", ""))
+def _redact(text: str | None) -> str:
+    """Return an error text without a key that the server may repeat."""
+    clean: str = remove_secrets((text or "").replace("\x00", ""))
     return clean
 
 
-def estimated_usage(litellm: Any, ask: Ask, text: str) -> Usage:
-    """Our own count, where the provider gave none."""
-    prompt, completion = prompt_tokens_of(ask), tokens_of(text)
-    usd = _listed_price(litellm, ask.choice.model, prompt, completion)
-    return Usage(prompt, completion, usd or Decimal(), priced=usd is not None)
+def estimate_usage(litellm: Any, request: LitellmRequest, text: str) -> Usage:
+    """Estimate the usage for a provider that sends none."""
+    prompt, completion = estimate_prompt_tokens(request), estimate_tokens(text)
+    cost_usd = _price_tokens(litellm, request.engine_config.model, prompt, completion)
+    return Usage(prompt, completion, cost_usd or Decimal(), priced=cost_usd is not None)
 
 
-def _usage_given(response: Any) -> bool:
+def _has_usage(response: Any) -> bool:
     usage = getattr(response, "usage", None)
     return bool(usage and (usage.prompt_tokens or usage.completion_tokens))
 
 
-def _usage(litellm: Any, ask: Ask, response: Any) -> Usage:
-    """The provider's tokens, and their price with cached and reasoning tokens as the list has them."""
-    given, usd = response.usage, _response_price(litellm, ask.choice.model, response)
-    tokens = given.prompt_tokens or 0, given.completion_tokens or 0
-    return Usage(*tokens, usd or Decimal(), priced=usd is not None)
+def _read_usage(litellm: Any, request: LitellmRequest, response: Any) -> Usage:
+    """Return the tokens that the provider sent, with the list's price of cached and reasoning tokens."""
+    provider_usage, cost_usd = response.usage, _price_response(litellm, request.engine_config.model, response)
+    tokens = provider_usage.prompt_tokens or 0, provider_usage.completion_tokens or 0
+    return Usage(*tokens, cost_usd or Decimal(), priced=cost_usd is not None)
 
 
-def _response_price(litellm: Any, model: str, response: Any) -> Decimal | None:
-    if _provider(model) in SELF_HOSTED:
+def _price_response(litellm: Any, model: str, response: Any) -> Decimal | None:
+    if _provider_of_model(model) in SELF_HOSTED_PROVIDERS:
         return Decimal()
     try:
-        return _money(litellm.completion_cost(completion_response=response, model=model))
+        return _round_usd(litellm.completion_cost(completion_response=response, model=model))
     except Exception as error:
-        return _unlisted(error)
+        return _check_unlisted_model(error)
 
 
-def _listed_price(litellm: Any, model: str, prompt: int, completion: int) -> Decimal | None:
-    if _provider(model) in SELF_HOSTED:
+def _price_tokens(litellm: Any, model: str, prompt: int, completion: int) -> Decimal | None:
+    if _provider_of_model(model) in SELF_HOSTED_PROVIDERS:
         return Decimal()
     try:
         parts = litellm.cost_per_token(model=model, prompt_tokens=prompt, completion_tokens=completion)
     except Exception as error:
-        return _unlisted(error)
-    return _money(sum(parts))
+        return _check_unlisted_model(error)
+    return _round_usd(sum(parts))
 
 
-def _unlisted(error: Exception) -> None:
-    """A model that is not in the list is an expected answer, raised in several shapes; anything else is a surprise."""
-    known = ("ModelNotMappedError", "NotFoundError", "BadRequestError")
-    if type(error).__name__ not in known and "mapped" not in str(error):
+def _check_unlisted_model(error: Exception) -> None:
+    """Ignore an error that means an unlisted model, which litellm raises in several forms.
+
+    Raise any other error again.
+    """
+    expected_errors = ("ModelNotMappedError", "NotFoundError", "BadRequestError")
+    if type(error).__name__ not in expected_errors and "mapped" not in str(error):
         raise error
 
 
-def _money(usd: float) -> Decimal:
-    return Decimal(repr(round(usd, 12)))
+def _round_usd(cost_usd: float) -> Decimal:
+    return Decimal(repr(round(cost_usd, 12)))
 
 
-def _provider(model: str) -> str:
+def _provider_of_model(model: str) -> str:
     return model.partition("/")[0]

@@ -1,11 +1,12 @@
-"""Any provider, through litellm: how a role becomes a request, and a reply the role's output.
+"""Engine for all providers of litellm.
 
-Knows no provider and imports no litellm. Retries, re-asks and budgets are `role_call`'s.
+It renders a role as a request and parses the reply as the role's output.
+
+Retries, corrections and budgets are in `role_call`.
 """
 
 import asyncio
 import json
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,140 +14,164 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from offing.core.model import Answer, EngineFailure, FailureKind, Unusable
-from offing.models.credentials import Destination, destination, key_variable
+from offing import environment
+from offing.core.model import EngineFailure, EngineResponse, FailureKind, InvalidOutput
+from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.engine import RoleRequest
-from offing.models.forms import RoleForm, asked_form, ended_at, read, spans_of
-from offing.models.litellm_client import Reply, complete, estimated_usage, form_for, loaded, price
-from offing.models.litellm_request import (
-    Ask,
-    Form,
-    LitellmOptions,
-    options_of,
-    prompt_tokens_of,
-    sampling_of,
-    with_schema,
+from offing.models.litellm_client import (
+    LitellmReply,
+    choose_output_mode,
+    estimate_price,
+    estimate_usage,
+    get_litellm,
+    send_request,
 )
-from offing.models.metering import Booking
+from offing.models.litellm_request import (
+    LitellmOptions,
+    LitellmRequest,
+    OutputMode,
+    add_schema_instructions,
+    build_sampling_params,
+    estimate_prompt_tokens,
+    parse_options,
+)
+from offing.models.prompt_formats import RolePromptFormat, cut_at_stop, label_spans, parse_completion, select_format
+from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
-from offing.models.role_call import Manners, Refusal, RoleCall, correction, cut_off
-from offing.models.structured import Schema, parse_output
-from offing.sdk.native import Native
+from offing.models.role_call import AttemptFailure, CallSettings, RoleCallRunner, correction_messages, truncated_output
+from offing.models.structured_output import Schema, parse_output
+from offing.sdk.native_chat import NativeChatAdapter
 
 
 @dataclass(frozen=True, slots=True)
 class LitellmEngine:
-    """Stateless between calls; clock, sleep and randomness come in."""
+    """Stateless engine. Clock, sleep and randomness are parameters."""
 
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    env: Mapping[str, str] = field(default_factory=lambda: environment.VARIABLES)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    draw: Callable[[], float] = random.random
+    random_float: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        """See `Engine`. A role's form that the choice names is asked for in words, and nothing is said of a schema."""
-        options = options_of(request.choice)
-        to = destination(request.choice, self.env)
-        own = asked_form(request)
-        for problem in (options, to, own):
+    async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        """Return the response. A selected prompt format is rendered as text, without a schema."""
+        options = parse_options(request.engine_config)
+        endpoint = resolve_endpoint(request.engine_config, self.env)
+        prompt_format = select_format(request)
+        for problem in (options, endpoint, prompt_format):
             if isinstance(problem, EngineFailure):
                 return problem
         assert not isinstance(options, EngineFailure)
-        assert not isinstance(to, EngineFailure)
-        assert not isinstance(own, EngineFailure)
-        if own is None and request.role.native is not None:
-            return await self._chatted(request, options, to, request.role.native)
-        form: Form = "text"
-        if own is None:
-            form = options.form if options.form != "auto" else await form_for(request.choice.model)
-        schema: Schema = {} if own else request.role.output.model_json_schema()
-        prompt = own.render(request.given) if own else request.role.render(request.given)
-        if own is None:
-            prompt = with_schema(prompt, form, json.dumps(schema, ensure_ascii=False))
-        seconds = request.choice.timeout_seconds
-        ask = Ask(request.choice, options, to, form, schema, prompt, request.seed, seconds)
-        return await self._run(request, own, ask)
+        assert not isinstance(endpoint, EngineFailure)
+        assert not isinstance(prompt_format, EngineFailure)
+        if prompt_format is None and request.role.native_chat is not None:
+            return await self._answer_native_chat(request, options, endpoint, request.role.native_chat)
+        output_mode: OutputMode = "text"
+        if prompt_format is None:
+            output_mode = (
+                options.form if options.form != "auto" else await choose_output_mode(request.engine_config.model)
+            )
+        schema: Schema = {} if prompt_format else request.role.output.model_json_schema()
+        prompt = prompt_format.render(request.inputs) if prompt_format else request.role.render(request.inputs)
+        if prompt_format is None:
+            prompt = add_schema_instructions(prompt, output_mode, json.dumps(schema, ensure_ascii=False))
+        seconds = request.engine_config.timeout_seconds
+        attempt_request = LitellmRequest(
+            request.engine_config, options, endpoint, output_mode, schema, prompt, request.seed, seconds
+        )
+        return await self._run(request, prompt_format, attempt_request)
 
-    async def _chatted(
-        self, request: RoleRequest, options: LitellmOptions, to: Destination, native: Native[Any, Any]
-    ) -> Answer | EngineFailure:
-        """A chat with the role's own tools, by the provider's own means; recorded in words."""
-        chat, prompt = native.chat(request.given), request.role.render(request.given)
-        seconds = request.choice.timeout_seconds
-        ask = Ask(request.choice, options, to, "native", {}, prompt, request.seed, seconds, native=chat)
-        return await self._run(request, None, ask)
+    async def _answer_native_chat(
+        self,
+        request: RoleRequest,
+        options: LitellmOptions,
+        endpoint: EngineEndpoint,
+        native: NativeChatAdapter[Any, Any],
+    ) -> EngineResponse | EngineFailure:
+        """Answer as a native chat with the role's own tools. It is recorded as text."""
+        chat, prompt = native.build_chat(request.inputs), request.role.render(request.inputs)
+        seconds = request.engine_config.timeout_seconds
+        attempt_request = LitellmRequest(
+            request.engine_config, options, endpoint, "native", {}, prompt, request.seed, seconds, native_chat=chat
+        )
+        return await self._run(request, None, attempt_request)
 
-    async def _run(self, request: RoleRequest, own: RoleForm | None, ask: Ask) -> Answer | EngineFailure:
-        manners = Manners(self.policy, self.sleep, self.draw, self.clock)
-        return await RoleCall(_LitellmWire(request, own), request, manners).run(ask)
+    async def _run(
+        self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
+    ) -> EngineResponse | EngineFailure:
+        settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
+        return await RoleCallRunner(_LitellmAdapter(request, prompt_format), request, settings).run(attempt_request)
 
 
 @dataclass(frozen=True, slots=True)
-class _LitellmWire:
-    """litellm's side of one role call."""
+class _LitellmAdapter:
+    """Provider adapter of litellm for one role call."""
 
     request: RoleRequest
-    form: RoleForm | None
+    prompt_format: RolePromptFormat | None
 
     @property
     def provider(self) -> str:
-        return self.request.choice.model.partition("/")[0]
+        return self.request.engine_config.model.partition("/")[0]
 
-    async def worst(self, ask: Ask) -> tuple[int, Decimal]:
-        prompt = prompt_tokens_of(ask)
-        usd = await price(ask.choice.model, prompt, ask.choice.max_tokens)
-        return prompt + ask.choice.max_tokens, usd or Decimal()
+    async def estimate_max_usage(self, request: LitellmRequest) -> tuple[int, Decimal]:
+        prompt = estimate_prompt_tokens(request)
+        max_cost_usd = await estimate_price(request.engine_config.model, prompt, request.engine_config.max_tokens)
+        return prompt + request.engine_config.max_tokens, max_cost_usd or Decimal()
 
-    async def send(self, ask: Ask, seconds: float, booking: Booking) -> Reply | Refusal:
-        """What had been streamed when it broke off is booked by our own count."""
-        ask, whole = replace(ask, seconds=seconds, pieces=[]), False
+    async def send(
+        self, request: LitellmRequest, timeout_seconds: float, reservation: Reservation
+    ) -> LitellmReply | AttemptFailure:
+        """Send the request. If a stream breaks off, the received text is charged by an estimate."""
+        request, is_complete = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[]), False
         try:
-            async with asyncio.timeout(seconds):
-                outcome = await complete(ask)
-            whole = isinstance(outcome, Reply)
+            async with asyncio.timeout(timeout_seconds):
+                outcome = await send_request(request)
+            is_complete = isinstance(outcome, LitellmReply)
         except TimeoutError:
-            outcome = Refusal(FailureKind.TIMEOUT, f"No whole answer within {seconds:g} s.")
+            outcome = AttemptFailure(FailureKind.TIMEOUT, f"No whole answer within {timeout_seconds:g} s.")
         finally:
-            if not whole and ask.pieces:
-                booking.used = estimated_usage(await loaded(), ask, "".join(ask.pieces))
-        if isinstance(outcome, Refusal):
-            return replace(outcome, usage=booking.used, text="".join(ask.pieces))
-        booking.used = outcome.usage
-        return replace(outcome, text=ended_at(self.form, outcome.text))
+            if not is_complete and request.streamed_texts:
+                reservation.usage = estimate_usage(await get_litellm(), request, "".join(request.streamed_texts))
+        if isinstance(outcome, AttemptFailure):
+            return replace(outcome, usage=reservation.usage, text="".join(request.streamed_texts))
+        reservation.usage = outcome.usage
+        return replace(outcome, text=cut_at_stop(self.prompt_format, outcome.text))
 
-    def read(self, ask: Ask, reply: Reply) -> Any | Unusable:
-        if reply.finish == "length":
-            return cut_off(ask.choice.max_tokens)
-        if ask.native is not None and self.request.role.native is not None:
-            return self.request.role.native.read(reply.text, reply.native, self.request.given)
-        if reply.calls > 1:
-            return Unusable(f"There are {reply.calls} tool calls. Make exactly one.")
-        if self.form is None:
+    def read_output(self, request: LitellmRequest, reply: LitellmReply) -> Any | InvalidOutput:
+        if reply.finish_reason == "length":
+            return truncated_output(request.engine_config.max_tokens)
+        if request.native_chat is not None and self.request.role.native_chat is not None:
+            return self.request.role.native_chat.parse_reply(reply.text, reply.native_calls, self.request.inputs)
+        if reply.tool_call_count > 1:
+            return InvalidOutput(f"There are {reply.tool_call_count} tool calls. Make exactly one.")
+        if self.prompt_format is None:
             return parse_output(reply.text, self.request.role.output)
-        return read(self.form, reply.text, self.request)
+        return parse_completion(self.prompt_format, reply.text, self.request)
 
-    def again(self, ask: Ask, text: str, problem: Unusable) -> Ask:
-        said = correction(text, problem)
-        return replace(ask, messages=ask.messages + said, corrections=ask.corrections + said)
+    def build_correction(self, request: LitellmRequest, text: str, problem: InvalidOutput) -> LitellmRequest:
+        messages = correction_messages(text, problem)
+        return replace(request, messages=request.messages + messages, corrections=request.corrections + messages)
 
-    def sampled(self, ask: Ask, reply: Reply) -> None:
-        """Providers give no token ids."""
+    def sampled_completion(self, request: LitellmRequest, reply: LitellmReply) -> None:
+        """Return `None`, because providers send no token ids."""
 
-    def accepted(self, ask: Ask, reply: Reply, output: Any) -> Answer:
-        sampling = sampling_of(ask) | {"form": self.form.name if self.form else ask.form}
-        if ask.options.stream:
+    def build_response(self, request: LitellmRequest, reply: LitellmReply, output: Any) -> EngineResponse:
+        sampling = build_sampling_params(request) | {
+            "form": self.prompt_format.name if self.prompt_format else request.output_mode
+        }
+        if request.options.stream:
             sampling["stream"] = True
-        if reply.estimated:
+        if reply.usage_estimated:
             sampling["usage_estimated"] = True
-        if ask.native is not None and self.request.role.native is not None:
-            text = self.request.role.native.write(output)
-            return Answer(output, text, ask.choice.model, ask.messages, sampling)
-        spans = spans_of(self.form, reply.text)
-        return Answer(output, reply.text, ask.choice.model, ask.messages, sampling, spans=spans)
+        if request.native_chat is not None and self.request.role.native_chat is not None:
+            text = self.request.role.native_chat.render_output(output)
+            return EngineResponse(output, text, request.engine_config.model, request.messages, sampling)
+        spans = label_spans(self.prompt_format, reply.text)
+        return EngineResponse(output, reply.text, request.engine_config.model, request.messages, sampling, spans=spans)
 
     def remedy(self, kind: FailureKind) -> str:
-        if kind is not FailureKind.REFUSED_KEY:
+        if kind is not FailureKind.AUTHENTICATION_FAILED:
             return ""
         variable = key_variable(self.provider)
         return f" Set a valid {variable} where the workers run, or choose another engine."

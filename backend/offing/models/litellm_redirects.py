@@ -1,9 +1,11 @@
-"""litellm's HTTP clients without redirects: a request that follows one takes the provider's key to another address.
+"""Removal of redirects from litellm's HTTP clients.
 
-The only home of how that is switched off, and of which headers go to a server without a key. litellm builds its clients
-in few places, which are wrapped here once, when it has been imported; a place that is gone after an upgrade fails the
-import. Some of its providers ask for a token by `requests`, which the rest of a process may use as it likes: there only
-what happens within a call is refused. Imports no litellm itself.
+A redirect could send the provider's key to another address.
+
+litellm builds its clients in a few places, which are wrapped once after its import. If a place is
+missing after an upgrade, the import fails. Some providers fetch a token with `requests`, which the
+rest of the process may use freely, so there redirects are rejected only during a call. The module
+also selects the headers for a server without a key. It does not import litellm.
 """
 
 from collections.abc import Callable, Generator
@@ -14,63 +16,72 @@ from typing import Any
 
 import httpx
 
-from offing.models.credentials import NO_KEY
-from offing.models.redirects import redirect_message
+from offing.models.credentials import PLACEHOLDER_KEY
+from offing.models.redirects import render_redirect_error
 
-_refused: ContextVar[list[str] | None] = ContextVar("refused_redirects", default=None)
-_keyless: ContextVar[bool] = ContextVar("keyless", default=False)
+_rejected_redirects: ContextVar[list[str] | None] = ContextVar("refused_redirects", default=None)
+_send_no_credentials: ContextVar[bool] = ContextVar("keyless", default=False)
 
-FRAMING = frozenset(
+TRANSPORT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-type", "content-length", "transfer-encoding"}
     | {"user-agent", "x-stainless-raw-response"}
 )
-"""Headers that a server without a key gets as they are; by the last one openai's library knows its own request again.
-Client libraries add others from the environment, such as an
-organization's id or whatever `OPENAI_CUSTOM_HEADERS` holds."""
+"""Headers that are sent to a server without a key. The last one lets the openai library recognize its
+own request. Client libraries add others from the environment, such as an organization id or the
+headers in `OPENAI_CUSTOM_HEADERS`.
+"""
 
 
-class RedirectRefused(httpx.RequestError):
-    """A provider's server named another address. The message says which server, and what to do."""
+class RedirectRejectedError(httpx.RequestError):
+    """A provider's server redirected to another address. The message names the server and the solution."""
 
 
 @contextmanager
-def noted_redirects(*, keyless: bool = False) -> Generator[list[str]]:
-    """Messages of the redirects that are refused meanwhile, since litellm wraps what its clients raise. `keyless`:
-    requests go out meanwhile without any header that says whose they are."""
-    refused: list[str] = []
-    noted, bare = _refused.set(refused), _keyless.set(keyless)
+def collect_rejected_redirects(*, keyless: bool = False) -> Generator[list[str]]:
+    """Collect the messages of redirects that are rejected in the block.
+
+    They are needed because litellm wraps the errors of its clients. With `keyless`, requests in the
+    block are sent without headers that identify the account.
+    """
+    messages: list[str] = []
+    messages_token, keyless_token = _rejected_redirects.set(messages), _send_no_credentials.set(keyless)
     try:
-        yield refused
+        yield messages
     finally:
-        _refused.reset(noted)
-        _keyless.reset(bare)
+        _rejected_redirects.reset(messages_token)
+        _send_no_credentials.reset(keyless_token)
 
 
-def refuse_redirects() -> None:
-    """Wraps every place where litellm builds a client for requests to a provider. Call it once, after the import."""
+def disable_redirects() -> None:
+    """Wrap every place where litellm builds a client for requests to a provider.
+
+    Call it once, after the import.
+    """
     handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
     for handler in (handlers.AsyncHTTPHandler, handlers.HTTPHandler):
-        handler.create_client = _direct(handler.create_client)
+        handler.create_client = _without_redirects(handler.create_client)
     openai: Any = import_module("litellm.llms.openai.common_utils").BaseOpenAILLM
-    openai._get_async_http_client = staticmethod(_direct(openai._get_async_http_client))
-    openai._get_sync_http_client = staticmethod(_direct(openai._get_sync_http_client))
+    openai._get_async_http_client = staticmethod(_without_redirects(openai._get_async_http_client))
+    openai._get_sync_http_client = staticmethod(_without_redirects(openai._get_sync_http_client))
     texts: Any = import_module("litellm.llms.openai.completion.handler")
-    texts.AsyncOpenAI = _given(texts.AsyncOpenAI, openai._get_async_http_client)
-    texts.OpenAI = _given(texts.OpenAI, openai._get_sync_http_client)
+    texts.AsyncOpenAI = _with_http_client(texts.AsyncOpenAI, openai._get_async_http_client)
+    texts.OpenAI = _with_http_client(texts.OpenAI, openai._get_sync_http_client)
     sessions: Any = import_module("requests").Session
-    sessions.get_redirect_target = _refusing(sessions.get_redirect_target)
+    sessions.get_redirect_target = _reject_requests_redirect(sessions.get_redirect_target)
 
 
-def _direct(build: Callable[..., Any]) -> Callable[..., Any]:
-    """`build`, whose clients follow no redirect and raise where there is one."""
+def _without_redirects(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a client factory, so that its clients follow no redirect and raise an error instead."""
 
     def built(*args: Any, **named: Any) -> Any:
         client: httpx.Client | httpx.AsyncClient | None = build(*args, **named)
         if client is None:
             return None
         client.follow_redirects = False
-        waits = isinstance(client, httpx.AsyncClient)
-        before, after = (_strip_async, _refuse_async) if waits else (_strip, _refuse)
+        is_async = isinstance(client, httpx.AsyncClient)
+        before, after = (
+            (_strip_credentials_async, _reject_redirect_async) if is_async else (_strip_credentials, _reject_redirect)
+        )
         hooks: dict[str, list[Any]] = client.event_hooks
         client.event_hooks = {"request": [*hooks["request"], before], "response": [after, *hooks["response"]]}
         return client
@@ -78,49 +89,49 @@ def _direct(build: Callable[..., Any]) -> Callable[..., Any]:
     return built
 
 
-def _given(sdk: Callable[..., Any], client: Callable[[], Any]) -> Callable[..., Any]:
-    """The provider's own library with a client of ours where litellm leaves it to build one."""
+def _with_http_client(sdk: Callable[..., Any], client: Callable[[], Any]) -> Callable[..., Any]:
+    """Wrap a provider's library, so that it uses our client where litellm passes none."""
 
-    def made(**named: Any) -> Any:
+    def build_client(**named: Any) -> Any:
         return sdk(**{**named, "http_client": named.get("http_client") or client()})
 
-    return made
+    return build_client
 
 
-def _refusing(target: Callable[[Any, Any], str | None]) -> Callable[[Any, Any], str | None]:
-    """How `requests` finds out where a redirect leads, refused within a call of ours."""
+def _reject_requests_redirect(target: Callable[[Any, Any], str | None]) -> Callable[[Any, Any], str | None]:
+    """Wrap the method by which `requests` finds a redirect target, to reject redirects during a call."""
 
-    def found(session: Any, response: Any) -> str | None:
-        to = target(session, response)
-        if to is not None and _refused.get() is not None:
-            asked = httpx.Request(response.request.method, response.request.url)
-            _refuse(httpx.Response(response.status_code, headers={"location": to}, request=asked))
-        return to
+    def get_redirect_target(session: Any, response: Any) -> str | None:
+        target_url = target(session, response)
+        if target_url is not None and _rejected_redirects.get() is not None:
+            request = httpx.Request(response.request.method, response.request.url)
+            _reject_redirect(httpx.Response(response.status_code, headers={"location": target_url}, request=request))
+        return target_url
 
-    return found
+    return get_redirect_target
 
 
-def _strip(request: httpx.Request) -> None:
-    """A key is left where the server may insist on one, and says that there is none."""
-    if not _keyless.get():
+def _strip_credentials(request: httpx.Request) -> None:
+    """Remove headers with credentials, and send a placeholder key, because some servers require one."""
+    if not _send_no_credentials.get():
         return
-    for name in set(request.headers) - FRAMING:
+    for name in set(request.headers) - TRANSPORT_HEADERS:
         del request.headers[name]
-    request.headers["authorization"] = f"Bearer {NO_KEY}"
+    request.headers["authorization"] = f"Bearer {PLACEHOLDER_KEY}"
 
 
-async def _strip_async(request: httpx.Request) -> None:
-    _strip(request)
+async def _strip_credentials_async(request: httpx.Request) -> None:
+    _strip_credentials(request)
 
 
-def _refuse(response: httpx.Response) -> None:
+def _reject_redirect(response: httpx.Response) -> None:
     if not response.is_redirect:
         return
-    message = redirect_message(response)
-    if (refused := _refused.get()) is not None:
-        refused.append(message)
-    raise RedirectRefused(message, request=response.request)
+    message = render_redirect_error(response)
+    if (messages := _rejected_redirects.get()) is not None:
+        messages.append(message)
+    raise RedirectRejectedError(message, request=response.request)
 
 
-async def _refuse_async(response: httpx.Response) -> None:
-    _refuse(response)
+async def _reject_redirect_async(response: httpx.Response) -> None:
+    _reject_redirect(response)

@@ -1,4 +1,4 @@
-"""One attempt as litellm's arguments, and what of it counts as sampling. Pure; imports no litellm."""
+"""One attempt as arguments of litellm, and the sampling parameters to record. litellm is not imported."""
 
 import math
 import re
@@ -8,29 +8,37 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from offing.core.model import EngineChoice, EngineFailure, FailureKind, Message
-from offing.models.credentials import Destination
-from offing.models.structured import Schema, strict_schema
-from offing.sdk.native import NativeChat
+from offing.core.model import EngineConfig, EngineFailure, FailureKind, Message
+from offing.models.credentials import EngineEndpoint
+from offing.models.structured_output import Schema, to_strict_schema
+from offing.sdk.native_chat import NativeChat
 
-Form = Literal["schema", "tool", "text", "native"]
-"""How the answer's form is asked for: response_format, one forced tool, words in the prompt, or a role's own tools."""
+OutputMode = Literal["schema", "tool", "text", "native"]
+"""How structured output is requested: response_format, one forced tool, text in the prompt, or a
+role's own tools.
+"""
 
-TOOL = "answer"
-INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
-"""Providers for which litellm would ask a person at the terminal to log in, in the middle of a call."""
-PAST_HTTPX = frozenset({"aiohttp_openai"})
-"""Providers whose requests litellm sends through another client, which follows redirects; `openai` asks the same
-servers."""
+ANSWER_TOOL = "answer"
+INTERACTIVE_PROVIDERS = frozenset({"github_copilot", "chatgpt", "codex"})
+"""Providers for which litellm would ask the user at the terminal to log in during a call."""
+NON_HTTPX_PROVIDERS = frozenset({"aiohttp_openai"})
+"""Providers whose requests litellm sends through another HTTP client, which follows redirects. Use
+`openai` for the same servers.
+"""
 BYTES_PER_TOKEN = 3.5
-"""A little below English prose, so that a reservation is rarely too small."""
-_ADDRESS = re.compile(r"://|[\\?#%\x00-\x1f\x7f]|(?:^|/)\.+(?:/|$)")
-"""What a model's name must not hold, because providers put it into the address: litellm takes a whole address as one,
-and a segment of dots or an encoded slash leads out of the base path."""
+"""Slightly below the value of English prose, so that a reservation is rarely too small."""
+_UNSAFE_MODEL_NAME = re.compile(r"://|[\\?#%\x00-\x1f\x7f]|(?:^|/)\.+(?:/|$)")
+"""Text that a model name must not contain, because providers put the name into the URL. litellm
+accepts a whole URL as a name, and a segment of dots or an encoded slash leads outside the base
+path.
+"""
 
 
-class Sampling(BaseModel):
-    """Parameters sent as they are, when given. Others are refused, so that none is dropped in silence."""
+class LitellmSampling(BaseModel):
+    """Sampling parameters that are sent unchanged if set.
+
+    Others are rejected, so that none is silently dropped.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,89 +51,105 @@ class Sampling(BaseModel):
 
 
 class LitellmOptions(BaseModel):
-    """`choice.options` of the litellm engine."""
+    """Options of an engine config for the litellm engine."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stream: bool = False
     form: Literal["auto", "schema", "tool", "text"] = "auto"
-    """auto: what litellm knows of the model."""
+    """`auto` chooses by what litellm knows about the model."""
     send_seed: bool = False
-    """Send the run's seed; not every server takes one."""
-    sampling: Sampling = Sampling()
+    """Whether to send the run's seed. Not every server accepts one."""
+    sampling: LitellmSampling = LitellmSampling()
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One attempt at an answer."""
+class LitellmRequest:
+    """Request of one attempt."""
 
-    choice: EngineChoice
+    engine_config: EngineConfig
     options: LitellmOptions
-    to: Destination
-    form: Form
+    endpoint: EngineEndpoint
+    output_mode: OutputMode
     schema: Schema
     messages: tuple[Message, ...]
     seed: int
-    seconds: float
-    """Within which the provider must have answered whole."""
-    pieces: list[str] = field(default_factory=list[str])
-    """What has been streamed so far; filled while the attempt runs, so that a cut one can be booked."""
+    timeout_seconds: float
+    """Maximum time until the response is complete."""
+    streamed_texts: list[str] = field(default_factory=list[str])
+    """Text streamed so far. It is filled during the attempt, so that an interrupted one can be charged."""
     corrections: tuple[Message, ...] = ()
-    """What was said about answers that could not be used; the last of `messages`."""
-    native: NativeChat | None = None
-    """The chat as the provider takes it, for `native`; `messages` are then the same in words, for the record."""
+    """Correction messages about invalid completions, which are the last ones of `messages`."""
+    native_chat: NativeChat | None = None
+    """Chat in the provider's format, for the mode `native`. `messages` are then the same as text, for the
+    record.
+    """
 
 
-def options_of(choice: EngineChoice) -> LitellmOptions | EngineFailure:
-    """BAD_REQUEST: names the first field that cannot be used."""
-    provider, slash, name = choice.model.partition("/")
-    if not (slash and name) or provider in INTERACTIVE | PAST_HTTPX:
+def parse_options(engine_config: EngineConfig) -> LitellmOptions | EngineFailure:
+    """Parse the options of an engine config, or return BAD_REQUEST that names the first invalid field."""
+    provider, slash, name = engine_config.model.partition("/")
+    if not (slash and name) or provider in INTERACTIVE_PROVIDERS | NON_HTTPX_PROVIDERS:
         remedy = "Write provider/model with a provider that takes a key, for instance openai/gpt-4o-mini."
-        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {choice.model!r} cannot be called. {remedy}")
-    if _ADDRESS.search(name):
+        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {engine_config.model!r} cannot be called. {remedy}")
+    if _UNSAFE_MODEL_NAME.search(name):
         remedy = "Name the model alone; another server is named by api_base."
-        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {choice.model!r} reads as an address. {remedy}")
+        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {engine_config.model!r} reads as an address. {remedy}")
     try:
-        return LitellmOptions.model_validate(choice.options)
+        return LitellmOptions.model_validate(engine_config.options)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, ("options", *first["loc"])))
-        known = f"options: {', '.join(LitellmOptions.model_fields)}; sampling: {', '.join(Sampling.model_fields)}"
-        return EngineFailure(FailureKind.BAD_REQUEST, f"{place}: {first['msg']}. Known are {known}.")
+        location = ".".join(map(str, ("options", *first["loc"])))
+        names = (
+            f"options: {', '.join(LitellmOptions.model_fields)}; sampling: {', '.join(LitellmSampling.model_fields)}"
+        )
+        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Known are {names}.")
 
 
-def sampling_of(ask: Ask) -> dict[str, Any]:
-    """Parameters of this attempt by their wire names; what is not configured is not sent."""
-    sent: dict[str, Any] = {"max_tokens": ask.choice.max_tokens}
-    if ask.choice.temperature is not None:
-        sent["temperature"] = ask.choice.temperature
-    if ask.options.send_seed:
-        sent["seed"] = ask.seed
-    return sent | ask.options.sampling.model_dump(exclude_none=True)
+def build_sampling_params(request: LitellmRequest) -> dict[str, Any]:
+    """Return the sampling parameters of this attempt by their names in the request.
+
+    Unset ones are not sent.
+    """
+    sent: dict[str, Any] = {"max_tokens": request.engine_config.max_tokens}
+    if request.engine_config.temperature is not None:
+        sent["temperature"] = request.engine_config.temperature
+    if request.options.send_seed:
+        sent["seed"] = request.seed
+    return sent | request.options.sampling.model_dump(exclude_none=True)
 
 
-def arguments(ask: Ask) -> dict[str, Any]:
-    """The arguments of litellm's completion call; retries are off in every layer below ours."""
+def build_arguments(request: LitellmRequest) -> dict[str, Any]:
+    """Return the arguments of litellm's completion call. Retries are off in every layer below."""
     sent: dict[str, Any] = {
-        "model": ask.choice.model,
-        "messages": _messages(ask),
-        "timeout": ask.seconds,
+        "model": request.engine_config.model,
+        "messages": _build_messages(request),
+        "timeout": request.timeout_seconds,
         "num_retries": 0,
         "max_retries": 0,
         "drop_params": False,
-        **sampling_of(ask),
-        **(_native_arguments(ask.native) if ask.native else _form_arguments(ask.form, ask.schema)),
+        **build_sampling_params(request),
+        **(
+            _build_native_arguments(request.native_chat)
+            if request.native_chat
+            else _build_output_arguments(request.output_mode, request.schema)
+        ),
     }
-    if ask.options.stream:
+    if request.options.stream:
         sent |= {"stream": True, "stream_options": {"include_usage": True}}
-    if ask.to.api_base:
-        sent |= {"api_base": ask.to.api_base, "api_key": ask.to.api_key}
+    if request.endpoint.api_base:
+        sent |= {"api_base": request.endpoint.api_base, "api_key": request.endpoint.api_key}
     return sent
 
 
-def with_schema(messages: Sequence[Message], form: Form, schema_text: str) -> tuple[Message, ...]:
-    """The prompt with the answer's form said in words, where nothing else says it; first, for a steady prefix."""
-    if form != "text":
+def add_schema_instructions(
+    messages: Sequence[Message], output_mode: OutputMode, schema_text: str
+) -> tuple[Message, ...]:
+    """Put instructions for the output schema before the prompt.
+
+    Only the mode `text` needs them. They come first, so that the prefix stays the same.
+    """
+    if output_mode != "text":
         return tuple(messages)
     words = f"Answer with one JSON object and nothing else. It must match this JSON schema:\n{schema_text}"
     if messages and messages[0].role == "system":
@@ -133,45 +157,53 @@ def with_schema(messages: Sequence[Message], form: Form, schema_text: str) -> tu
     return (Message("system", (words,)), *messages)
 
 
-def tokens_of(*texts: str) -> int:
-    """An estimate of the tokens in texts, where no provider has counted them."""
+def estimate_tokens(*texts: str) -> int:
+    """Estimate the tokens of texts that no provider has counted."""
     return sum(math.ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN) for text in texts)
 
 
-def prompt_tokens_of(ask: Ask) -> int:
-    """An estimate of an attempt's prompt, schema and message framing included."""
-    framing = 4 * len(ask.messages) + 8
-    return framing + tokens_of(*(m.text for m in ask.messages)) + tokens_of(str(ask.schema))
+def estimate_prompt_tokens(request: LitellmRequest) -> int:
+    """Estimate the tokens of the prompt, including the schema and message framing."""
+    framing = 4 * len(request.messages) + 8
+    return framing + estimate_tokens(*(m.text for m in request.messages)) + estimate_tokens(str(request.schema))
 
 
-def _form_arguments(form: Form, schema: Schema) -> dict[str, Any]:
-    if form == "text":
+def _build_output_arguments(output_mode: OutputMode, schema: Schema) -> dict[str, Any]:
+    if output_mode == "text":
         return {}
-    strict = strict_schema(schema)
-    shown = strict or schema
-    if form == "schema":
-        named = {"name": TOOL, "schema": shown, "strict": strict is not None}
+    strict = to_strict_schema(schema)
+    sent_schema = strict or schema
+    if output_mode == "schema":
+        named = {"name": ANSWER_TOOL, "schema": sent_schema, "strict": strict is not None}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
-    tool = {"name": TOOL, "description": "Give the answer.", "parameters": shown, "strict": strict is not None}
-    choice = {"type": "function", "function": {"name": TOOL}}
-    # Without the last argument litellm imports its MCP gateway for any call with tools, which needs a package more.
-    return {"tools": [{"type": "function", "function": tool}], "tool_choice": choice, "_skip_mcp_handler": True}
+    tool = {
+        "name": ANSWER_TOOL,
+        "description": "Give the answer.",
+        "parameters": sent_schema,
+        "strict": strict is not None,
+    }
+    tool_choice = {"type": "function", "function": {"name": ANSWER_TOOL}}
+    # Without the last argument litellm imports its MCP gateway for calls with tools, which needs another
+    # package.
+    return {"tools": [{"type": "function", "function": tool}], "tool_choice": tool_choice, "_skip_mcp_handler": True}
 
 
-def _messages(ask: Ask) -> list[dict[str, Any]]:
-    if ask.native is None:
-        return [{"role": m.role, "content": _storable(m.text)} for m in ask.messages]
-    said = [{**message, "content": _storable(message["content"])} for message in ask.native.messages]
-    return said + [{"role": m.role, "content": _storable(m.text)} for m in ask.corrections]
+def _build_messages(request: LitellmRequest) -> list[dict[str, Any]]:
+    if request.native_chat is None:
+        return [{"role": m.role, "content": _replace_surrogates(m.text)} for m in request.messages]
+    messages = [
+        {**message, "content": _replace_surrogates(message["content"])} for message in request.native_chat.messages
+    ]
+    return messages + [{"role": m.role, "content": _replace_surrogates(m.text)} for m in request.corrections]
 
 
-def _native_arguments(chat: NativeChat) -> dict[str, Any]:
+def _build_native_arguments(chat: NativeChat) -> dict[str, Any]:
     if not chat.tools:
         return {}
-    choice = {"tool_choice": chat.choice} if chat.choice else {}
-    return {"tools": list(chat.tools), "_skip_mcp_handler": True, **choice}
+    tool_choice = {"tool_choice": chat.tool_choice} if chat.tool_choice else {}
+    return {"tools": list(chat.tools), "_skip_mcp_handler": True, **tool_choice}
 
 
-def _storable(text: str) -> str:
-    """`text` without lone surrogates, which no wire carries."""
+def _replace_surrogates(text: str) -> str:
+    """Return `text` without lone surrogates, which no request can encode."""
     return text.encode("utf-8", "replace").decode()

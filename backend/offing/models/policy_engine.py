@@ -1,12 +1,13 @@
-"""Policies by name and version, asked token by token: how a role becomes a request, and a reply an answer with a trace.
+"""Engine for policy versions.
 
-Knows no server but through `policy_wire`. Retries, re-asks and budgets are `role_call`'s. Never asks another version
-than the one chosen.
+It renders a role as a request and parses the reply as a response with a token trace.
+
+The server is called through `policy_protocol`. Retries, corrections and budgets are in `role_call`.
+No other version than the configured one is ever used.
 """
 
 import asyncio
 import json
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,213 +18,250 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Message, Sampled, Unusable
-from offing.models.credentials import ENGINE_KEY, Destination, policy_destination
-from offing.models.engine import RoleRequest
-from offing.models.forms import COMPACT, PLAIN, RoleForm, asked_form, read, spans_of
-from offing.models.litellm_request import tokens_of, with_schema
-from offing.models.metering import Booking
-from offing.models.policy_http import post
-from offing.models.policy_wire import (
-    CHAT,
-    COMPLETIONS,
-    OtherModel,
-    PolicyAsk,
-    PolicyReply,
-    Prefix,
-    Scores,
-    body_of,
-    reply_of,
-    sampling_of,
-    scores_of,
-    scoring_body,
+from offing import environment
+from offing.core.model import (
+    EngineConfig,
+    EngineFailure,
+    EngineResponse,
+    FailureKind,
+    InvalidOutput,
+    Message,
+    SampledCompletion,
 )
+from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint, resolve_policy_endpoint
+from offing.models.engine import RoleRequest
+from offing.models.litellm_request import add_schema_instructions, estimate_tokens
+from offing.models.policy_http import post_json
+from offing.models.policy_protocol import (
+    CHAT_PATH,
+    COMPLETIONS_PATH,
+    PolicyReply,
+    PolicyRequest,
+    TokenPrefix,
+    TokenScores,
+    WrongModelError,
+    build_body,
+    build_sampling_params,
+    build_scoring_body,
+    parse_reply,
+    parse_scores,
+)
+from offing.models.prompt_formats import COMPACT, TEXT, RolePromptFormat, label_spans, parse_completion, select_format
+from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
-from offing.models.role_call import REASKS, Manners, Refusal, RoleCall, correction, cut_off
+from offing.models.role_call import (
+    MAX_CORRECTIONS,
+    AttemptFailure,
+    CallSettings,
+    RoleCallRunner,
+    correction_messages,
+    truncated_output,
+)
 
-PATIENT = RetryPolicy(attempts=6, base=2.0, cap=10.0)
-"""Seconds: 17 in all on average, 34 at most. An engine that is started again has to load its weights first."""
+POLICY_RETRIES = RetryPolicy(max_attempts=6, base_seconds=2.0, max_wait_seconds=10.0)
+"""Waits of 17 s in total on average, 34 s at most. A restarted engine must load its weights first."""
 
 
 class PolicyOptions(BaseModel):
-    """`choice.options` of the policy engine."""
+    """Options of an engine config for the policy engine."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     top_p: float = Field(default=1.0, gt=0, le=1)
     top_k: int = Field(default=0, ge=0)
-    """0: all tokens."""
+    """`0` means all tokens."""
     stop: tuple[str, ...] = ()
-    """Beside those of the role's form."""
-    reasks: int = Field(default=REASKS, ge=0, le=5)
-    """How often an answer that cannot be used is asked for again. 0: it ends the call, as training may want."""
+    """Stop strings in addition to those of the prompt format."""
+    reasks: int = Field(default=MAX_CORRECTIONS, ge=0, le=5)
+    """Maximum number of corrections of an invalid completion. `0` ends the call, as training may need."""
     logprobs_mode: Literal["", "processed_logprobs"] = ""
-    """How the server was started, where it does not say so itself."""
+    """Log-probability mode of the server, if it does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEngine:
-    """Stateless between calls; clock, sleep and randomness come in."""
+    """Stateless engine. Clock, sleep and randomness are parameters."""
 
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    policy: RetryPolicy = PATIENT
+    env: Mapping[str, str] = field(default_factory=lambda: environment.VARIABLES)
+    retry_policy: RetryPolicy = POLICY_RETRIES
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    draw: Callable[[], float] = random.random
+    random_float: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        """See `Engine`. UNKNOWN_VERSION: the server does not have that version."""
-        options = options_of(request.choice)
-        to = policy_destination(request.choice, self.env)
-        form = asked_form(request, otherwise=PLAIN)
+    async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        """Return the response, or UNKNOWN_VERSION if the server does not have that version."""
+        options = parse_options(request.engine_config)
+        endpoint = resolve_policy_endpoint(request.engine_config, self.env)
+        prompt_format = select_format(request, default=TEXT)
         if isinstance(options, EngineFailure):
             return options
-        if isinstance(to, EngineFailure):
-            return to
-        if isinstance(form, EngineFailure):
-            return form
-        ask = await _first(request, options, form)
-        manners = Manners(self.policy, self.sleep, self.draw, self.clock)
-        return await RoleCall(_PolicyWire(request, to, form), request, manners, options.reasks).run(ask)
+        if isinstance(endpoint, EngineFailure):
+            return endpoint
+        if isinstance(prompt_format, EngineFailure):
+            return prompt_format
+        first_request = await _build_first_request(request, options, prompt_format)
+        settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
+        return await RoleCallRunner(
+            _PolicyAdapter(request, endpoint, prompt_format), request, settings, options.reasks
+        ).run(first_request)
 
 
 @dataclass(slots=True)
-class _PolicyWire:
-    """The policy server's side of one role call."""
+class _PolicyAdapter:
+    """Provider adapter of the policy server for one role call."""
 
     request: RoleRequest
-    to: Destination
-    form: RoleForm | None
-    asked: int = 1
-    """Prompts sent so far, retries not counted."""
+    endpoint: EngineEndpoint
+    prompt_format: RolePromptFormat | None
+    prompt_count: int = 1
+    """Number of different prompts sent so far, without retries."""
     provider: str = "offing"
 
-    async def worst(self, ask: PolicyAsk) -> tuple[int, Decimal]:
-        known = len(ask.prefix.token_ids) if ask.prefix else 0
-        new = ask.messages[ask.prefix.messages :] if ask.prefix else ask.messages
-        prompt = known + tokens_of(*(m.text for m in new)) + 4 * len(new) + 8
-        return prompt + ask.max_tokens, Decimal()
+    async def estimate_max_usage(self, request: PolicyRequest) -> tuple[int, Decimal]:
+        prefix_tokens = len(request.prefix.token_ids) if request.prefix else 0
+        new_messages = request.messages[request.prefix.messages :] if request.prefix else request.messages
+        prompt = prefix_tokens + estimate_tokens(*(m.text for m in new_messages)) + 4 * len(new_messages) + 8
+        return prompt + request.max_tokens, Decimal()
 
-    async def send(self, ask: PolicyAsk, seconds: float, booking: Booking) -> PolicyReply | Refusal:
-        raw = await post(self.to, CHAT, body_of(ask), seconds)
-        if isinstance(raw, Refusal):
+    async def send(
+        self, request: PolicyRequest, timeout_seconds: float, reservation: Reservation
+    ) -> PolicyReply | AttemptFailure:
+        raw = await post_json(self.endpoint, CHAT_PATH, build_body(request), timeout_seconds)
+        if isinstance(raw, AttemptFailure):
             return raw
         try:
-            reply = reply_of(raw, ask)
-        except OtherModel as error:
-            return Refusal(FailureKind.UNKNOWN_VERSION, str(error))
+            reply = parse_reply(raw, request)
+        except WrongModelError as error:
+            return AttemptFailure(FailureKind.UNKNOWN_VERSION, str(error))
         except ValueError as error:
             line = next(iter(str(error).splitlines()), "")
-            return Refusal(FailureKind.OVERLOADED, f"The policy engine's answer cannot be read: {line}")
-        booking.used = reply.usage
+            return AttemptFailure(FailureKind.OVERLOADED, f"The policy engine's answer cannot be read: {line}")
+        reservation.usage = reply.usage
         return reply
 
-    def read(self, ask: PolicyAsk, reply: PolicyReply) -> Any | Unusable:
-        if reply.finish == "length":
-            return cut_off(ask.max_tokens)
-        if "\0" in reply.text:  # the database cannot hold one, and ids whose text was changed would be no record
-            return Unusable("The answer has a NUL character. Leave it out.")
-        return read(self.form, reply.text, self.request)
+    def read_output(self, request: PolicyRequest, reply: PolicyReply) -> Any | InvalidOutput:
+        if reply.finish_reason == "length":
+            return truncated_output(request.max_tokens)
+        if "\0" in reply.text:  # the database cannot store NUL, and changed text would not match its ids
+            return InvalidOutput("The answer has a NUL character. Leave it out.")
+        return parse_completion(self.prompt_format, reply.text, self.request)
 
-    def again(self, ask: PolicyAsk, text: str, problem: Unusable) -> PolicyAsk:
-        """The correction in words; a compact prompt, which has none, is sampled again with another seed."""
-        self.asked += 1
-        ask = replace(ask, seed=seed_of(self.request, self.asked))
-        if self.form is not None and self.form.name == COMPACT:
-            return ask
-        return replace(ask, messages=ask.messages + correction(text, problem))
+    def build_correction(self, request: PolicyRequest, text: str, problem: InvalidOutput) -> PolicyRequest:
+        """Append a correction message. A compact prompt has none and is sampled again with another seed."""
+        self.prompt_count += 1
+        request = replace(request, seed=derive_seed(self.request, self.prompt_count))
+        if self.prompt_format is not None and self.prompt_format.name == COMPACT:
+            return request
+        return replace(request, messages=request.messages + correction_messages(text, problem))
 
-    def sampled(self, ask: PolicyAsk, reply: PolicyReply) -> Sampled | None:
+    def sampled_completion(self, request: PolicyRequest, reply: PolicyReply) -> SampledCompletion | None:
         if reply.trace is None:
             return None
-        return Sampled(ask.model, ask.messages, self._sampling(ask, reply), reply.trace)
+        return SampledCompletion(request.model, request.messages, self._sampling(request, reply), reply.trace)
 
-    def accepted(self, ask: PolicyAsk, reply: PolicyReply, output: Any) -> Answer:
-        return Answer(
+    def build_response(self, request: PolicyRequest, reply: PolicyReply, output: Any) -> EngineResponse:
+        return EngineResponse(
             output,
             reply.text,
-            ask.model,
-            ask.messages,
-            self._sampling(ask, reply),
+            request.model,
+            request.messages,
+            self._sampling(request, reply),
             trace=reply.trace,
-            untraced=reply.untraced,
-            spans=spans_of(self.form, reply.text),
+            missing_trace_reason=reply.no_trace_reason,
+            spans=label_spans(self.prompt_format, reply.text),
         )
 
-    def _sampling(self, ask: PolicyAsk, reply: PolicyReply) -> dict[str, Any]:
-        sampling = sampling_of(ask) | {"form": self.form.name if self.form else "json"}
+    def _sampling(self, request: PolicyRequest, reply: PolicyReply) -> dict[str, Any]:
+        sampling = build_sampling_params(request) | {"form": self.prompt_format.name if self.prompt_format else "json"}
         return sampling | ({"prefix": True} if reply.prefix_used else {})
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is FailureKind.UNKNOWN_VERSION:
-            return f" Load {self.request.choice.model} into the engine, or choose a version that it has."
-        return f" Set {ENGINE_KEY} to the engine's token." if kind is FailureKind.REFUSED_KEY else ""
+            return f" Load {self.request.engine_config.model} into the engine, or choose a version that it has."
+        return f" Set {ENGINE_KEY_VARIABLE} to the engine's token." if kind is FailureKind.AUTHENTICATION_FAILED else ""
 
 
-def options_of(choice: EngineChoice) -> PolicyOptions | EngineFailure:
-    """BAD_REQUEST: names the first field that cannot be used."""
-    name, at, version = choice.model.rpartition("@")
+def parse_options(engine_config: EngineConfig) -> PolicyOptions | EngineFailure:
+    """Parse the options of an engine config, or return BAD_REQUEST that names the first invalid field."""
+    name, at, version = engine_config.model.rpartition("@")
     if not (name and at and version):
-        problem = f"model: {choice.model!r} names no version. Write NAME@VERSION."
+        problem = f"model: {engine_config.model!r} names no version. Write NAME@VERSION."
         return EngineFailure(FailureKind.BAD_REQUEST, problem)
     try:
-        return PolicyOptions.model_validate(choice.options)
+        return PolicyOptions.model_validate(engine_config.options)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, ("options", *first["loc"])))
-        known = ", ".join(PolicyOptions.model_fields)
-        return EngineFailure(FailureKind.BAD_REQUEST, f"{place}: {first['msg']}. Known are {known}.")
+        location = ".".join(map(str, ("options", *first["loc"])))
+        names = ", ".join(PolicyOptions.model_fields)
+        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Known are {names}.")
 
 
-def seed_of(request: RoleRequest, asked: int) -> int:
-    """The seed of a call's nth prompt: another one for each call and each run, the same when a run is repeated."""
-    named = f"{request.seed}\0{request.role.name}\0{request.turn}\0{request.place}\0{asked}"
+def derive_seed(request: RoleRequest, prompt_number: int) -> int:
+    """Derive the seed of a call's nth prompt.
+
+    It differs between calls and runs, and is the same on replay.
+    """
+    named = f"{request.seed}\0{request.role.name}\0{request.turn}\0{request.call_path}\0{prompt_number}"
     return int.from_bytes(blake2b(named.encode(), digest_size=8).digest()) >> 1
 
 
-async def scored(
-    to: Destination, model: str, ids: Sequence[int], sampling: dict[str, Any], *, most: int, seconds: float = 120.0
-) -> Scores | Refusal:
-    """Log-probability of each id after those before it, under a policy version.
+async def score_tokens(
+    endpoint: EngineEndpoint,
+    model: str,
+    ids: Sequence[int],
+    sampling: dict[str, Any],
+    *,
+    max_tokens: int,
+    timeout_seconds: float = 120.0,
+) -> TokenScores | AttemptFailure:
+    """Return the logprob of each id given those before it, under a policy version.
 
-    `sampling`: as the ids were sampled; our engine scores the distribution that follows from it, vLLM the plain one.
+    `sampling` are the parameters with which the ids were sampled. Our engine scores the distribution
+    that they define, and vLLM the model's own one.
     """
-    raw = await post(to, COMPLETIONS, scoring_body(model, ids, sampling, most=most), seconds)
-    if isinstance(raw, Refusal):
+    raw = await post_json(
+        endpoint, COMPLETIONS_PATH, build_scoring_body(model, ids, sampling, max_tokens=max_tokens), timeout_seconds
+    )
+    if isinstance(raw, AttemptFailure):
         return raw
     try:
-        return scores_of(raw, ids)
+        return parse_scores(raw, ids)
     except ValueError as error:
-        return Refusal(FailureKind.BAD_REQUEST, f"The server does not score prompts as vLLM does: {error}")
+        return AttemptFailure(FailureKind.BAD_REQUEST, f"The server does not score prompts as vLLM does: {error}")
 
 
-async def _first(request: RoleRequest, options: PolicyOptions, form: RoleForm | None) -> PolicyAsk:
-    choice, messages = request.choice, _rendered(request, form)
-    return PolicyAsk(
-        model=choice.model,
+async def _build_first_request(
+    request: RoleRequest, options: PolicyOptions, prompt_format: RolePromptFormat | None
+) -> PolicyRequest:
+    engine_config, messages = request.engine_config, _render_prompt(request, prompt_format)
+    return PolicyRequest(
+        model=engine_config.model,
         messages=messages,
-        max_tokens=choice.max_tokens,
-        seed=seed_of(request, 1),
-        temperature=1.0 if choice.temperature is None else choice.temperature,
+        max_tokens=engine_config.max_tokens,
+        seed=derive_seed(request, 1),
+        temperature=1.0 if engine_config.temperature is None else engine_config.temperature,
         top_p=options.top_p,
         top_k=options.top_k,
-        stop=tuple(dict.fromkeys((*(form.stop if form else ()), *options.stop))),
-        prefix=await _prefix(request, messages),
-        processed=bool(options.logprobs_mode),
+        stop=tuple(dict.fromkeys((*(prompt_format.stop if prompt_format else ()), *options.stop))),
+        prefix=await _find_token_prefix(request, messages),
+        processed_logprobs=bool(options.logprobs_mode),
     )
 
 
-def _rendered(request: RoleRequest, form: RoleForm | None) -> tuple[Message, ...]:
-    if form is not None:
-        return form.render(request.given)
+def _render_prompt(request: RoleRequest, prompt_format: RolePromptFormat | None) -> tuple[Message, ...]:
+    if prompt_format is not None:
+        return prompt_format.render(request.inputs)
     schema = json.dumps(request.role.output.model_json_schema(), ensure_ascii=False)
-    return with_schema(request.role.render(request.given), "text", schema)
+    return add_schema_instructions(request.role.render(request.inputs), "text", schema)
 
 
-async def _prefix(request: RoleRequest, messages: Sequence[Message]) -> Prefix | None:
-    """The very tokens of the latest turn that the prompt repeats. None: it repeats none, or they are not known."""
+async def _find_token_prefix(request: RoleRequest, messages: Sequence[Message]) -> TokenPrefix | None:
+    """Return the token prefix of the latest role call that the prompt repeats.
+
+    `None` if there is none or its tokens are unknown.
+    """
     last = max((n for n, message in enumerate(messages) if message.turn), default=None)
     if last is None:
         return None
-    ids = await request.recall(messages[: last + 1])
-    return Prefix(ids, last + 1) if ids else None
+    ids = await request.find_prefix(messages[: last + 1])
+    return TokenPrefix(ids, last + 1) if ids else None

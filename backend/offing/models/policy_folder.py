@@ -1,11 +1,12 @@
-"""The files of a policy folder: the hashes under which its version is known, and whether they are still those.
+"""Files of a policy folder: the hashes that identify a version, and whether the files are unchanged.
 
-The only home of these hashes; who publishes a version, serves it or makes it active computes the same ones. A file is
-read again only when it has changed. Knows no torch and no table.
+Training, the policy engine and promotion compute the same hashes. A file is read again only if it
+has changed. torch is not imported.
 """
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,138 +15,199 @@ from typing import Any
 
 import orjson
 
-ADAPTER = "adapter_config.json"
+from offing.core.errors import InvalidInput
 
-TOKENIZER = "tokenizer.json"
+ADAPTER_FILE = "adapter_config.json"
 
-TEMPLATE = "chat_template.jinja"
+TOKENIZER_FILE = "tokenizer.json"
 
-SUMS = "SHA256SUMS"
-"""In a folder that training made: each of its files with its hash, as `sha256sum -c` reads them."""
+TEMPLATE_FILE = "chat_template.jinja"
 
-_CHUNK = 1 << 20
+SUMS_FILE = "SHA256SUMS"
+"""File in a folder that training made, with the hash of each other file in the format of `sha256sum
+-c`.
+"""
+
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Hashes:
-    """What a version is made of, as hexadecimal SHA-256."""
+class PolicyHashes:
+    """Hashes of a policy version, as hexadecimal SHA-256."""
 
     weights: str
     tokenizer: str
-    """Empty: there is none."""
+    """Empty if the folder has no such file."""
     template: str
-    """Of the chat template's text."""
+    """Hash of the chat template's text."""
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether `folder` holds a LoRA adapter, not full weights."""
-    return (folder / ADAPTER).is_file()
+    """Return whether `folder` holds a LoRA adapter and not full weights."""
+    return (folder / ADAPTER_FILE).is_file()
 
 
-def hashes_in(folder: Path, base: Hashes | None) -> Hashes:
-    """As the engine computes them. `base`: what an adapter stands on; its tokenizer answers where there is no other."""
-    own = weights_sha256(folder)
-    weights = own if base is None else adapter_sha256(base.weights, own)
-    if not (folder / TOKENIZER).is_file():
-        return Hashes(weights, base.tokenizer if base else "", base.template if base else "")
-    return Hashes(weights, tokenizer_sha256(folder), template_sha256(_template(folder)))
+def hash_policy(folder: Path, base: PolicyHashes | None) -> PolicyHashes:
+    """Return the hashes of a policy folder, as the engine computes them.
+
+    `base` is the folder that an adapter was trained over. Its tokenizer is used if the adapter has
+    none.
+    """
+    own = hash_weights(folder)
+    weights = own if base is None else hash_adapter(base.weights, own)
+    if not (folder / TOKENIZER_FILE).is_file():
+        return PolicyHashes(weights, base.tokenizer if base else "", base.template if base else "")
+    return PolicyHashes(weights, hash_tokenizer(folder), hash_template(_read_template(folder)))
 
 
-def damage(folder: Path, registered: Hashes, base: Hashes | None) -> str:
-    """Which files are not what was registered, in words. Empty: all are. A hash that was not registered is not asked
-    for. `base`: see `hashes_in`."""
-    if other := changed_files(folder):
+def describe_damage(folder: Path, registered: PolicyHashes, base: PolicyHashes | None) -> str:
+    """Describe which files differ from the registered hashes. Empty if none does.
+
+    Hashes that were not registered are not checked. `base` is as in `hash_policy`.
+    """
+    if other := describe_changed_files(folder):
         return other
-    now = hashes_in(folder, base)
+    now = hash_policy(folder, base)
     if now.weights != registered.weights:
-        return _told(" or ".join(path.name for path in _weights_files(folder)) or "every file of its weights")
+        return _render_damage(
+            " or ".join(path.name for path in _list_weights_files(folder)) or "every file of its weights"
+        )
     if registered.tokenizer and now.tokenizer != registered.tokenizer:
-        return _told(TOKENIZER)
+        return _render_damage(TOKENIZER_FILE)
     if registered.template and now.template != registered.template:
-        return _told(TEMPLATE if (folder / TEMPLATE).is_file() else "tokenizer_config.json")
+        return _render_damage(TEMPLATE_FILE if (folder / TEMPLATE_FILE).is_file() else "tokenizer_config.json")
     return ""
 
 
-def changed_files(folder: Path) -> str:
-    """Which files are not those that the folder's own list names, in words. Empty: all are, or there is no list."""
-    other = [name for name, sha256 in _noted(folder).items() if _sum_of(folder / name) != sha256]
-    return _told(", ".join(other)) if other else ""
+def describe_changed_files(folder: Path) -> str:
+    """Describe which files differ from the folder's list of hashes.
+
+    Empty if none does or there is no list.
+    """
+    other = [name for name, sha256 in _read_sums(folder).items() if _hash_file_hex(folder / name) != sha256]
+    return _render_damage(", ".join(other)) if other else ""
 
 
-def note_sums(folder: Path) -> None:
-    """Write the folder's list of its files. Its last file: what is added later is not on it."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
-    (folder / SUMS).write_text("".join(f"{_sum_of(path)}  {path.name}\n" for path in files), encoding="utf-8")
+def write_sums(folder: Path) -> None:
+    """Write the folder's list of hashes. Files that are added later are not on it."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS_FILE)
+    (folder / SUMS_FILE).write_text(
+        "".join(f"{_hash_file_hex(path)}  {path.name}\n" for path in files), encoding="utf-8"
+    )
 
 
-def weights_sha256(folder: Path) -> str:
-    """Of the configuration and every safetensors file, names included, in order of name."""
-    return _of_files(_weights_files(folder))
+def hash_weights(folder: Path) -> str:
+    """Hash the configuration and every safetensors file with their names, in order of name."""
+    return _hash_files(_list_weights_files(folder))
 
 
-def adapter_sha256(base: str, adapter: str) -> str:
-    """Of an adapter's `weights_sha256` over that of its base: what answers is both together."""
+def hash_adapter(base: str, adapter: str) -> str:
+    """Hash an adapter together with its base, because both compute the answer."""
     return hashlib.sha256(f"{base}+{adapter}".encode()).hexdigest()
 
 
-def tokenizer_sha256(folder: Path) -> str:
-    """Of tokenizer.json."""
-    return _of_files([folder / TOKENIZER])
+def hash_tokenizer(folder: Path) -> str:
+    """Hash tokenizer.json."""
+    return _hash_files([folder / TOKENIZER_FILE])
 
 
-def template_sha256(template: str) -> str:
+def hash_template(template: str) -> str:
     return hashlib.sha256(template.encode()).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in `path`; empty when there is no such file."""
+    """Return the JSON object in `path`. Empty if there is no such file."""
     return orjson.loads(path.read_bytes()) if path.is_file() else {}
 
 
-def _template(folder: Path) -> str:
-    """The chat template's text. Empty: there is none."""
-    file = folder / TEMPLATE
+def _read_template(folder: Path) -> str:
+    """Return the text of the chat template. Empty if there is none."""
+    file = folder / TEMPLATE_FILE
     if file.is_file():
         return file.read_text(encoding="utf-8")
-    found = read_json(folder / "tokenizer_config.json").get("chat_template")
-    return found if isinstance(found, str) else ""
+    template = read_json(folder / "tokenizer_config.json").get("chat_template")
+    return template if isinstance(template, str) else ""
 
 
-def _weights_files(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("*.safetensors"), *folder.glob("config.json"), *folder.glob(ADAPTER)])
+def _list_weights_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.safetensors"), *folder.glob("config.json"), *folder.glob(ADAPTER_FILE)])
 
 
-def _noted(folder: Path) -> Mapping[str, str]:
-    file = folder / SUMS
+def _read_sums(folder: Path) -> Mapping[str, str]:
+    file = folder / SUMS_FILE
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return {name: sha256 for sha256, _, name in (line.partition("  ") for line in lines)}
 
 
-def _sum_of(path: Path) -> str:
-    """Empty: there is no such file."""
-    return _of_file(path).hex() if path.is_file() else ""
+def _hash_file_hex(path: Path) -> str:
+    """Return the hexadecimal hash of a file. Empty if there is no such file."""
+    return _hash_file(path).hex() if path.is_file() else ""
 
 
-def _told(files: str) -> str:
+def _render_damage(files: str) -> str:
     return f"{files} is missing, or is not what was registered"
 
 
-def _of_files(paths: list[Path]) -> str:
+def _hash_files(paths: list[Path]) -> str:
     total = hashlib.sha256()
     for path in sorted(paths):
-        total.update(path.name.encode() + b"\0" + _of_file(path))
+        total.update(path.name.encode() + b"\0" + _hash_file(path))
     return total.hexdigest()
 
 
-def _of_file(path: Path) -> bytes:
-    found = os.stat(path)
-    return _read(path, found.st_ino, found.st_mtime_ns, found.st_size)
+def _hash_file(path: Path) -> bytes:
+    status = os.stat(path)
+    return _hash_content(path, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=4096)
-def _read(path: Path, _inode: int, _changed: int, _size: int) -> bytes:
+def _hash_content(path: Path, _inode: int, _changed: int, _size: int) -> bytes:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.digest()
+
+
+__all__ = [
+    "ADAPTER_FILE",
+    "BASE_FILE",
+    "PolicyHashes",
+    "check_folder",
+    "check_unchanged",
+    "hash_adapter",
+    "hash_template",
+    "hash_tokenizer",
+    "hash_weights",
+    "is_adapter",
+    "parse_version_name",
+    "read_json",
+]
+
+VERSION_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*")
+"""NAME@VERSION."""
+
+BASE_FILE = "base.json"
+"""In an adapter's folder: `{"weights_sha256": ...}` of the weights that it was trained over."""
+
+
+def parse_version_name(name: str) -> str:
+    """`name`, when it is NAME@VERSION. Raises InvalidInput."""
+    if not VERSION_PATTERN.fullmatch(name):
+        raise InvalidInput("name", f"{name!r} is not NAME@VERSION", "Use letters, digits, dots, dashes, such as p@3.")
+    return name
+
+
+def check_folder(folder: Path, field: str) -> Path:
+    """`folder`, when it can be a policy. Raises InvalidInput naming `field`."""
+    if not folder.is_dir():
+        raise InvalidInput(field, f"{folder} is not a folder", "Name a folder with config.json and safetensors files.")
+    if not any(folder.glob("*.safetensors")):
+        raise InvalidInput(field, f"{folder} holds no safetensors file", "Save the weights as safetensors.")
+    return folder
+
+
+def check_unchanged(folder: Path, name: str, field: str) -> None:
+    """Raises InvalidInput for a folder whose files are not those that it was published with."""
+    if other := describe_changed_files(folder):
+        raise InvalidInput(field, f"{name} is damaged: {other}, in {folder}", "Put it back, or train another version.")

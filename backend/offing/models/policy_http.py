@@ -1,7 +1,7 @@
-"""One request to a policy server over TCP or a unix socket: the response's bytes, or a typed refusal. Never retries.
+"""HTTP requests to a policy server over TCP or a Unix socket.
 
-The only home of what its statuses mean. A connection serves one request, so nothing outlives it, and any number of runs
-can ask at once.
+They return the body of a response or an attempt failure and are never retried. Each request has its
+own connection, so any number of runs can send requests concurrently.
 """
 
 import asyncio
@@ -15,79 +15,86 @@ import httpx
 import orjson
 
 from offing.core.model import FailureKind
-from offing.core.step import shortened
-from offing.models.credentials import Destination
-from offing.models.redirects import redirect_message
-from offing.models.retry import retry_after_seconds
-from offing.models.role_call import Refusal
+from offing.core.step import shorten_line
+from offing.models.credentials import EngineEndpoint
+from offing.models.redirects import render_redirect_error
+from offing.models.retry import parse_retry_after
+from offing.models.role_call import AttemptFailure
 from offing.telemetry.redaction import redact
 
-CONNECT_SECONDS = 5.0
+CONNECT_TIMEOUT_SECONDS = 5.0
 
-UNIX = "unix://"
+UNIX_SCHEME = "unix://"
 
 _TOO_LONG = re.compile(r"context[ _]length|exceeds? the context|maximum model length|max_model_len", re.IGNORECASE)
 
 
-async def post(to: Destination, path: str, body: dict[str, Any], seconds: float) -> bytes | Refusal:
-    """The body of a successful response. `body["model"]`: what is missing when the server says that something is."""
-    return await _answer(to, "POST", path, orjson.dumps(body), str(body.get("model", "")), seconds)
+async def post_json(
+    endpoint: EngineEndpoint, path: str, body: dict[str, Any], timeout_seconds: float
+) -> bytes | AttemptFailure:
+    """Send a JSON body and return the body of a successful response.
+
+    `body["model"]` is named if the server reports that it is missing.
+    """
+    return await _send_request(endpoint, "POST", path, orjson.dumps(body), str(body.get("model", "")), timeout_seconds)
 
 
-async def get(to: Destination, path: str, seconds: float) -> bytes | Refusal:
-    """The body of a successful response to a question without one."""
-    return await _answer(to, "GET", path, b"", "", seconds)
+async def get_json(endpoint: EngineEndpoint, path: str, timeout_seconds: float) -> bytes | AttemptFailure:
+    """Send a GET request and return the body of a successful response."""
+    return await _send_request(endpoint, "GET", path, b"", "", timeout_seconds)
 
 
-async def _answer(
-    to: Destination, method: str, path: str, content: bytes, model: str, seconds: float
-) -> bytes | Refusal:
+async def _send_request(
+    endpoint: EngineEndpoint, method: str, path: str, content: bytes, model: str, timeout_seconds: float
+) -> bytes | AttemptFailure:
     try:
-        async with asyncio.timeout(seconds), _client(to) as client:
-            response = await client.request(method, path, content=content, headers=_headers(to))
+        async with asyncio.timeout(timeout_seconds), _build_client(endpoint) as client:
+            response = await client.request(method, path, content=content, headers=_build_headers(endpoint))
     except TimeoutError:
-        return Refusal(FailureKind.TIMEOUT, f"No whole answer within {seconds:g} s.")
+        return AttemptFailure(FailureKind.TIMEOUT, f"No whole answer within {timeout_seconds:g} s.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = redact(str(error)) or type(error).__name__
-        return Refusal(FailureKind.OVERLOADED, f"The policy engine does not answer: {shortened(reason, 200)}")
+        return AttemptFailure(FailureKind.OVERLOADED, f"The policy engine does not answer: {shorten_line(reason, 200)}")
     if response.is_success:
         return response.content
     if response.is_redirect:
-        return Refusal(FailureKind.BAD_REQUEST, redirect_message(response))
-    return _refusal(response, model)
+        return AttemptFailure(FailureKind.BAD_REQUEST, render_redirect_error(response))
+    return _failure_from_response(response, model)
 
 
-def _client(to: Destination) -> httpx.AsyncClient:
-    limits = httpx.Timeout(None, connect=CONNECT_SECONDS)
-    socket = to.api_base.removeprefix(UNIX) if to.api_base.startswith(UNIX) else None
-    base = "http://engine" if socket else to.api_base.rstrip("/").removesuffix("/v1")
-    transport = httpx.AsyncHTTPTransport(uds=socket, verify=_certificates())
+def _build_client(endpoint: EngineEndpoint) -> httpx.AsyncClient:
+    limits = httpx.Timeout(None, connect=CONNECT_TIMEOUT_SECONDS)
+    socket = endpoint.api_base.removeprefix(UNIX_SCHEME) if endpoint.api_base.startswith(UNIX_SCHEME) else None
+    base = "http://engine" if socket else endpoint.api_base.rstrip("/").removesuffix("/v1")
+    transport = httpx.AsyncHTTPTransport(uds=socket, verify=_ssl_context())
     return httpx.AsyncClient(
         transport=transport, base_url=base, timeout=limits, trust_env=False, follow_redirects=False
     )
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
-    """Read once: it takes milliseconds."""
+def _ssl_context() -> ssl.SSLContext:
+    """Loaded once, because it takes milliseconds."""
     return ssl.create_default_context()
 
 
-def _headers(to: Destination) -> dict[str, str]:
-    key = {"authorization": f"Bearer {to.api_key}"} if to.api_key else {}
+def _build_headers(endpoint: EngineEndpoint) -> dict[str, str]:
+    key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
     return {"content-type": "application/json", **key}
 
 
-def _refusal(response: httpx.Response, model: str) -> Refusal:
-    message, param = _told(response)
-    kind = _kind(response.status_code, message, named=param == "model" or (bool(model) and model in message))
-    after = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
+def _failure_from_response(response: httpx.Response, model: str) -> AttemptFailure:
+    message, param = _parse_error(response)
+    kind = _classify_failure(
+        response.status_code, message, parameter=param == "model" or (bool(model) and model in message)
+    )
+    after = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
     line = message.strip().splitlines()[0] if message.strip() else f"status {response.status_code}"
-    return Refusal(kind, shortened(redact(line), 300), after)
+    return AttemptFailure(kind, shorten_line(redact(line), 300), after)
 
 
-def _told(response: httpx.Response) -> tuple[str, str]:
-    """The error's words, and the parameter that it is about."""
+def _parse_error(response: httpx.Response) -> tuple[str, str]:
+    """Return the message of an error and the parameter that it is about."""
     try:
         body: Any = orjson.loads(response.content)
     except ValueError:
@@ -101,11 +108,11 @@ def _told(response: httpx.Response) -> tuple[str, str]:
             return response.text, ""
 
 
-def _kind(status: int, message: str, *, named: bool) -> FailureKind:
+def _classify_failure(status: int, message: str, *, parameter: bool) -> FailureKind:
     match status:
         case 401 | 403:
-            return FailureKind.REFUSED_KEY
-        case 404 if named:
+            return FailureKind.AUTHENTICATION_FAILED
+        case 404 if parameter:
             return FailureKind.UNKNOWN_VERSION
         case 429:
             return FailureKind.RATE_LIMITED

@@ -1,27 +1,28 @@
-"""What is said of a server that answers with a redirect instead of an answer; the only home of that sentence."""
+"""Error message for a server that answers with a redirect."""
 
 import httpx
 
-from offing.core.step import shortened
+from offing.core.step import shorten_line
 from offing.telemetry.redaction import redact
 
 
-def redirect_message(response: httpx.Response) -> str:
-    """Names both servers, without paths or credentials, and what to do."""
-    asked = response.request.url
+def render_redirect_error(response: httpx.Response) -> str:
+    """Return a message that names both servers, without paths or credentials, and the solution."""
+    request_url = response.request.url
     return (
-        f"{_place(asked)} answers with a redirect ({response.status_code}){_to(asked, response)}. It is not followed,"
+        f"{_server_of(request_url)} answers with a redirect "
+        f"({response.status_code}){_redirect_target(request_url, response)}. It is not followed,"
         " because the key would go along. Name the address that answers itself."
     )
 
 
-def _to(asked: httpx.URL, response: httpx.Response) -> str:
-    """Where to. Empty: nowhere that could be asked."""
+def _redirect_target(request_url: httpx.URL, response: httpx.Response) -> str:
+    """Return the target of a redirect. Empty if there is no usable target."""
     try:
-        return f" to {redact(shortened(_place(asked.join(response.headers.get('location', ''))), 200))}"
+        return f" to {redact(shorten_line(_server_of(request_url.join(response.headers.get('location', ''))), 200))}"
     except httpx.InvalidURL:
         return ""
 
 
-def _place(url: httpx.URL) -> str:
+def _server_of(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

@@ -1,6 +1,6 @@
-"""When to try again, and after how long: exponential back-off with full jitter, below a provider's own Retry-After.
+"""Retry policy: exponential backoff with full jitter, or a provider's Retry-After.
 
-The only home of the policy; knows no provider, reads no clock and draws no random number.
+The caller passes the time and the random number.
 """
 
 import re
@@ -8,36 +8,44 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from offing.core.model import RETRYABLE, FailureKind
+from offing.core.model import RETRYABLE_FAILURES, FailureKind
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Seconds throughout."""
+    """Limits of retries. All durations are in seconds."""
 
-    attempts: int = 4
-    """Requests in all, the first included."""
-    base: float = 0.5
-    """Upper end of the first wait; it doubles with each."""
-    cap: float = 20.0
-    """Upper end of any wait."""
-    patience: float = 60.0
-    """A Retry-After longer than this ends the call at once, so that the run can wait elsewhere."""
+    max_attempts: int = 4
+    """Maximum number of requests, including the first."""
+    base_seconds: float = 0.5
+    """Upper bound of the first wait. It doubles with each wait."""
+    max_wait_seconds: float = 20.0
+    """Upper bound of every wait."""
+    max_retry_after_seconds: float = 60.0
+    """A longer Retry-After ends the call at once, so that the run can wait in the queue."""
 
-    def wait(self, kind: FailureKind, failed: int, retry_after: float | None, draw: float) -> float | None:
-        """Seconds until the next attempt after `failed` failures. None: do not try again. `draw` is in [0, 1)."""
-        if kind not in RETRYABLE or failed >= self.attempts:
+    def next_wait_seconds(
+        self, kind: FailureKind, failure_count: int, retry_after: float | None, draw: float
+    ) -> float | None:
+        """Return the seconds until the next attempt after `failure_count` failures.
+
+        `None` means that there is no further attempt. `draw` is a random number in [0, 1).
+        """
+        if kind not in RETRYABLE_FAILURES or failure_count >= self.max_attempts:
             return None
-        jitter = draw * min(self.cap, self.base * 2 ** (failed - 1))
+        jitter = draw * min(self.max_wait_seconds, self.base_seconds * 2 ** (failure_count - 1))
         if retry_after is None:
             return jitter
-        return None if retry_after > self.patience else retry_after + draw * self.base
+        return None if retry_after > self.max_retry_after_seconds else retry_after + draw * self.base_seconds
 
 
-def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """A Retry-After header, seconds or an HTTP date, as seconds from `now`. None: absent or unreadable."""
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Parse a Retry-After header, in seconds or as an HTTP date, as seconds from `now`.
+
+    `None` means that it is absent or unreadable.
+    """
     if not value:
         return None
     try:

@@ -1,7 +1,7 @@
-"""One role call at an engine that asks a model: attempts, waits between them, re-asks, the deadline, what is booked.
+"""Role call at an engine with a model: attempts, waits, corrections, the deadline and charged usage.
 
-The only home of retrying, so that a budget sees every attempt. Knows no provider and no wire: an engine's side of a
-call is a `Wire`. An error is a value from the moment it happens and never reaches a parser.
+All retries happen here, so that the budget sees every attempt. An engine provides a
+`ProviderAdapter`. Errors of a provider are values and never reach a parser.
 """
 
 import asyncio
@@ -13,37 +13,46 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Generic, Protocol, TypeVar
 
-from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Sampled, Unusable, Usage
+from offing.core.model import (
+    EngineFailure,
+    EngineResponse,
+    FailedAttempt,
+    FailureKind,
+    InvalidOutput,
+    Message,
+    SampledCompletion,
+    Usage,
+)
 from offing.core.run import StopReason
-from offing.core.step import shortened
+from offing.core.step import shorten_line
 from offing.models.engine import RoleRequest
-from offing.models.metering import Booking, reserved
+from offing.models.reservation import Reservation, reserve_usage
 from offing.models.retry import RetryPolicy
 from offing.telemetry import attributes as names
-from offing.telemetry.tracing import mark_failed, span
+from offing.telemetry.tracing import mark_failed, open_span
 
-REASKS = 2
-"""How often a model is shown what was wrong with its answer."""
-KEPT_TEXT = 8_000
-"""Code points of an unusable answer that are kept and shown back."""
+MAX_CORRECTIONS = 2
+"""Default number of times that a model is told what was wrong with its output."""
+MAX_RETAINED_CHARS = 8_000
+"""Maximum number of code points of an invalid output that are stored and shown to the model."""
 
-AskT = TypeVar("AskT")
+RequestT = TypeVar("RequestT")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why an attempt gave nothing."""
+class AttemptFailure:
+    """Failure of one attempt."""
 
     kind: FailureKind
     message: str
     retry_after: float | None = None
     usage: Usage = field(default_factory=Usage)
     text: str = ""
-    """What had arrived of an answer that broke off."""
+    """Text that had arrived before the stream broke off."""
 
 
-class Written(Protocol):
-    """What a model wrote, not yet looked at."""
+class ModelText(Protocol):
+    """Text of a model before it is parsed."""
 
     @property
     def text(self) -> str: ...
@@ -51,158 +60,170 @@ class Written(Protocol):
     def usage(self) -> Usage: ...
 
 
-ReplyT = TypeVar("ReplyT", bound=Written)
+ReplyT = TypeVar("ReplyT", bound=ModelText)
 
 
-class Wire(Protocol[AskT, ReplyT]):
-    """An engine's side of one role call. `AskT` is all that one attempt sends."""
+class ProviderAdapter(Protocol[RequestT, ReplyT]):
+    """Adapter of an engine for one role call. `RequestT` is the request of one attempt."""
 
     @property
     def provider(self) -> str: ...
 
-    async def worst(self, ask: AskT) -> tuple[int, Decimal]:
-        """Tokens and money that an attempt may use at most."""
+    async def estimate_max_usage(self, request: RequestT) -> tuple[int, Decimal]:
+        """Return the maximum tokens and cost in US dollars of an attempt."""
         ...
 
-    async def send(self, ask: AskT, seconds: float, booking: Booking) -> ReplyT | Refusal:
-        """One request within `seconds`; never retried. Sets what it used in `booking`, also when it is cancelled."""
+    async def send(
+        self, request: RequestT, timeout_seconds: float, reservation: Reservation
+    ) -> ReplyT | AttemptFailure:
+        """Send one request within `timeout_seconds`, without retries.
+
+        Sets the usage of `reservation`, also when it is cancelled.
+        """
         ...
 
-    def read(self, ask: AskT, reply: ReplyT) -> Any | Unusable:
-        """The role's output."""
+    def read_output(self, request: RequestT, reply: ReplyT) -> Any | InvalidOutput:
+        """Parse the role's output."""
         ...
 
-    def again(self, ask: AskT, text: str, problem: Unusable) -> AskT:
-        """What to send after an answer that cannot be used."""
+    def build_correction(self, request: RequestT, text: str, problem: InvalidOutput) -> RequestT:
+        """Build the request that follows an invalid output."""
         ...
 
-    def sampled(self, ask: AskT, reply: ReplyT) -> Sampled | None:
-        """A reply that cannot be used, token by token. None: its tokens are not known."""
+    def sampled_completion(self, request: RequestT, reply: ReplyT) -> SampledCompletion | None:
+        """Return the tokens of an invalid reply. `None` means that they are unknown."""
         ...
 
-    def accepted(self, ask: AskT, reply: ReplyT, output: Any) -> Answer:
-        """The answer, but for usage and failed attempts of the whole call."""
+    def build_response(self, request: RequestT, reply: ReplyT, output: Any) -> EngineResponse:
+        """Build the response without the usage and failed attempts of the whole call."""
         ...
 
     def remedy(self, kind: FailureKind) -> str:
-        """What an operator can do about a failure, to be appended to its message. Empty: nothing is known."""
+        """Return advice for the operator to append to the message of a failure. Empty if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How a call behaves towards its provider; clock, sleep and randomness come in."""
+class CallSettings:
+    """Settings of a role call: its retry policy, clock, sleep and randomness."""
 
-    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    draw: Callable[[], float] = random.random
+    random_float: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(slots=True)
-class RoleCall(Generic[AskT, ReplyT]):
-    """One role call under way: its failed attempts and what it has used."""
+class RoleCallRunner(Generic[RequestT, ReplyT]):
+    """Runner of one role call, with its failed attempts and usage so far."""
 
-    wire: Wire[AskT, ReplyT]
+    adapter: ProviderAdapter[RequestT, ReplyT]
     request: RoleRequest
-    manners: Manners
-    reasks: int = REASKS
-    end: float = math.inf
-    """On the clock of `manners`; infinite without a deadline."""
-    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    settings: CallSettings
+    max_corrections: int = MAX_CORRECTIONS
+    deadline: float = math.inf
+    """Deadline on the clock of `settings`. Infinite if there is none."""
+    attempts: list[FailedAttempt] = field(default_factory=list[FailedAttempt])
     usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
         if self.request.deadline_seconds is not None:
-            self.end = self.manners.clock() + self.request.deadline_seconds
+            self.deadline = self.settings.clock() + self.request.deadline_seconds
 
-    async def run(self, ask: AskT) -> Answer | EngineFailure:
-        """Ask until there is an answer. OUT_OF_BUDGET carries the limit; a failure carries every attempt."""
-        for _ in range(1 + self.reasks):
-            reply, ms = await self._reply(ask)
+    async def run(self, request_body: RequestT) -> EngineResponse | EngineFailure:
+        """Send requests until there is a valid output.
+
+        OUT_OF_BUDGET carries the limit, and every failure carries all attempts.
+        """
+        for _ in range(1 + self.max_corrections):
+            reply, ms = await self._send_with_retries(request_body)
             if isinstance(reply, EngineFailure):
                 return reply
-            output = self.wire.read(ask, reply)
-            if not isinstance(output, Unusable):
-                answer = self.wire.accepted(ask, reply, output)
+            output = self.adapter.read_output(request_body, reply)
+            if not isinstance(output, InvalidOutput):
+                answer = self.adapter.build_response(request_body, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
-            text, sampled = _storable(reply.text), self.wire.sampled(ask, reply)
-            self.attempts.append(Attempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage, sampled))
-            ask = self.wire.again(ask, text, output)
+            text, sampled = _to_storable(reply.text), self.adapter.sampled_completion(request_body, reply)
+            self.attempts.append(
+                FailedAttempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage, sampled)
+            )
+            request_body = self.adapter.build_correction(request_body, text, output)
         role = self.request.role.name
-        return self._failed(FailureKind.INVALID_OUTPUT, f"{role}: {self.attempts[-1].message}")
+        return self._build_failure(FailureKind.INVALID_OUTPUT, f"{role}: {self.attempts[-1].message}")
 
-    async def _reply(self, ask: AskT) -> tuple[ReplyT | EngineFailure, int]:
-        """A reply, after as many retries as the policy allows, and its milliseconds."""
-        failed, manners = 0, self.manners
+    async def _send_with_retries(self, body: RequestT) -> tuple[ReplyT | EngineFailure, int]:
+        """Send a request with the retries of the policy. Return the reply and its duration in milliseconds."""
+        failed, settings = 0, self.settings
         while True:
-            started = manners.clock()
-            outcome = await self._attempt(ask)
-            ms = round((manners.clock() - started) * 1000)
-            if not isinstance(outcome, Refusal):
+            started = settings.clock()
+            outcome = await self._send_once(body)
+            ms = round((settings.clock() - started) * 1000)
+            if not isinstance(outcome, AttemptFailure):
                 return outcome, ms
             failed += 1
-            written = _storable(outcome.text)
-            self.attempts.append(Attempt(outcome.kind, outcome.message, written, ms, outcome.usage))
-            if self._left() == 0:
-                return self._out_of(StopReason.TIME_LIMIT), ms
-            wait = manners.policy.wait(outcome.kind, failed, outcome.retry_after, manners.draw())
-            if wait is None or wait >= self._left():
-                return self._failed(outcome.kind, outcome.message, outcome.retry_after), ms
-            await manners.sleep(wait)
+            stored_text = _to_storable(outcome.text)
+            self.attempts.append(FailedAttempt(outcome.kind, outcome.message, stored_text, ms, outcome.usage))
+            if self._remaining_seconds() == 0:
+                return self._out_of_budget(StopReason.TIME_LIMIT), ms
+            wait = settings.retry_policy.next_wait_seconds(
+                outcome.kind, failed, outcome.retry_after, settings.random_float()
+            )
+            if wait is None or wait >= self._remaining_seconds():
+                return self._build_failure(outcome.kind, outcome.message, outcome.retry_after), ms
+            await settings.sleep(wait)
 
-    async def _attempt(self, ask: AskT) -> ReplyT | Refusal | EngineFailure:
-        """One metered request, in a span of its own."""
-        if self._left() == 0:
-            return self._out_of(StopReason.TIME_LIMIT)
-        async with reserved(self.request.meter, *await self.wire.worst(ask)) as booking:
-            if booking.refused is not None:
-                return self._out_of(booking.refused)
-            if self._left() == 0:  # it waited for other calls of the run
-                return self._out_of(StopReason.TIME_LIMIT)
-            with span(f"{names.CHAT} {self.request.choice.model}", self._attributes()) as current:
-                seconds = min(self.request.choice.timeout_seconds, self._left())
-                outcome = await self.wire.send(ask, seconds, booking)
-                current.set_attributes(names.usage_attributes(booking.used))
-                if isinstance(outcome, Refusal):
+    async def _send_once(self, body: RequestT) -> ReplyT | AttemptFailure | EngineFailure:
+        """Send one metered request, in its own trace span."""
+        if self._remaining_seconds() == 0:
+            return self._out_of_budget(StopReason.TIME_LIMIT)
+        async with reserve_usage(self.request.meter, *await self.adapter.estimate_max_usage(body)) as reservation:
+            if reservation.denied_by is not None:
+                return self._out_of_budget(reservation.denied_by)
+            if self._remaining_seconds() == 0:  # the reservation waited for other calls of the run
+                return self._out_of_budget(StopReason.TIME_LIMIT)
+            with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
+                seconds = min(self.request.engine_config.timeout_seconds, self._remaining_seconds())
+                outcome = await self.adapter.send(body, seconds, reservation)
+                current.set_attributes(names.build_usage_attributes(reservation.usage))
+                if isinstance(outcome, AttemptFailure):
                     mark_failed(current, outcome.kind, outcome.message)
-        self.usage += booking.used
+        self.usage += reservation.usage
         return outcome
 
-    def _left(self) -> float:
-        """Seconds until the deadline; 0 when it has passed."""
-        return max(0.0, self.end - self.manners.clock())
+    def _remaining_seconds(self) -> float:
+        """Return the seconds until the deadline, or 0 if it has passed."""
+        return max(0.0, self.deadline - self.settings.clock())
 
-    def _failed(self, kind: FailureKind, message: str, retry_after: float | None = None) -> EngineFailure:
-        told = message + self.wire.remedy(kind)
-        return EngineFailure(kind, told, self.usage, tuple(self.attempts), retry_after)
+    def _build_failure(self, kind: FailureKind, message: str, retry_after: float | None = None) -> EngineFailure:
+        text = message + self.adapter.remedy(kind)
+        return EngineFailure(kind, text, self.usage, tuple(self.attempts), retry_after)
 
-    def _out_of(self, reason: StopReason) -> EngineFailure:
+    def _out_of_budget(self, reason: StopReason) -> EngineFailure:
         message = f"No room for another attempt: {reason.replace('_', ' ')}."
-        return replace(self._failed(FailureKind.OUT_OF_BUDGET, message), stop=reason.value)
+        return replace(self._build_failure(FailureKind.BUDGET_EXHAUSTED, message), stop_reason=reason.value)
 
-    def _attributes(self) -> dict[str, names.Attribute]:
+    def _trace_attributes(self) -> dict[str, names.Attribute]:
         return {
-            names.OPERATION: names.CHAT,
-            names.PROVIDER: self.wire.provider,
-            names.REQUEST_MODEL: self.request.choice.model,
-            names.REQUEST_MAX_TOKENS: self.request.choice.max_tokens,
+            names.OPERATION_NAME: names.CHAT,
+            names.PROVIDER_NAME: self.adapter.provider,
+            names.REQUEST_MODEL: self.request.engine_config.model,
+            names.REQUEST_MAX_TOKENS: self.request.engine_config.max_tokens,
             names.ATTEMPT: len(self.attempts) + 1,
         }
 
 
-def cut_off(limit: int) -> Unusable:
-    """What is wrong with an answer that reached `limit` tokens."""
-    return Unusable(f"The answer was cut off at max_tokens ({limit}). Answer more briefly, or allow more.")
+def truncated_output(max_tokens: int) -> InvalidOutput:
+    """Describe the problem of a completion that reached `max_tokens`."""
+    return InvalidOutput(f"The answer was cut off at max_tokens ({max_tokens}). Answer more briefly, or allow more.")
 
 
-def correction(text: str, problem: Unusable) -> tuple[Message, ...]:
-    """What a model is told about an unusable answer, after that answer."""
-    words = f"That answer cannot be used. {shortened(problem.problem, 1200)} Give the whole corrected answer."
-    said = (Message("assistant", (text,)),) if text.strip() else ()
-    return (*said, Message("user", (words,)))
+def correction_messages(text: str, problem: InvalidOutput) -> tuple[Message, ...]:
+    """Return the messages that tell a model what was wrong with its output, after that output."""
+    words = f"That answer cannot be used. {shorten_line(problem.problem, 1200)} Give the whole corrected answer."
+    answer_messages = (Message("assistant", (text,)),) if text.strip() else ()
+    return (*answer_messages, Message("user", (words,)))
 
 
-def _storable(text: str) -> str:
-    """As much of what was written as a failed attempt keeps; the database holds no NUL."""
-    return text[:KEPT_TEXT].replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _to_storable(text: str) -> str:
+    """Return the part of a text that a failed attempt stores. The database cannot store NUL."""
+    return text[:MAX_RETAINED_CHARS].replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,44 +1,62 @@
-"""The engine of rules that are made for one environment: it calls the function that a role carries under a name.
+"""Engine that calls a rule-based role: a function of the role, written for one environment.
 
-Knows no role and no environment. Where the role has a form that can be written, the answer leaves the text that a model
-would have written, so that it can be imitated. Nothing is sent anywhere, and nothing is spent.
+If the role has a prompt format that can be written, the response has the text that a model would
+have produced, for SFT. Nothing is sent anywhere and nothing is spent.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
-from offing.core.model import Answer, EngineFailure, FailureKind
+from offing.core.model import EngineFailure, EngineResponse, FailureKind
 from offing.models.engine import RoleRequest
-from offing.sdk.form import Form
-from offing.sdk.role import Seat
+from offing.sdk.prompt_format import PromptFormat
+from offing.sdk.role import RuleContext
 
 
 class RulesEngine:
-    """`choice.model` names the rule; `choice.form` the form that its answer is written in, if any."""
+    """Engine for rules.
 
-    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
-        """UNKNOWN_ENGINE: the role has no such rule. BAD_REQUEST: it has no such form. Raises what the rule raises."""
-        role, choice = request.role, request.choice
-        rule = role.rules.get(choice.model)
+    `engine_config.model` names the rule, and `prompt_format` the format of the text, if any.
+    """
+
+    async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
+        """Return the response of the rule.
+
+        The failure is UNKNOWN_ENGINE if the role has no such rule, and BAD_REQUEST if it has no such
+        format. Raises what the rule raises.
+        """
+        role, engine_config = request.role, request.engine_config
+        rule = role.rules.get(engine_config.model)
         if rule is None:
-            known = ", ".join(sorted(role.rules)) or "none"
+            names = ", ".join(sorted(role.rules)) or "none"
             return EngineFailure(
-                FailureKind.UNKNOWN_ENGINE, f"The role {role.name!r} has no rule {choice.model!r}. Its rules: {known}."
+                FailureKind.UNKNOWN_ENGINE,
+                f"The role {role.name!r} has no rule {engine_config.model!r}. Its rules: {names}.",
             )
-        form = role.form(choice.form)
-        if choice.form and form is None:
-            known = ", ".join(f.name for f in role.forms) or "none"
-            message = f"The role {role.name!r} has no form {choice.form!r}. Its forms: {known}."
+        prompt_format = role.find_format(engine_config.prompt_format)
+        if engine_config.prompt_format and prompt_format is None:
+            names = ", ".join(f.name for f in role.prompt_formats) or "none"
+            message = f"The role {role.name!r} has no form {engine_config.prompt_format!r}. Its forms: {names}."
             return EngineFailure(FailureKind.BAD_REQUEST, message)
-        output = rule(request.given, Seat(request.seed, request.turn))
+        output = rule(request.inputs, RuleContext(request.seed, request.turn))
         if not isinstance(output, role.output):
-            raise TypeError(f"{role.name}: the rule {choice.model!r} returned {type(output).__name__}")
-        return _written(output, request.given, form)
+            raise TypeError(f"{role.name}: the rule {engine_config.model!r} returned {type(output).__name__}")
+        return _render_output(output, request.inputs, prompt_format)
 
 
-def _written(output: BaseModel, given: BaseModel, form: Form[Any, Any] | None) -> Answer:
-    if form is None or form.write is None:
-        return Answer(output=output)
-    text = form.write(output, given)
-    return Answer(output=output, text=text, messages=form.render(given), spans=form.spans(text))
+def create_engine(_env: Mapping[str, str]) -> RulesEngine:
+    """Create the engine. It reads no environment variables."""
+    return RulesEngine()
+
+
+def _render_output(
+    output: BaseModel, inputs: BaseModel, prompt_format: PromptFormat[Any, Any] | None
+) -> EngineResponse:
+    if prompt_format is None or prompt_format.write is None:
+        return EngineResponse(output=output)
+    text = prompt_format.write(output, inputs)
+    return EngineResponse(
+        output=output, text=text, messages=prompt_format.render(inputs), spans=prompt_format.spans(text)
+    )

@@ -1,1 +1,1 @@
-"""Running code that a model wrote, where it can reach nothing. Knows no tool, no store and no run."""
+"""Run code that a model wrote in a sandbox from which it can reach nothing."""

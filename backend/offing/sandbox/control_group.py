@@ -1,8 +1,8 @@
-"""A control group of the kernel for one run of code: an exact limit on its memory, kernel buffers included.
+"""Create a kernel control group for one code execution: an exact limit on its memory, including kernel buffers.
 
-It exists where this process may create one below its own group, or beside it, and a child may enter it: as root, in a
-delegated unit of systemd, or in a session of a user. Version 2 and version 1 are supported. Elsewhere the limits of
-`inside` and `watching` stand alone.
+It requires that this process may create a group below or beside its own group and that a child may enter
+it: as root, in a delegated unit of systemd, or in a user session. Versions 2 and 1 are supported. Elsewhere
+only the limits of `runner_script` and `resource_usage` apply.
 """
 
 import asyncio
@@ -15,93 +15,101 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from offing.sandbox.sandbox import MB, Limits
+from offing.sandbox.limits import MEBIBYTE, SandboxLimits
 
-PREFIX = "offing-sandbox-"
+GROUP_PREFIX = "offing-sandbox-"
 
-OWN_MEMORY = 128 * MB
-"""Of the interpreter and of what starts it, beside the memory that the code may use."""
+RUNNER_MEMORY_BYTES = 128 * MEBIBYTE
+"""Memory of the interpreter and its launcher, in addition to what the code may use."""
 
-OWN_PROCESSES = 16
+RUNNER_PROCESSES = 16
 
-SHARED_MEMORY = 16 * MB
-"""Size of /dev/shm inside."""
+SHARED_MEMORY_BYTES = 16 * MEBIBYTE
+"""Size of /dev/shm in the sandbox."""
 
-REMOVAL_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+REMOVAL_RETRY_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Seconds between attempts to remove a group whose last processes are still ending."""
 
-ENTER = "import os, sys; [open(each, 'w').write(str(os.getpid())) for each in sys.argv[1:]]"
-"""What the child does that tries."""
+ENTER_SCRIPT = "import os, sys; [open(each, 'w').write(str(os.getpid())) for each in sys.argv[1:]]"
+"""Script of the child that tries to enter a group."""
 
-ENTER_SECONDS = 30
-"""Maximum time of the try; no more than an interpreter needs to start on a busy machine."""
+ENTER_TIMEOUT_SECONDS = 30
+"""Maximum seconds of the attempt: enough to start an interpreter on a busy machine."""
 
 V2 = "v2"
-"""Key of the unified hierarchy among the parents; the others are named by their controller."""
+"""Key of the unified hierarchy among the parents. The other keys are names of controllers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """One folder per hierarchy."""
+    """A control group with one folder per hierarchy."""
 
-    folders: Sequence[Path]
+    directories: Sequence[Path]
 
     @property
-    def members(self) -> list[str]:
+    def member_files(self) -> list[str]:
         """Files into which a process writes its id to join."""
-        return [str(folder / "cgroup.procs") for folder in self.folders]
+        return [str(folder / "cgroup.procs") for folder in self.directories]
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel ended a process of the group because of the limit."""
-        return any(_oom_kills(folder) > 0 for folder in self.folders)
+        """Return whether the kernel killed a process of the group because of the memory limit."""
+        return any(_read_oom_kills(folder) > 0 for folder in self.directories)
 
 
 @asynccontextmanager
-async def control_group(limits: Limits) -> AsyncGenerator[ControlGroup | None]:
-    """A group with these limits, removed afterwards. `None`: this process may create none, or not enter it."""
-    group = _created(limits)
+async def open_control_group(limits: SandboxLimits) -> AsyncGenerator[ControlGroup | None]:
+    """Create a group with these limits and remove it afterwards.
+
+    Yields `None` if this process cannot create or enter one.
+    """
+    group = _create_group(limits)
     try:
         yield group if group is not None and await _can_be_entered(group) else None
     finally:
         if group is not None:
-            await _removed(group)
+            await _remove_group(group)
 
 
-_entered: dict[Sequence[Path], bool] = {}
-"""Whether a child could enter a group below these folders; tried once a process, since the rules for that are many."""
+_enterable: dict[Sequence[Path], bool] = {}
+"""Whether a child could enter a group below these folders. It is tried once per process, because the rules are
+complex.
+"""
 
 
 async def _can_be_entered(group: ControlGroup) -> bool:
-    below = tuple(folder.parent for folder in group.folders)
-    if below not in _entered:
-        _entered[below] = await asyncio.to_thread(_enters, group.members)
-    return _entered[below]
+    below = tuple(folder.parent for folder in group.directories)
+    if below not in _enterable:
+        _enterable[below] = await asyncio.to_thread(_try_enter, group.member_files)
+    return _enterable[below]
 
 
-def _enters(members: Sequence[str]) -> bool:
-    command = (sys.executable, "-I", "-S", "-c", ENTER, *members)
+def _try_enter(members: Sequence[str]) -> bool:
+    command = (sys.executable, "-I", "-S", "-c", ENTER_SCRIPT, *members)
     try:
-        tried = subprocess.run(command, env={}, capture_output=True, timeout=ENTER_SECONDS, check=False)
+        tried = subprocess.run(command, env={}, capture_output=True, timeout=ENTER_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return False
     return tried.returncode == 0
 
 
-def parents(groups: str, mounts: str) -> Mapping[str, Sequence[Path]]:
-    """Where a group could be created, by `V2` or the controller, from the texts of /proc/self/cgroup and mountinfo."""
-    found: dict[str, Sequence[Path]] = {}
-    own = dict(_own_groups(groups))
-    for root, place, kind, options in _mounts(mounts):
+def find_parents(groups: str, mounts: str) -> Mapping[str, Sequence[Path]]:
+    """Return where a group could be created, by `V2` or controller.
+
+    The arguments are the texts of /proc/self/cgroup and mountinfo.
+    """
+    parents: dict[str, Sequence[Path]] = {}
+    own = dict(_parse_own_groups(groups))
+    for root, mount_point, kind, options in _parse_mounts(mounts):
         names = [V2] if kind == "cgroup2" else [name for name in ("memory", "pids") if name in options]
         for name in names:
             path = own.get(name)
             if path is not None and path.startswith(root):
-                folder = Path(place, path.removeprefix(root).lstrip("/"))
-                found[name] = [folder, folder.parent] if name == V2 and folder != Path(place) else [folder]
-    return found
+                folder = Path(mount_point, path.removeprefix(root).lstrip("/"))
+                parents[name] = [folder, folder.parent] if name == V2 and folder != Path(mount_point) else [folder]
+    return parents
 
 
-def _own_groups(text: str) -> Iterator[tuple[str, str]]:
+def _parse_own_groups(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
@@ -111,8 +119,8 @@ def _own_groups(text: str) -> Iterator[tuple[str, str]]:
                 yield name, path
 
 
-def _mounts(text: str) -> Iterator[tuple[str, str, str, Sequence[str]]]:
-    """Root, place, kind and options of each mounted hierarchy."""
+def _parse_mounts(text: str) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """Yield root, mount point, type and options of each mounted hierarchy."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         fields, behind = before.split(), after.split()
@@ -120,35 +128,35 @@ def _mounts(text: str) -> Iterator[tuple[str, str, str, Sequence[str]]]:
             yield fields[3].rstrip("/"), fields[4], behind[0], behind[2].split(",")
 
 
-def _created(limits: Limits) -> ControlGroup | None:
+def _create_group(limits: SandboxLimits) -> ControlGroup | None:
     try:
         groups, mounts = (Path("/proc/self", name).read_text("utf-8") for name in ("cgroup", "mountinfo"))
     except OSError:  # no Linux, or no /proc
         return None
-    possible, name = parents(groups, mounts), f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    memory, folders = _memory(limits), list[Path]()
+    possible, name = find_parents(groups, mounts), f"{GROUP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    memory, folders = _total_memory_bytes(limits), list[Path]()
     try:
         for parent in possible.get(V2, ()):
-            if _delegated(parent):
-                folders.append(_made(parent, name))
+            if _is_delegated(parent):
+                folders.append(_make_group(parent, name))
                 _write(folders[-1], "memory.max", memory)
                 _write(folders[-1], "memory.oom.group", 1)
                 with suppress(OSError):  # without swap there is none to limit
                     _write(folders[-1], "memory.swap.max", 0)
-                with suppress(OSError):  # not every parent hands it on
-                    _write(folders[-1], "pids.max", limits.processes + OWN_PROCESSES)
+                with suppress(OSError):  # not every parent delegates it
+                    _write(folders[-1], "pids.max", limits.max_processes + RUNNER_PROCESSES)
                 return ControlGroup(folders)
         for parent in possible.get("memory", ()):
-            if _writable(parent):
-                folders.append(_made(parent, name))
+            if _is_writable(parent):
+                folders.append(_make_group(parent, name))
                 _write(folders[-1], "memory.limit_in_bytes", memory)
                 with suppress(OSError):  # without swap accounting there is no such limit
                     _write(folders[-1], "memory.memsw.limit_in_bytes", memory)
         for parent in possible.get("pids", ()) if folders else ():
-            if _writable(parent) and parent != Path(folders[0].parent):
-                folders.append(_made(parent, name))
-                _write(folders[-1], "pids.max", limits.processes + OWN_PROCESSES)
-    except OSError:  # the kernel refuses what its files seemed to allow
+            if _is_writable(parent) and parent != Path(folders[0].parent):
+                folders.append(_make_group(parent, name))
+                _write(folders[-1], "pids.max", limits.max_processes + RUNNER_PROCESSES)
+    except OSError:  # the kernel rejects what its files seemed to allow
         for folder in folders:
             with suppress(OSError):
                 folder.rmdir()
@@ -156,45 +164,45 @@ def _created(limits: Limits) -> ControlGroup | None:
     return ControlGroup(folders) if folders else None
 
 
-def _memory(limits: Limits) -> int:
-    """Bytes of all that the kernel charges: the code's memory, both folders that it writes to, and what runs it."""
-    return limits.memory + 2 * limits.total + SHARED_MEMORY + OWN_MEMORY
+def _total_memory_bytes(limits: SandboxLimits) -> int:
+    """Return all bytes that the kernel charges: the code's memory, both writable folders, and the runner."""
+    return limits.max_memory_bytes + 2 * limits.max_total_bytes + SHARED_MEMORY_BYTES + RUNNER_MEMORY_BYTES
 
 
-def _delegated(parent: Path) -> bool:
-    """Whether groups below it have a limit on memory, and this process may create them and move others into them."""
+def _is_delegated(parent: Path) -> bool:
+    """Return whether this process can create groups with a memory limit here and move processes into them."""
     try:
         controllers = (parent / "cgroup.subtree_control").read_text("ascii").split()
     except OSError:
         return False
-    return "memory" in controllers and _writable(parent)
+    return "memory" in controllers and _is_writable(parent)
 
 
-def _writable(parent: Path) -> bool:
+def _is_writable(parent: Path) -> bool:
     return os.access(parent, os.W_OK | os.X_OK) and os.access(parent / "cgroup.procs", os.W_OK)
 
 
-def _made(parent: Path, name: str) -> Path:
-    _sweep(parent)
+def _make_group(parent: Path, name: str) -> Path:
+    _remove_abandoned_groups(parent)
     folder = parent / name
     folder.mkdir()
     return folder
 
 
-def _sweep(parent: Path) -> None:
+def _remove_abandoned_groups(parent: Path) -> None:
     """Remove the groups of processes that were killed before they could do so."""
-    for left in parent.glob(f"{PREFIX}*-*"):
-        pid = left.name.removeprefix(PREFIX).partition("-")[0]
+    for abandoned in parent.glob(f"{GROUP_PREFIX}*-*"):
+        pid = abandoned.name.removeprefix(GROUP_PREFIX).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
             with suppress(OSError):
-                left.rmdir()
+                abandoned.rmdir()
 
 
 def _write(folder: Path, name: str, value: int) -> None:
     (folder / name).write_text(str(value), "ascii")
 
 
-def _oom_kills(folder: Path) -> int:
+def _read_oom_kills(folder: Path) -> int:
     for name in ("memory.events", "memory.oom_control"):
         with suppress(OSError):
             lines = (folder / name).read_text("ascii").splitlines()
@@ -202,9 +210,9 @@ def _oom_kills(folder: Path) -> int:
     return 0
 
 
-async def _removed(group: ControlGroup) -> None:
-    for folder in group.folders:
-        for pause in REMOVAL_PAUSES:
+async def _remove_group(group: ControlGroup) -> None:
+    for folder in group.directories:
+        for pause in REMOVAL_RETRY_SECONDS:
             try:
                 folder.rmdir()
                 break

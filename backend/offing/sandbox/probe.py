@@ -1,59 +1,71 @@
-"""What an escape probe is: code that tries one way out of a sandbox, and how its outcome is judged.
+"""Escape probes: code that tries one way out of a sandbox, and the check of its result.
 
-The only home of what counts as contained. A probe prints `tried` when it came as far as trying and `reached` when it
-got out; what must be stopped says by what. Knows no driver, and no way out.
+A probe prints `tried` when it has tried and `reached` when it got out. A probe that must be stopped lists
+the accepted kill reasons.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from offing.sandbox.sandbox import MB, Code, File, Killed, Limits, Ran
+from offing.sandbox.limits import MEBIBYTE, SandboxLimits
+from offing.sandbox.sandbox import ExecutionRequest, ExecutionResult, KillReason, WorkspaceFile
 
 TRIED, REACHED = "tried", "reached"
 
-SMALL = Limits(seconds=15, memory=256 * MB, processes=16, text=4096, file=1 * MB, files=4, total=4 * MB)
+PROBE_LIMITS = SandboxLimits(
+    timeout_seconds=15,
+    max_memory_bytes=256 * MEBIBYTE,
+    max_processes=16,
+    max_output_bytes=4096,
+    max_file_bytes=1 * MEBIBYTE,
+    max_files=4,
+    max_total_bytes=4 * MEBIBYTE,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Bait:
-    """What lies on this machine for probes to reach."""
+class ProbeTargets:
+    """Targets on this machine that probes try to reach."""
 
     secret: Path
-    """A file that anybody may read."""
+    """A file that every user may read."""
     port: int
-    """Somebody listens there on loopback."""
+    """A port on loopback with a listener."""
     abstract: str
-    """Name of a socket that somebody listens on, outside of any file system."""
+    """Name of an abstract socket with a listener."""
     pid: int
-    """A process of ours."""
+    """A process of this user."""
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """One way out."""
+class EscapeProbe:
+    """One way out of a sandbox."""
 
     name: str
     source: str
-    stopped: Sequence[Killed] = ()
-    """Endings that are as good as being refused. Empty: it must end by itself."""
-    limits: Limits = SMALL
+    accepted_kills: Sequence[KillReason] = ()
+    """Kill reasons that count as contained. Empty means that the probe must end normally."""
+    limits: SandboxLimits = PROBE_LIMITS
 
-    def code(self, bait: Bait) -> Code:
-        facts = f"SECRET, PORT, ABSTRACT, PID = {str(bait.secret)!r}, {bait.port}, {bait.abstract!r}, {bait.pid}\n"
-        return Code(facts + COMMON + self.source, limits=self.limits)
+    def build_request(self, targets: ProbeTargets) -> ExecutionRequest:
+        facts = (
+            f"SECRET, PORT, ABSTRACT, PID = {str(targets.secret)!r}, {targets.port}, {targets.abstract!r}, "
+            f"{targets.pid}\n"
+        )
+        return ExecutionRequest(facts + PRELUDE + self.source, limits=self.limits)
 
-    def problem(self, ran: Ran) -> str:
-        """Why it was not contained. Empty: it was."""
-        said = ran.stdout.split()
-        if REACHED in said or any(REACHED.encode() in file.data for file in ran.files):
+    def find_problem(self, result: ExecutionResult) -> str:
+        """Return why the probe was not contained. Empty if it was."""
+        words = result.stdout.split()
+        if REACHED in words or any(REACHED.encode() in file.data for file in result.files):
             return "it was reached"
-        if ran.killed in self.stopped or (TRIED in said and ran.killed is None):
+        if result.kill_reason in self.accepted_kills or (TRIED in words and result.kill_reason is None):
             return ""
-        return f"it was not tried: {(ran.killed or ran.stderr.strip()[-200:] or 'nothing was said')}"
+        return f"it was not tried: {(result.kill_reason or result.stderr.strip()[-200:] or 'nothing was said')}"
 
 
-COMMON = f"""
+PRELUDE = f"""
 import os, sys, time
 def attempt(what, *given, **named):
     try:
@@ -73,7 +85,7 @@ def call(number, *given):
     return None if found < 0 else found
 """
 
-WORKS = Probe(
+SMOKE_TEST = EscapeProbe(
     "it computes and hands files in and out",
     """
 assert open("in.txt").read() == "41"
@@ -83,11 +95,11 @@ tried()
 )
 
 
-def works(ran: Ran) -> str:
-    """Why ordinary code does not run. Empty: it does."""
-    files = {file.name: file.data for file in ran.files}
-    return "" if files == {"out.txt": b"42"} else WORKS.problem(ran) or "no file came back"
+def find_smoke_test_problem(result: ExecutionResult) -> str:
+    """Return why ordinary code does not run. Empty if it does."""
+    files = {file.name: file.data for file in result.files}
+    return "" if files == {"out.txt": b"42"} else SMOKE_TEST.find_problem(result) or "no file came back"
 
 
-def ordinary(bait: Bait) -> Code:
-    return replace(WORKS.code(bait), files=(File("in.txt", b"41"),))
+def build_smoke_test(targets: ProbeTargets) -> ExecutionRequest:
+    return replace(SMOKE_TEST.build_request(targets), files=(WorkspaceFile("in.txt", b"41"),))

@@ -1,13 +1,16 @@
-"""The ways out that are tried before anything else may run in a sandbox. See `probe` for how they are judged."""
+"""The escape probes that run before anything else may run in a sandbox.
+
+See `probe` for how they are checked.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.sandbox.probe import SMALL, Probe
-from offing.sandbox.sandbox import Killed
+from offing.sandbox.probe import PROBE_LIMITS, EscapeProbe
+from offing.sandbox.sandbox import KillReason
 
-PROBES: Sequence[Probe] = (
-    Probe(
+PROBES: Sequence[EscapeProbe] = (
+    EscapeProbe(
         "files of the machine",
         """
 for path in (SECRET, "/etc/passwd", "/etc/shadow", "/root", "/home", "/proc/1/root" + SECRET, "../.." + SECRET):
@@ -16,7 +19,7 @@ for path in (SECRET, "/etc/passwd", "/etc/shadow", "/root", "/home", "/proc/1/ro
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "variables of the worker",
         """
 import glob
@@ -31,7 +34,7 @@ if seen - known:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "the network",
         """
 import socket
@@ -48,7 +51,7 @@ if attempt(socket.getaddrinfo, "localhost.example", 80):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "sockets without a file",
         """
 import socket
@@ -61,7 +64,7 @@ if attempt(connect):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "processes of the machine",
         """
 import signal
@@ -74,7 +77,7 @@ if PID > 20 and (attempt(kill) or strangers):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "writing outside of the workspace",
         """
 for folder in ("/", "/etc", "/usr/lib", "/python/lib", "/dev", "/proc/sys/kernel", os.path.dirname(os.__file__),
@@ -88,7 +91,7 @@ for folder in ("/", "/etc", "/usr/lib", "/python/lib", "/dev", "/proc/sys/kernel
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "a user namespace of its own",
         """
 if attempt(call, (272, 97), 0x10000000) is not None:
@@ -100,7 +103,7 @@ if attempt(call, (308, 268), 0, 0) is not None:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "mounting and changing root",
         """
 if attempt(call, (165, 40), b"tmpfs", b"/work", b"tmpfs", 0, None) is not None:
@@ -112,7 +115,7 @@ if attempt(call, (428, 428), -100, b"/", 1) is not None:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "looking into other processes",
         """
 if attempt(call, (101, 117), 0, 0, 0, 0) is not None:
@@ -124,7 +127,7 @@ if attempt(call, (321, 280), 5, 0, 0) is not None or attempt(call, (425, 425), 1
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "becoming somebody else",
         """
 for what in ("setuid", "setgid", "seteuid"):
@@ -137,7 +140,7 @@ if hasattr(os, "geteuid") and os.geteuid() == 0:
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "open files that it was not given",
         """
 if attempt(os.read, 0, 1):
@@ -148,7 +151,7 @@ for number in range(3, 256):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "a link out of the workspace",
         """
 attempt(os.symlink, SECRET, "link")
@@ -159,7 +162,7 @@ if attempt(lambda: open("link").read()) or attempt(lambda: open("hard").read()):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "more processes than allowed",
         """
 import threading
@@ -180,9 +183,9 @@ if count >= 100:
 tried()
 os._exit(0)
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "more memory than allowed",
         """
 held = []
@@ -191,9 +194,9 @@ while True:
     if len(held) > 64:
         reached()
 """,
-        stopped=(Killed.MEMORY, Killed.CRASHED),
+        accepted_kills=(KillReason.MEMORY, KillReason.CRASHED),
     ),
-    Probe(
+    EscapeProbe(
         "more memory in many processes",
         """
 for _ in range(6):
@@ -206,9 +209,9 @@ if not hasattr(os, "fork"):
 time.sleep(3)
 reached()
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "more memory in the buffers of sockets",
         """
 import socket
@@ -242,9 +245,9 @@ if sum(max(lines) for lines in sent() if lines) > 256 << 20:
 tried()
 os._exit(0)
 """,
-        stopped=(Killed.MEMORY,),
+        accepted_kills=(KillReason.MEMORY,),
     ),
-    Probe(
+    EscapeProbe(
         "more memory in queues of the kernel",
         """
 import socket
@@ -270,7 +273,7 @@ if attempt(named) or attempt(paired) or attempt(larger) or attempt(spliced):
 tried()
 """,
     ),
-    Probe(
+    EscapeProbe(
         "more on disk than allowed",
         """
 wrote = 0
@@ -282,13 +285,13 @@ for number in range(64):
         wrote += attempt(write) or 0
 if wrote > 40 << 20:
     import time
-    time.sleep(2)  # whoever looks from outside does so several times meanwhile
+    time.sleep(2)  # a check from outside runs several times in this time
     reached()
 tried()
 """,
-        stopped=(Killed.FILES,),
+        accepted_kills=(KillReason.FILES,),
     ),
-    Probe(
+    EscapeProbe(
         "more files than allowed",
         """
 for number in range(60_000):
@@ -298,8 +301,13 @@ else:
     reached()
 tried()
 """,
-        stopped=(Killed.FILES, Killed.TIME),
+        accepted_kills=(KillReason.FILES, KillReason.TIME),
     ),
-    Probe("printing without end", "while True: print('x' * 1000)", stopped=(Killed.OUTPUT,)),
-    Probe("taking longer than allowed", "time.sleep(30); reached()", (Killed.TIME,), replace(SMALL, seconds=1)),
+    EscapeProbe("printing without end", "while True: print('x' * 1000)", accepted_kills=(KillReason.OUTPUT,)),
+    EscapeProbe(
+        "taking longer than allowed",
+        "time.sleep(30); reached()",
+        (KillReason.TIME,),
+        replace(PROBE_LIMITS, timeout_seconds=1),
+    ),
 )

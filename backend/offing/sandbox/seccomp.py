@@ -1,7 +1,7 @@
-"""A small program for the kernel that refuses calls which confined code has no use for.
+"""Build the seccomp filter that denies system calls which sandboxed code does not need.
 
-The only home of their list and numbers. Everything else is left to namespaces and limits: this makes the kernel's
-surface smaller, and closes what they leave open, such as sockets that no network namespace holds.
+Namespaces and limits do the rest. The filter reduces the attack surface of the kernel and closes gaps that
+they leave, such as sockets that belong to no network namespace.
 """
 
 import platform
@@ -14,13 +14,13 @@ EPERM, EAFNOSUPPORT, ENOSYS = 1, 97, 38
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Offsets of what a program sees of a call: its number, its machine, the low halves of three arguments."""
+"""Offsets in seccomp_data: the number, the architecture, and the low halves of three arguments."""
 
 NEW_NAMESPACES = 0x7E020000
-"""Of clone's flags: cgroup, uts, ipc, user, pid, net and mount."""
+"""Flags of clone: cgroup, uts, ipc, user, pid, net and mount."""
 
 X32 = 0x40000000
-"""Numbers from here on are those of another calling convention on x86-64."""
+"""Numbers from here on belong to the x32 ABI on x86-64."""
 
 AF_UNIX = 1
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
@@ -36,7 +36,7 @@ SOCKET_OPTIONS = {
     "SO_ATTACH_REUSEPORT_EBPF": 52,
     "SO_ZEROCOPY": 60,
 }
-"""Options that make the kernel hold more memory for a socket. Of any level, since pairs of sockets have no other."""
+"""Socket options that increase kernel memory. They are denied at any level, because socket pairs have no other."""
 
 FILE_COMMANDS = {"F_OFD_SETLK": 37, "F_OFD_SETLKW": 38, "F_NOTIFY": 1026, "F_SETPIPE_SZ": 1031}
 """Commands of fcntl that do the same for a pipe, a file or a folder."""
@@ -44,12 +44,12 @@ FILE_COMMANDS = {"F_OFD_SETLK": 37, "F_OFD_SETLKW": 38, "F_NOTIFY": 1026, "F_SET
 ASM_GENERIC = {
     "clone": 220, "clone3": 435, "socket": 198, "socketpair": 199, "ioctl": 29, "setsockopt": 208, "fcntl": 25,
 }  # fmt: skip
-"""Calls that are looked into, by their numbers on aarch64."""
+"""Calls whose arguments are checked, with their numbers on aarch64."""
 
 X86_64 = {"clone": 56, "clone3": 435, "socket": 41, "socketpair": 53, "ioctl": 16, "setsockopt": 54, "fcntl": 72}
 
-REFUSED: Mapping[str, tuple[int | None, int | None]] = {
-    # name: number on x86-64, and on aarch64; None: the machine has none
+DENIED_CALLS: Mapping[str, tuple[int | None, int | None]] = {
+    # name: number on x86-64, and on aarch64; None: the machine does not have it
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -109,24 +109,24 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "migrate_pages": (256, 238),
     "mbind": (237, 235),
     "set_mempolicy": (238, 237),
-    # Memory that neither a process's limit nor a file system's size counts.
+    # Memory that neither a process limit nor the size of a file system counts.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
-    # Queues that are as long as a name has senders, or as there are connections that nobody accepts.
+    # Queues whose length grows with the names of senders or with connections that nobody accepts.
     "bind": (49, 200),
     "listen": (50, 201),
     "connect": (42, 203),
     "accept": (43, 202),
     "accept4": (288, 242),
-    # Pages that stay in a pipe after the process has given them back; a slot of one can hold a huge page.
+    # Pages that stay in a pipe after the process has released them; a slot can hold a huge page.
     "vmsplice": (278, 75),
     "splice": (275, 76),
     "tee": (276, 77),
-    # Memory of the kernel's own for watches, contexts, rules and attributes.
+    # Kernel memory for watches, contexts, rules and attributes.
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
     "io_setup": (206, 0),
@@ -139,69 +139,80 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """A kind of processor as the kernel numbers it."""
+class Architecture:
+    """A processor architecture with its numbers in the kernel."""
 
-    audit: int
-    looked_into: Mapping[str, int]
-    column: int
-    """Of `REFUSED`."""
-    other_convention: bool = False
+    audit_arch: int
+    argument_checks: Mapping[str, int]
+    syscall_column: int
+    """Column in `DENIED_CALLS`."""
+    has_x32: bool = False
 
 
-MACHINES = {
-    "x86_64": Machine(0xC000003E, X86_64, 0, other_convention=True),
-    "aarch64": Machine(0xC00000B7, ASM_GENERIC, 1),
+ARCHITECTURES = {
+    "x86_64": Architecture(0xC000003E, X86_64, 0, has_x32=True),
+    "aarch64": Architecture(0xC00000B7, ASM_GENERIC, 1),
 }
 
 
-def program(machine: str = "") -> bytes:
-    """The filter as the kernel takes it. `machine` empty: this one. Raises KeyError for one without numbers here."""
-    kind = MACHINES[machine or platform.machine()]
-    lines = [_load(_ARCHITECTURE), _jump(_JUMP_EQUAL, kind.audit, 1, 0), _return(_KILL), _load(_NUMBER)]
-    if kind.other_convention:
-        lines += [_jump(_JUMP_ABOVE, X32, 0, 1), _return(_KILL)]
-    refused = sorted(number for pair in REFUSED.values() if (number := pair[kind.column]) is not None)
+def build_filter(machine_name: str = "") -> bytes:
+    """Return the filter in the form that the kernel reads.
+
+    An empty `machine_name` means this machine. Raises KeyError for one whose numbers are unknown.
+    """
+    kind = ARCHITECTURES[machine_name or platform.machine()]
+    lines = [
+        _load_instruction(_ARCHITECTURE),
+        _jump_instruction(_JUMP_EQUAL, kind.audit_arch, 1, 0),
+        _return_instruction(_KILL),
+        _load_instruction(_NUMBER),
+    ]
+    if kind.has_x32:
+        lines += [_jump_instruction(_JUMP_ABOVE, X32, 0, 1), _return_instruction(_KILL)]
+    refused = sorted(number for pair in DENIED_CALLS.values() if (number := pair[kind.syscall_column]) is not None)
     for number in refused:
-        lines += [_jump(_JUMP_EQUAL, number, 0, 1), _error(EPERM)]
-    lines += _looked_into(kind.looked_into)
-    return b"".join([*lines, _return(_ALLOW)])
+        lines += [_jump_instruction(_JUMP_EQUAL, number, 0, 1), _errno_action(EPERM)]
+    lines += _argument_instructions(kind.argument_checks)
+    return b"".join([*lines, _return_instruction(_ALLOW)])
 
 
-def _looked_into(numbers: Mapping[str, int]) -> Iterable[bytes]:
-    """Calls that depend on an argument. Each loads the number anew, since what it looks at took its place."""
-    # glibc falls back to clone, whose flags can be read; those of clone3 lie in memory
-    yield from (_jump(_JUMP_EQUAL, numbers["clone3"], 0, 1), _error(ENOSYS))
-    yield from (_jump(_JUMP_EQUAL, numbers["clone"], 0, 4), _load(_FIRST))
-    yield from (_jump(_JUMP_ANY, NEW_NAMESPACES, 0, 1), _error(EPERM), _return(_ALLOW))
-    yield from (_jump(_JUMP_EQUAL, numbers["socket"], 0, 1), _error(EAFNOSUPPORT))
-    yield from (_jump(_JUMP_EQUAL, numbers["socketpair"], 0, 4), _load(_FIRST))
-    yield from (_jump(_JUMP_EQUAL, AF_UNIX, 1, 0), _error(EAFNOSUPPORT), _return(_ALLOW))
-    yield from _refused_with(numbers["ioctl"], _SECOND, (TIOCSTI, TIOCLINUX))
-    yield from _refused_with(numbers["fcntl"], _SECOND, FILE_COMMANDS.values())
-    yield from _refused_with(numbers["setsockopt"], _THIRD, SOCKET_OPTIONS.values())
+def _argument_instructions(numbers: Mapping[str, int]) -> Iterable[bytes]:
+    """Yield instructions for calls that depend on an argument.
+
+    Each loads the number again, which the check overwrites.
+    """
+    # glibc falls back to clone, whose flags can be checked; those of clone3 are in memory
+    yield from (_jump_instruction(_JUMP_EQUAL, numbers["clone3"], 0, 1), _errno_action(ENOSYS))
+    yield from (_jump_instruction(_JUMP_EQUAL, numbers["clone"], 0, 4), _load_instruction(_FIRST))
+    yield from (_jump_instruction(_JUMP_ANY, NEW_NAMESPACES, 0, 1), _errno_action(EPERM), _return_instruction(_ALLOW))
+    yield from (_jump_instruction(_JUMP_EQUAL, numbers["socket"], 0, 1), _errno_action(EAFNOSUPPORT))
+    yield from (_jump_instruction(_JUMP_EQUAL, numbers["socketpair"], 0, 4), _load_instruction(_FIRST))
+    yield from (_jump_instruction(_JUMP_EQUAL, AF_UNIX, 1, 0), _errno_action(EAFNOSUPPORT), _return_instruction(_ALLOW))
+    yield from _deny_argument_values(numbers["ioctl"], _SECOND, (TIOCSTI, TIOCLINUX))
+    yield from _deny_argument_values(numbers["fcntl"], _SECOND, FILE_COMMANDS.values())
+    yield from _deny_argument_values(numbers["setsockopt"], _THIRD, SOCKET_OPTIONS.values())
 
 
-def _refused_with(number: int, argument: int, values: Collection[int]) -> Iterable[bytes]:
-    """Lines that refuse a call whose argument has one of these values, and allow it with any other."""
-    yield from (_jump(_JUMP_EQUAL, number, 0, len(values) + 3), _load(argument))
+def _deny_argument_values(number: int, argument: int, values: Collection[int]) -> Iterable[bytes]:
+    """Yield instructions that deny a call whose argument has one of these values, and allow it otherwise."""
+    yield from (_jump_instruction(_JUMP_EQUAL, number, 0, len(values) + 3), _load_instruction(argument))
     for behind, value in zip(range(len(values), 0, -1), values, strict=True):
-        yield _jump(_JUMP_EQUAL, value, behind, 0)
-    yield from (_return(_ALLOW), _error(EPERM))
+        yield _jump_instruction(_JUMP_EQUAL, value, behind, 0)
+    yield from (_return_instruction(_ALLOW), _errno_action(EPERM))
 
 
-def _load(offset: int) -> bytes:
+def _load_instruction(offset: int) -> bytes:
     return struct.pack("<HBBI", _LOAD, 0, 0, offset)
 
 
-def _jump(code: int, value: int, met: int, unmet: int) -> bytes:
-    """Lines to skip when the comparison holds, and when it does not."""
+def _jump_instruction(code: int, value: int, met: int, unmet: int) -> bytes:
+    """Return a jump. `met` and `unmet` are the numbers of instructions to skip if the comparison holds or not."""
     return struct.pack("<HBBI", code, met, unmet, value)
 
 
-def _return(action: int) -> bytes:
+def _return_instruction(action: int) -> bytes:
     return struct.pack("<HBBI", _RETURN, 0, 0, action)
 
 
-def _error(number: int) -> bytes:
-    return _return(_ERROR | number)
+def _errno_action(number: int) -> bytes:
+    return _return_instruction(_ERROR | number)

@@ -1,6 +1,6 @@
-"""Whether a driver confines on this machine, found out by really trying to get out of it.
+"""Test whether a driver contains code on this machine, by trying to escape from it.
 
-The only home of what lies about as bait. A driver that lets one probe through, or cannot run ordinary code, is refused.
+A driver that lets one probe escape, or cannot run ordinary code, is rejected.
 """
 
 import os
@@ -11,34 +11,34 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from offing.sandbox.probe import Bait, Probe, ordinary, works
+from offing.sandbox.probe import EscapeProbe, ProbeTargets, build_smoke_test, find_smoke_test_problem
 from offing.sandbox.probes import PROBES
-from offing.sandbox.sandbox import CannotRun, Sandbox
+from offing.sandbox.sandbox import Sandbox, SandboxUnavailableError
 
 
-async def problem(sandbox: Sandbox, probes: Sequence[Probe] = PROBES) -> str:
-    """Why it must not be used here. Empty: ordinary code ran, and every probe was contained."""
+async def find_problem(sandbox: Sandbox, probes: Sequence[EscapeProbe] = PROBES) -> str:
+    """Return why a driver must not be used here. Empty if ordinary code ran and every probe was contained."""
     try:
-        with baited() as bait:
-            return await _tried(sandbox, probes, bait)
-    except CannotRun as refused:
+        with open_targets() as targets:
+            return await _try_probes(sandbox, probes, targets)
+    except SandboxUnavailableError as refused:
         return refused.reason
-    except Exception as error:  # a driver that fails in an unforeseen way has not shown that it confines
+    except Exception as error:  # a driver that fails in an unexpected way has not shown that it contains code
         return f"its self-test failed ({type(error).__name__}: {error})"
 
 
-async def _tried(sandbox: Sandbox, probes: Sequence[Probe], bait: Bait) -> str:
-    if why := works(await sandbox.run(ordinary(bait))):
+async def _try_probes(sandbox: Sandbox, probes: Sequence[EscapeProbe], targets: ProbeTargets) -> str:
+    if why := find_smoke_test_problem(await sandbox.run(build_smoke_test(targets))):
         return f"ordinary code does not run: {why}"
     for probe in probes:
-        if why := probe.problem(await sandbox.run(probe.code(bait))):
+        if why := probe.find_problem(await sandbox.run(probe.build_request(targets))):
             return f"it does not contain a probe for {probe.name}: {why}"
     return ""
 
 
 @contextmanager
-def baited() -> Generator[Bait]:
-    """A file, two listeners and a process that nothing inside may reach."""
+def open_targets() -> Generator[ProbeTargets]:
+    """Open the targets: a file, two listeners and a process that nothing in the sandbox may reach."""
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="offing-bait-") as folder:
         os.chmod(folder, 0o755)
         secret = Path(folder, "secret")
@@ -49,4 +49,4 @@ def baited() -> Generator[Bait]:
             abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
             abstract.bind(f"\0{name}")
             abstract.listen()
-        yield Bait(secret, listener.getsockname()[1], name, os.getpid())
+        yield ProbeTargets(secret, listener.getsockname()[1], name, os.getpid())

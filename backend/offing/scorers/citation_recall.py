@@ -1,28 +1,35 @@
-"""The scorer `citation_recall`: the share of the reference evidence that the report cites."""
+"""The scorer `citation_recall`: the fraction of the reference evidence that the report cites."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from offing.core.scoring import Reference, citation_recall
-from offing.models.engine import Meter
-from offing.scorers.scorer import NoOptions, Sample, Score, Unscored, checked
+from offing.models.engine import UsageMeter
+from offing.scorers.scorer import NoOptions, ScorerResult, ScoringFailure, ScoringInput, validate_options
 
 
 class CitationRecall:
     name = "citation_recall"
     version = "1"
-    asks = False
+    needs_engine = False
     reads_report = True
 
-    def lacks(self, reference: Reference | None) -> str:
+    def find_missing(self, reference: Reference | None) -> str:
         if reference is None or (reference.answers and not reference.evidence):
             return "it has no reference evidence"
         return ""
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        checked(self.name, NoOptions, options)
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        validate_options(self.name, NoOptions, options)
 
-    async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
-        cited = sample.report.citations if sample.report else ()
-        wanted = sample.reference.evidence if sample.reference else ()
-        return Score(citation_recall(cited, wanted), {"expected": len(wanted), "cited": len(cited)})
+    async def score(
+        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
+    ) -> ScorerResult | ScoringFailure:
+        cited = scoring_input.report.citations if scoring_input.report else ()
+        reference_evidence = scoring_input.reference.evidence if scoring_input.reference else ()
+        return ScorerResult(
+            citation_recall(cited, reference_evidence), {"expected": len(reference_evidence), "cited": len(cited)}
+        )
+
+
+SCORER = CitationRecall()

@@ -1,4 +1,4 @@
-"""The scorer `numeric`: 1 for an answer that states the accepted number within a tolerance."""
+"""The scorer `numeric`: 1 if the answer states the accepted number within a tolerance."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -6,37 +6,51 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from offing.core.scoring import Reference, number_in, numeric
-from offing.models.engine import Meter
-from offing.scorers.scorer import Sample, Score, Unscored, accepted_by, checked, no_answers
+from offing.core.scoring import Reference, find_number, numeric_match
+from offing.models.engine import UsageMeter
+from offing.scorers.scorer import (
+    ScorerResult,
+    ScoringFailure,
+    ScoringInput,
+    accepted_answers,
+    find_missing_answers,
+    validate_options,
+)
 
 
 class Tolerance(BaseModel, frozen=True, extra="forbid"):
-    """How far a number may be off; the wider of the two counts."""
+    """Maximum deviation of a number. The larger of the two tolerances applies."""
 
     absolute: Decimal = Field(default=Decimal(0), ge=0, allow_inf_nan=False)
     relative: Decimal = Field(default=Decimal("1e-6"), ge=0, allow_inf_nan=False)
-    """Of the reference's size: 0.01 is one in a hundred."""
+    """As a fraction of the reference value: 0.01 is one percent."""
 
 
-class Numeric:
+class NumericMatch:
     name = "numeric"
     version = "1"
-    asks = False
+    needs_engine = False
     reads_report = False
 
-    def lacks(self, reference: Reference | None) -> str:
+    def find_missing(self, reference: Reference | None) -> str:
         if reference is None:
-            return no_answers(reference)
-        stated = not reference.answers or any(number_in(a) is not None for a in reference.answers)
+            return find_missing_answers(reference)
+        stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
         return "" if stated else "none of its reference answers states one number"
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        checked(self.name, Tolerance, options)
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        validate_options(self.name, Tolerance, options)
 
-    async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
-        within: Tolerance = checked(self.name, Tolerance, options)
-        value = numeric(sample.answer, accepted_by(sample), absolute=within.absolute, relative=within.relative)
+    async def score(
+        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
+    ) -> ScorerResult | ScoringFailure:
+        within: Tolerance = validate_options(self.name, Tolerance, options)
+        value = numeric_match(
+            scoring_input.answer, accepted_answers(scoring_input), absolute=within.absolute, relative=within.relative
+        )
         if value is None:
-            return Unscored("no accepted answer of the task states one number")
-        return Score(value, {"number": number_in(sample.answer) is not None})
+            return ScoringFailure("no accepted answer of the task states one number")
+        return ScorerResult(value, {"number": find_number(scoring_input.answer) is not None})
+
+
+SCORER = NumericMatch()

@@ -1,4 +1,4 @@
-"""What a scorer is, what it is given, and what it gives back. Knows no particular scorer."""
+"""The scorer protocol, with its input and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,42 +10,52 @@ from offing.core.errors import InvalidInput
 from offing.core.report import Report
 from offing.core.scoring import Reference
 from offing.core.trajectory import Outcome
-from offing.models.engine import Meter
+from offing.models.engine import UsageMeter
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """A finished rollout beside what its task's reference says. Made only after the run has ended."""
+class ScoringInput:
+    """A finished rollout with the reference of its task.
+
+    It is created only after the run has ended.
+    """
 
     question: str
     outcome: Outcome
     answer: str
-    """The report's short answer without markup and citations. Empty: there is none."""
+    """The report's short answer without markup and citations. Empty if there is none."""
     report: Report | None
-    """None: the run left none, or no scorer of its group reads it."""
+    """`None` if the run has no report, or if no scorer of its group reads it."""
     reference: Reference | None
-    """Such that the scorer lacks nothing in it. None: the task has none."""
+    """`None` if the task has none. The scorer's `find_missing` has accepted it."""
     seed: int = 0
-    """The run's."""
+    """The seed of the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """`value` 0 to 1. `detail` is kept with it and holds no text of the reference."""
+class ScorerResult:
+    """A score.
+
+    `value` is from 0 to 1. `detail` is stored with it and must not contain text of the
+    reference.
+    """
 
     value: float
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Unscored:
-    """No value, which says nothing about the answer. It is tried again later."""
+class ScoringFailure:
+    """A failure to score. It says nothing about the answer; scoring is tried again later."""
 
     message: str
 
 
 class Scorer(Protocol):
-    """A way to score. Another way to compute the same name's value has another version."""
+    """A scoring method.
+
+    If the way in which a scorer computes its value changes, its version changes.
+    """
 
     @property
     def name(self) -> str: ...
@@ -54,48 +64,62 @@ class Scorer(Protocol):
     def version(self) -> str: ...
 
     @property
-    def asks(self) -> bool:
-        """True: it asks an engine, which takes time and may cost money."""
+    def needs_engine(self) -> bool:
+        """Whether the scorer calls an engine, which takes time and may cost money."""
         ...
 
     @property
     def reads_report(self) -> bool:
-        """False: the short answer is all that it reads."""
+        """Whether the scorer reads the report. If false, it only reads the short answer."""
         ...
 
-    def lacks(self, reference: Reference | None) -> str:
-        """What a task must have beside this reference, in words, so that it can score it. Empty: nothing."""
+    def find_missing(self, reference: Reference | None) -> str:
+        """Return what a task must have, in addition to this reference, to be scored.
+
+        Empty if nothing is missing.
+        """
         ...
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Raises InvalidInput for options that it cannot work with."""
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Check the options. Raises `InvalidInput` if they are not valid."""
         ...
 
-    async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
-        """Of options that were checked. `meter`: money for what it asks."""
+    async def score(
+        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
+    ) -> ScorerResult | ScoringFailure:
+        """Score a rollout with checked options. `meter` charges the usage of the engine."""
         ...
 
 
-def no_answers(reference: Reference | None) -> str:
-    """What a scorer that compares with accepted answers lacks."""
+def find_missing_answers(reference: Reference | None) -> str:
+    """Return what is missing for a scorer that compares with accepted answers.
+
+    Empty if nothing is missing.
+    """
     return "it has no reference answers" if reference is None else ""
 
 
-def accepted_by(sample: Sample) -> tuple[str, ...]:
-    """The reference's answers, where `no_answers` has found that there is a reference."""
-    return sample.reference.answers if sample.reference else ()
+def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
+    """Return the reference's answers.
+
+    Call it only if `find_missing_answers` returned an empty string.
+    """
+    return scoring_input.reference.answers if scoring_input.reference else ()
 
 
 class NoOptions(BaseModel, frozen=True, extra="forbid"):
-    """Of a scorer that takes none."""
+    """Options of a scorer without options."""
 
 
-def checked(scorer: str, model: type[BaseModel], options: Mapping[str, Any]) -> Any:
-    """The options as a value of `model`. Raises InvalidInput that names the first unusable one."""
+def validate_options(scorer: str, options_model: type[BaseModel], options: Mapping[str, Any]) -> Any:
+    """Validate the options with `options_model` and return the model.
+
+    Raises `InvalidInput` that names the first invalid option.
+    """
     try:
-        return model.model_validate(dict(options))
+        return options_model.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, ("scorers", scorer, *first["loc"])))
-        known = ", ".join(model.model_fields) or "none"
-        raise InvalidInput(place, first["msg"], f"Options of {scorer}: {known}.") from None
+        option_path = ".".join(map(str, ("scorers", scorer, *first["loc"])))
+        names = ", ".join(options_model.model_fields) or "none"
+        raise InvalidInput(option_path, first["msg"], f"Options of {scorer}: {names}.") from None

@@ -1,24 +1,40 @@
-"""The scorer `token_f1`: how much of the words an answer shares with the accepted answer that is nearest to it."""
+"""The scorer `token_f1`.
+
+It is the F1 of the words shared by the answer and the most similar accepted answer.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from offing.core.scoring import Reference, token_f1
-from offing.models.engine import Meter
-from offing.scorers.scorer import NoOptions, Sample, Score, Unscored, accepted_by, checked, no_answers
+from offing.models.engine import UsageMeter
+from offing.scorers.scorer import (
+    NoOptions,
+    ScorerResult,
+    ScoringFailure,
+    ScoringInput,
+    accepted_answers,
+    find_missing_answers,
+    validate_options,
+)
 
 
 class TokenF1:
     name = "token_f1"
     version = "1"
-    asks = False
+    needs_engine = False
     reads_report = False
 
-    def lacks(self, reference: Reference | None) -> str:
-        return no_answers(reference)
+    def find_missing(self, reference: Reference | None) -> str:
+        return find_missing_answers(reference)
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        checked(self.name, NoOptions, options)
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        validate_options(self.name, NoOptions, options)
 
-    async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
-        return Score(token_f1(sample.answer, accepted_by(sample)))
+    async def score(
+        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
+    ) -> ScorerResult | ScoringFailure:
+        return ScorerResult(token_f1(scoring_input.answer, accepted_answers(scoring_input)))
+
+
+SCORER = TokenF1()

@@ -1,12 +1,10 @@
-"""What a graph author imports, and all that a graph may know of the platform.
+"""The public API for graph authors.
 
-A graph is a LangGraph graph whose nodes reach the world through a `RunContext`: they call roles, tools and the
-report desk, and each of these is journalled, so that a node that runs again reads back what it already did.
+A graph is a LangGraph graph whose nodes call roles and tools and submit reports through a
+`RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
-from offing.core.blocks import RULE as DATA_RULE
-from offing.core.blocks import block as data_block
-from offing.core.model import EngineFailure, FailureKind, Message, Unusable, Usage
+from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     DraftCitation,
     DraftSection,
@@ -16,82 +14,84 @@ from offing.core.report import (
     ReportDraft,
     ReportStatus,
 )
-from offing.core.run import Budget, RunStatus, Spent, StopReason
-from offing.core.step import Step, StepDraft, StepKind, shortened
-from offing.core.tokens import SpanKind, TextSpan
-from offing.core.tool import Effect, Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
-from offing.core.trajectory import Fracture
-from offing.sdk.asking import AsksPeople, Plan, Review, Unanswered, Verdict
-from offing.sdk.children import CHILD_RUN, ChildRequest, ChildResult, Finding, NoChildren
-from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
-from offing.sdk.conversation import CONVERSATION, NOTES, Note, Recalled
-from offing.sdk.form import Form
-from offing.sdk.graph import Graph, content_hash
-from offing.sdk.observation import result_of
-from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
-from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
+from offing.core.run import Budget, RunStatus, RunUsage, StopReason
+from offing.core.step import Step, StepDraft, StepKind, shorten_line
+from offing.core.tokens import CompletionSpan, SpanKind
+from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.core.trajectory import BoundaryReason
+from offing.core.untrusted_block import UNTRUSTED_BLOCK_RULE, wrap_untrusted
+from offing.sdk.child_runs import CHILD_RUN, ChildFinding, ChildRequest, ChildResult, ChildRunsUnavailable
+from offing.sdk.context import RoleReply, RunContext, RunInfo, ToolCall
+from offing.sdk.graph import Graph, StateView, compute_content_hash
+from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
+from offing.sdk.observation import tool_result_from_step
+from offing.sdk.prompt_format import PromptFormat
+from offing.sdk.role import Headline, ModelFreeFunction, Role, RuleContext, RuleFunction
+from offing.sdk.thread_memory import THREAD_NOTES, THREAD_SEARCH, ThreadFinding, ThreadNote
+from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 
 __all__ = [
     "CHILD_RUN",
-    "CONVERSATION",
-    "DATA_RULE",
-    "NOTES",
-    "AsksPeople",
+    "THREAD_NOTES",
+    "THREAD_SEARCH",
+    "UNTRUSTED_BLOCK_RULE",
+    "BoundaryReason",
     "Budget",
+    "ChildFinding",
     "ChildRequest",
     "ChildResult",
+    "ChildRunsUnavailable",
+    "CompletionSpan",
+    "CustomTool",
     "DraftCitation",
     "DraftSection",
     "DraftSentence",
-    "Effect",
     "EngineFailure",
     "Evidence",
     "FailureKind",
-    "Finding",
-    "Form",
-    "Fracture",
     "Graph",
     "Headline",
+    "HumanInputMixin",
+    "InvalidOutput",
     "Message",
-    "ModelFree",
-    "NoChildren",
-    "Note",
-    "OwnTool",
-    "Plan",
-    "Recalled",
+    "ModelFreeFunction",
+    "NoResponderError",
+    "PlanProposal",
+    "PlanReview",
+    "PromptFormat",
     "Report",
     "ReportDraft",
     "ReportStatus",
-    "Review",
+    "ReviewDecision",
     "Role",
     "RoleReply",
-    "Rule",
+    "RuleContext",
+    "RuleFunction",
     "RunContext",
+    "RunInfo",
     "RunStatus",
-    "RunView",
-    "Seat",
-    "Span",
+    "RunUsage",
+    "SideEffect",
+    "SourceSpan",
     "SpanKind",
-    "Spent",
+    "StateView",
     "Step",
     "StepDraft",
     "StepKind",
     "StopReason",
-    "TextSpan",
+    "ThreadFinding",
+    "ThreadNote",
     "ToolArgs",
     "ToolCall",
-    "ToolFailed",
+    "ToolFailedError",
     "ToolOutput",
     "ToolResult",
     "ToolSpec",
     "ToolStatus",
-    "Unanswered",
-    "Unusable",
     "Usage",
-    "Verdict",
-    "content_hash",
-    "data_block",
-    "result_of",
-    "shortened",
+    "compute_content_hash",
+    "shorten_line",
     "tool",
+    "tool_result_from_step",
+    "wrap_untrusted",
 ]

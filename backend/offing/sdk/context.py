@@ -1,8 +1,9 @@
-"""A node's way to the world. The worker implements it; a graph sees nothing else of the platform.
+"""The interface between a node and the platform.
 
-Every method that appends is journalled under (superstep, task path, ordinal): when a node runs again after a loss,
-the same calls return what was recorded, and nothing is paid, done or decided twice. A node must therefore make the same
-calls in the same order for the same state and the same recorded results.
+Every method that appends a record is journaled under (superstep, task path, ordinal). When a node
+runs again after a crash, the same calls return the recorded results, and nothing is charged, done
+or decided twice. A node must therefore make the same calls in the same order for the same state and
+the same recorded results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,84 +13,98 @@ from uuid import UUID
 
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft
-from offing.core.run import Budget, Spent, StopReason
+from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
-from offing.core.trajectory import Fracture
-from offing.sdk.asking import Plan, Review, Verdict
-from offing.sdk.children import ChildRequest, ChildResult, NoChildren
-from offing.sdk.conversation import Note, Recalled
+from offing.core.trajectory import BoundaryReason
+from offing.sdk.child_runs import ChildRequest, ChildResult, ChildRunsUnavailable
+from offing.sdk.human_input import PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.role import Role
-from offing.sdk.values import Input, Output
+from offing.sdk.thread_memory import ThreadFinding, ThreadNote
+from offing.sdk.type_vars import Input, Output
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """What a graph may know of its run."""
+class RunInfo:
+    """Information about the current run."""
 
     id: UUID
     question: str
-    earlier: tuple[tuple[str, str], ...] = ()
+    prior_exchanges: tuple[tuple[str, str], ...] = ()
     """Question and short answer of the thread's earlier runs, oldest first."""
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
-    """For graphs that need randomness; fixed for the run."""
-    origin_id: UUID | None = None
-    """Of a fork: the run in which its first steps were made, whose id its state may hold. None: it is no fork."""
+    """Seed for graphs that need randomness. It is fixed for the run."""
+    origin_run_id: UUID | None = None
+    """Id of the run that recorded a fork's first steps; the state may contain it.
+
+    `None` means that the run is not a fork.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RoleReply(Generic[Output]):
-    """An accepted answer in its place."""
+    """An accepted response of a role."""
 
     seq: int
     output: Output
     tokens: tuple[int, int] = (0, 0)
-    """Of prompt and completion, failed attempts included; for chats only."""
+    """Prompt and completion tokens, including failed attempts. Set only for chats."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool by name with JSON arguments; both may come from a model and are checked before anything happens."""
+    """A tool name with JSON arguments. Both may come from a model and are validated before the call."""
 
     tool: str
     args: dict[str, Any]
 
 
 class RunContext(Protocol):
-    """Passed to every node as LangGraph's runtime context: `runtime.context`."""
+    """Context of the current run.
+
+    Every node receives it as LangGraph's runtime context, `runtime.context`.
+    """
 
     @property
-    def run(self) -> RunView: ...
+    def run(self) -> RunInfo: ...
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Tools that this run's policy does not forbid outright."""
+        """Tools that the tool policy of the run does not always forbid."""
         ...
 
     @property
-    def spent(self) -> Spent: ...
+    def usage(self) -> RunUsage: ...
 
-    def stop(self) -> StopReason | None:
-        """Why the run should stop collecting and write now: a budget reached, or a person asking. None: go on."""
-        ...
+    def stop_reason(self) -> StopReason | None:
+        """Return why the run should stop collecting and write its report.
 
-    async def begin_turn(self, number: int) -> None:
-        """Say that turn `number` of the loop (from 1) starts. Counts against the turn budget; not a step."""
-        ...
-
-    async def call(
-        self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
-    ) -> RoleReply[Output] | EngineFailure:
-        """Ask the engine that the run's configuration names for this role. A failure is recorded as a step, too.
-
-        `fracture`: why the context does not go on from the role's last call, for the record. None: it goes on, or is
-        built anew for every call; the record finds out.
+        The reason is a reached limit or a person's request. `None` means that the run may continue.
         """
         ...
 
-    async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
-        """Validate, check against the policy, execute with its time-out, record."""
+    async def begin_turn(self, number: int) -> None:
+        """Begin turn `number` of the loop, from 1. It counts against the turn limit but is not a step."""
+        ...
+
+    async def call_role(
+        self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
+    ) -> RoleReply[Output] | EngineFailure:
+        """Call the engine that the run's configuration names for this role.
+
+        A failure is also recorded as a step.
+
+        `boundary` is the reason why the context does not continue from the role's last call. `None` means
+        that it does or that it is rebuilt for every call; the recorder then compares the prompts.
+        """
+        ...
+
+    async def call_tool(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        """Validate, decide, execute and record a tool call.
+
+        The tool policy decides the call. The tool's timeout applies.
+        """
         ...
 
     async def ask(
@@ -98,85 +113,111 @@ class RunContext(Protocol):
         *,
         choices: Sequence[str] = (),
         default: str | None = None,
-        within: float | None = None,
+        timeout_seconds: float | None = None,
         turn: int = 0,
     ) -> str:
-        """Ask a person, and wait without a worker until somebody answers. `choices`: the only answers; empty: any text.
+        """Ask a person and wait for the response without occupying a worker.
 
-        `default` is the answer after `within` seconds, in a rollout, and once the run was told to write. Without one a
-        run waits for as long as it takes, and a rollout raises Unanswered. Ask one question after another, or each in a
-        branch of the graph: a node that waits is run again from its beginning.
+        `choices` are the only allowed responses; empty means any text. `default` is the response after
+        `timeout_seconds`, in a rollout, and after the run was requested to finish. Without a default, a run
+        waits without a limit, and a rollout raises NoResponderError. Ask one question after another, or
+        each in a branch of the graph: a node that waits runs again from its beginning.
         """
         ...
 
     async def approve(
-        self, what: str, detail: str = "", *, default: bool | None = None, within: float | None = None, turn: int = 0
+        self,
+        action: str,
+        detail: str = "",
+        *,
+        default: bool | None = None,
+        timeout_seconds: float | None = None,
+        turn: int = 0,
     ) -> bool:
-        """Ask a person for a yes or a no to what the run is about to do. `detail` is shown, too. It waits as `ask`."""
+        """Ask a person to approve an action before the run takes it. `detail` is shown, too. Waits like `ask`."""
         ...
 
     async def review(
-        self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0
-    ) -> Review:
+        self,
+        plan: PlanProposal,
+        *,
+        default: ReviewDecision | None = None,
+        timeout_seconds: float | None = None,
+        turn: int = 0,
+    ) -> PlanReview:
         """Show a person a plan to approve, edit or comment on. Waits like `ask`."""
         ...
 
-    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
-        """Narrow what the tools of the run may do from now on, by rules as JSON, which a model may have written.
+    async def restrict_tools(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        """Restrict the run's tools from now on by rules as JSON, which may come from a model.
 
-        Its allow rules take the place of the run's for the same tools; all others are added. Empty: they are in force.
-        Otherwise why not: they are invalid, or it is not proved that they allow no more than before.
+        The proposed allow rules replace those of the run for the same tools; all other rules are added.
+        Returns an empty string if they are in force. Otherwise it returns the reason: they are invalid, or
+        they are not proved to allow no more than before.
         """
         ...
 
-    async def children(
+    async def run_children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0
-    ) -> tuple[ChildResult, ...] | NoChildren:
-        """Have runs started, wait for all of them without a worker, and take up what they brought, in their order.
+    ) -> tuple[ChildResult, ...] | ChildRunsUnavailable:
+        """Start child runs, wait for all of them, and return their results in order.
 
-        What they use is taken from this run's budget and booked to it, turns included: count them on. `NoChildren`:
-        do the work in sequence, as in a rollout. A node that waits is run again from its beginning.
+        Waiting occupies no worker. The budget of the child runs is taken from this run's, and their usage
+        is charged to it, including turns; the graph must add these to its turn counter. Returns
+        `ChildRunsUnavailable` if the work must be done in sequence, as in a rollout. A node that waits runs
+        again from its beginning.
         """
         ...
 
-    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
-        """The sentences of the thread's earlier reports that share most with these words, best first.
+    async def search_thread(self, query: str, limit: int = 8, *, turn: int = 0) -> tuple[ThreadFinding, ...]:
+        """Return the sentences of the thread's earlier reports that are most similar to the query, best first.
 
-        What they quote becomes evidence of this run. Empty: this is the thread's first run, or nothing fits.
+        Passages that they quote become evidence of this run. Empty means that this is the thread's first
+        run or that nothing matches.
         """
         ...
 
-    async def remember(self, key: str, text: str) -> None:
-        """Leave a note for the thread's later runs, in place of what they would find under this key. Kept as a step."""
-        ...
+    async def save_note(self, key: str, text: str) -> None:
+        """Save a note for the thread's later runs.
 
-    async def remembered(self) -> tuple[Note, ...]:
-        """The notes that the thread's earlier runs left, the latest of each key, newest first. Untrusted."""
-        ...
-
-    async def record(self, *drafts: StepDraft) -> None:
-        """Append steps, such as memory records. They are on record no later than whatever the run appends next."""
-        ...
-
-    async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
-        """This run's last `last` steps of a kind, oldest first, whole; those just recorded included."""
-        ...
-
-    async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
-        """This run's steps by seq, in the order asked for."""
-        ...
-
-    async def messages(self, after: int) -> tuple[Step, ...]:
-        """What people have written to this run since step `after` (0: since its beginning)."""
-        ...
-
-    async def evidence(self, last: int) -> tuple[Evidence, ...]:
-        """Passages that this run's tools have retrieved, each once, in the order of first retrieval, E1 upwards.
-
-        At most `last` of them, the latest; ids are stable however many are asked for.
+        It replaces an earlier note with this key and is recorded as a step.
         """
         ...
 
-    async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
-        """Check every quote against the stored text, record the report, and return it as it now stands."""
+    async def load_notes(self) -> tuple[ThreadNote, ...]:
+        """Return the notes of the thread's earlier runs, the latest of each key, newest first.
+
+        They are untrusted.
+        """
+        ...
+
+    async def append_steps(self, *drafts: StepDraft) -> None:
+        """Append steps, such as memory records. They are recorded no later than the run's next append."""
+        ...
+
+    async def last_steps(self, kind: StepKind, limit: int) -> tuple[Step, ...]:
+        """Return this run's last `limit` steps of a kind with their payload, oldest first.
+
+        Steps that were just appended are included.
+        """
+        ...
+
+    async def get_steps(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        """Return steps of this run by number, in the requested order."""
+        ...
+
+    async def get_user_messages(self, after_seq: int) -> tuple[Step, ...]:
+        """Return the user messages to this run after step `after_seq`. 0 means all of them."""
+        ...
+
+    async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
+        """Return passages that this run's tools have retrieved, in the order of first retrieval.
+
+        Each passage occurs once; the ids start at E1. At most the latest `limit` passages are returned.
+        Their ids do not depend on `limit`.
+        """
+        ...
+
+    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+        """Verify every quote of the draft against the stored text, record the report, and return it."""
         ...

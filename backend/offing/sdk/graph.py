@@ -1,61 +1,102 @@
-"""How a graph is registered: builder, roles and starting state, under a name and a content hash."""
+"""Registration of a graph: its builder, roles and initial state under a name and a content hash."""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from offing.sdk.context import RunView
-from offing.sdk.plain import Plain
+from offing.sdk.context import RunInfo
+from offing.sdk.langgraph_adapter import LangGraphAdapter
 from offing.sdk.role import Role
-from offing.sdk.tool import OwnTool
+from offing.sdk.tool import CustomTool
 
-HASHED = frozenset({".py", ".txt", ".toml"})
-"""Ends of the names of files that make up a graph; others are no part of it."""
+HASHED_SUFFIXES = frozenset({".py", ".txt", ".toml"})
+"""Suffixes of the files that are part of a graph; other files are ignored."""
 
 
-def content_hash(*folders: Path) -> str:
-    """SHA-256 over the names and bytes of a graph's Python and prompt files, those it shares included: what a run pins.
+def compute_content_hash(*folders: Path) -> str:
+    """Return the SHA-256 of a graph's Python and prompt files. Its runs are pinned to it.
 
-    Folders are read in the order given; a single file counts as a folder with that file.
+    The hash covers names and bytes, including shared files. Folders are read in the given order. A
+    single file counts as a folder with that file. Raises `FileNotFoundError` if a folder does not
+    exist, because changes of its files would then not change the version.
     """
     digest = hashlib.sha256()
     for folder in folders:
+        if not folder.exists():
+            raise FileNotFoundError(f"The folder {folder} of a graph does not exist.")
         top, files = (folder.parent, [folder]) if folder.is_file() else (folder, folder.rglob("*"))
-        for path in sorted(p for p in files if p.suffix in HASHED):
+        for path in sorted(p for p in files if p.suffix in HASHED_SUFFIXES):
             digest.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
+class StateView(StrEnum):
+    """What the web UI's tab State shows of a run. Each view is drawn from the run's steps."""
+
+    MEMORY = "memory"
+    """The memory records: what each turn learned."""
+    VERSIONS = "versions"
+    """The versions of the report, and what changed between them."""
+    CONTEXT = "context"
+    """The context as its agent edited or summarized it."""
+    SUBGOALS = "subgoals"
+    """The turns by subgoal."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A graph that runs can name. Exposed through the entry point group `offing.graphs`."""
+    """A registered graph. Packages provide graphs through the entry point group `offing.graphs`."""
 
     name: str
     title: str
-    """For people, in a few words."""
+    """Title for people, in a few words."""
     description: str
     version: str
-    """Content hash, see `content_hash`. A run is advanced only by workers that have the same one."""
+    """Content hash, see `compute_content_hash`. Only workers with the same version advance a run."""
     build: Callable[[], Any]
-    """The uncompiled `StateGraph`, with `context_schema=RunContext`. Imports langgraph lazily, when called."""
-    start: Callable[[RunView], dict[str, Any]]
-    """The run's input: every key of the state, so that nothing of an earlier run of the thread is left."""
+    """Returns the uncompiled `StateGraph` with `context_schema=RunContext`. It imports langgraph lazily."""
+    initial_state: Callable[[RunInfo], dict[str, Any]]
+    """Returns the run's input with every key of the state.
+
+    Values of the thread's earlier run would otherwise remain.
+    """
     roles: tuple[Role[Any, Any], ...]
     engines: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Default engine of each role, as `core.model.parse_engine` reads it. Absent: extractive."""
-    turn_key: str = ""
-    """State key that counts turns. One checkpoint is kept for each of its values. Empty: one a superstep."""
-    salvage: Callable[[RunView, Any], Any] | None = None
-    """Writes a ReportDraft from (run, evidence) without a model, for runs that ended before their own generator could.
-    None: a plain list of the evidence is used."""
-    tools: tuple[OwnTool | str, ...] = ()
-    """Own tools that its runs may call, beside the platform's: as values, or by the name under which another package
-    offers them. A tool that is not named here is refused."""
-    upgrade: Callable[[str, dict[str, Any]], dict[str, Any] | None] | None = None
-    """Makes a state of this version from that of another, given as (its version, its state): every key of the new one,
-    though a graph for LangGraph alone may leave keys out, which are then not set. `None` from it: that state cannot be
-    carried over. `None` here: a run waits for a worker with its own version."""
-    plain: Plain | None = None
-    """For a graph that is written for LangGraph alone; see `offing.langchain.plain_graph`. None: it knows the SDK."""
+    """Default engine of each role, in the format of `core.model.parse_engine`.
+
+    If absent, it is `extractive`.
+    """
+    turn_counter: str = ""
+    """State key that counts turns.
+
+    One checkpoint is kept for each of its values. Empty means one per superstep.
+    """
+    fallback_report: Callable[[RunInfo, Any], Any] | None = None
+    """Builds a ReportDraft from (run, evidence) without a model.
+
+    It is for runs that could not write their own report. `None` means that a list of the evidence is
+    used.
+    """
+    tools: tuple[CustomTool | str, ...] = ()
+    """Custom tools that its runs may call, beside the platform's.
+
+    They are listed as values, or by the name under which another package provides them. Any other
+    custom tool is rejected.
+    """
+    upgrade_state: Callable[[str, dict[str, Any]], dict[str, Any] | None] | None = None
+    """Converts a state of another version, called with (its version, its state), to this version.
+
+    It returns every key of the new state; a graph with a LangGraph adapter may leave keys out, which
+    are then not set. If it returns `None`, that state cannot be converted. Without the function, a run
+    waits for a worker with its own version.
+    """
+    state_view: StateView | None = None
+    """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""
+    langgraph_adapter: LangGraphAdapter | None = None
+    """Adapter for a graph that uses only LangGraph; see `offing.langchain.register_langgraph`.
+
+    `None` means that it uses the SDK.
+    """

@@ -1,7 +1,7 @@
-"""What a role is: a typed function that any engine can answer.
+"""Roles: typed functions of a graph that any engine can answer.
 
-A role knows its input and output types, how its input is rendered for a model, what kind of step an answer makes,
-and how it is answered without any model.
+A role defines its input and output types, how its input is rendered for a model, which kind of step
+it records, and how it is answered without a model.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,59 +10,65 @@ from typing import Any, Generic
 
 from offing.core.model import Message
 from offing.core.step import StepKind
-from offing.sdk.form import Form
-from offing.sdk.native import Native
-from offing.sdk.values import Input, Output
+from offing.sdk.native_chat import NativeChatAdapter
+from offing.sdk.prompt_format import PromptFormat
+from offing.sdk.type_vars import Input, Output
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """How an answer shows in a timeline: a title, and a second line that may be empty."""
+    """Title and optional second line of an answer in the timeline."""
 
     title: str
     detail: str = ""
 
 
-ModelFree = Callable[[Input], Output]
-"""Answers a role from its input alone: no model, no I/O, the same answer for the same input."""
+ModelFreeFunction = Callable[[Input], Output]
+"""Answers a role from its input only, without a model and I/O. The same input gives the same answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """What a rule may know beside its input, so that it can draw at random and be repeated."""
+class RuleContext:
+    """Seed and turn given to a rule, so that it can draw random numbers repeatably."""
 
     seed: int
-    """The run's."""
+    """Seed of the run."""
     turn: int
-    """Of the graph's loop, from 1. 0: outside the loop."""
+    """Turn of the graph's loop, from 1. 0 means outside the loop."""
 
 
-Rule = Callable[[Input, Seat], Output]
-"""Answers a role by rules that are made for one environment: no model, no I/O."""
+RuleFunction = Callable[[Input, RuleContext], Output]
+"""Answers a role by rules made for one environment, without a model and I/O."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role(Generic[Input, Output]):
-    """A typed function of a graph. `name` is what engines are configured by."""
+    """A typed function of a graph. Engines are configured by its `name`."""
 
     name: str
     input: type[Input]
     output: type[Output]
     render: Callable[[Input], tuple[Message, ...]]
-    """The prompt. The output's JSON schema is added by the engine, so that it need not stand here."""
+    """Renders the prompt. The engine adds the JSON schema of the output."""
     headline: Callable[[Output], Headline]
-    kind: StepKind = StepKind.TURN
+    step_kind: StepKind = StepKind.ROLE_CALL
     label: str = ""
-    """Word in the timeline. Empty: the kind."""
-    extractive: ModelFree[Input, Output] | None = None
-    """None: this role needs a model, and the `extractive` engine refuses it by name."""
-    forms: tuple[Form[Input, Output], ...] = ()
-    """Other ways to ask it, by name."""
-    rules: Mapping[str, Rule[Input, Output]] = field(default_factory=dict[str, Any])
-    """Who answers it for the engine `rules`, by name: oracle, random, or world for a role without choices there."""
-    native: Native[Input, Output] | None = None
-    """How a provider with a chat and tools of its own is asked. None: by the output's schema, or in a form."""
+    """Word in the timeline. Empty means the step kind."""
+    extractive: ModelFreeFunction[Input, Output] | None = None
+    """Model-free answer.
 
-    def form(self, name: str) -> Form[Input, Output] | None:
-        """The form of that name. None: there is none."""
-        return next((form for form in self.forms if form.name == name), None)
+    `None` means that the role needs a model and that the `extractive` engine rejects it.
+    """
+    prompt_formats: tuple[PromptFormat[Input, Output], ...] = ()
+    """Further prompt formats, by name. Environments add formats to roles by their input type."""
+    rules: Mapping[str, RuleFunction[Input, Output]] = field(default_factory=dict[str, Any])
+    """Rules for the engine `rules`, by name. Environments add rules to roles by their input type."""
+    native_chat: NativeChatAdapter[Input, Output] | None = None
+    """Native chat with tools.
+
+    `None` means that the role is asked by its output's schema or in a prompt format.
+    """
+
+    def find_format(self, name: str) -> PromptFormat[Input, Output] | None:
+        """Return the prompt format with this name. `None` means that there is none."""
+        return next((form for form in self.prompt_formats if form.name == name), None)

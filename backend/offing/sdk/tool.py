@@ -1,7 +1,7 @@
-"""A tool that a graph brings along: an async function over typed arguments, with its declaration.
+"""Custom tools: async functions with typed arguments and a declaration.
 
-The only home of what an author writes a tool with. Knows no run, no library and no policy: an own tool is given its
-arguments, and where it asks for it the key under which a repeat of the same call is known.
+A custom tool receives only its arguments and, on request, a key that identifies repeats of the same
+call.
 """
 
 import inspect
@@ -12,73 +12,91 @@ from typing import get_type_hints
 from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
-from offing.core.tool import Effect, ToolOutput, ToolSpec
+from offing.core.tool import SideEffect, ToolOutput, ToolSpec
 
-NAMED = 64
-"""Code points of a tool's name at most."""
+MAX_TOOL_NAME_CHARS = 64
+"""Maximum number of code points of a tool's name."""
 
 
 class ToolArgs(BaseModel, frozen=True, extra="forbid"):
-    """Base of every tool's arguments: what is not declared is refused."""
+    """Base class for the arguments of a tool. Undeclared arguments are rejected."""
 
 
-class ToolFailed(Exception):
-    """An expected failure: `ToolFailed(message)` says in a sentence what to do differently."""
+class ToolFailedError(Exception):
+    """An expected failure: `ToolFailedError(message)`.
+
+    The message says in a sentence what to do differently.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
 
 
-Work = Callable[..., Awaitable[ToolOutput]]
+ToolFunction = Callable[..., Awaitable[ToolOutput]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnTool:
-    """A tool outside the platform's own. A graph that names it in `Graph.tools` may call it, and no other graph may."""
+class CustomTool:
+    """A custom tool. Only graphs that name it in `Graph.tools` may call it."""
 
     spec: ToolSpec
-    work: Work
-    keyed: bool = False
-    """It takes a second argument `key`: the same text on every repeat of the same call."""
+    function: ToolFunction
+    takes_key: bool = False
+    """Whether the function takes a second argument `key`.
+
+    The key is a text that is the same for every repeat of a call.
+    """
 
 
 def tool(
     *,
-    verb: str = "",
-    effect: Effect = Effect.PURE,
+    label: str = "",
+    side_effect: SideEffect = SideEffect.PURE,
     timeout_seconds: float = 30.0,
     untrusted: bool = True,
-    outward: bool = False,
-) -> Callable[[Work], OwnTool]:
-    """Make a tool of an async function: its name, its docstring and the type of its first argument declare it.
+    sends_data_out: bool = False,
+) -> Callable[[ToolFunction], CustomTool]:
+    """Declare an async function as a tool by its name, its docstring and the type of its first argument.
 
-    `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: before a call of one that
-    is not `PURE` a person is asked. `untrusted`: False only for results in which nothing comes
-    from outside. `outward`: its arguments leave for other people's servers. Raises InvalidInput for a function that
-    cannot be a tool.
+    `label` is the word in the timeline; empty means the first word of the function's name.
+    `side_effect` is the kind of side effect; unless it is `PURE`, a person must approve each call.
+    `untrusted` is `False` only if nothing in the results comes from outside. `sends_data_out` means
+    that the arguments are sent to third-party servers. Raises InvalidInput for a function that cannot
+    be a tool.
     """
 
-    def made(work: Work) -> OwnTool:
-        args, keyed = _signature(work)
-        name, said = work.__name__, inspect.getdoc(work) or ""
-        if not said:
+    def decorate(work: ToolFunction) -> CustomTool:
+        args, keyed = _inspect_signature(work)
+        name, description = work.__name__, inspect.getdoc(work) or ""
+        if not description:
             raise InvalidInput(name, "A tool says what it does", "Give the function a docstring; planners read it.")
-        if len(name) > NAMED or not name.isidentifier():
-            raise InvalidInput(name, "It is no name for a tool", f"Use a plain name of at most {NAMED} characters.")
-        spec = ToolSpec(name, said, args, verb or name.partition("_")[0], effect, timeout_seconds, untrusted, outward)
-        return OwnTool(spec, work, keyed)
+        if len(name) > MAX_TOOL_NAME_CHARS or not name.isidentifier():
+            raise InvalidInput(
+                name, "It is no name for a tool", f"Use a plain name of at most {MAX_TOOL_NAME_CHARS} characters."
+            )
+        spec = ToolSpec(
+            name,
+            description,
+            args,
+            label or name.partition("_")[0],
+            side_effect,
+            timeout_seconds,
+            untrusted,
+            sends_data_out,
+        )
+        return CustomTool(spec, work, keyed)
 
-    return made
+    return decorate
 
 
-def _signature(work: Work) -> tuple[type[BaseModel], bool]:
-    """The type of a tool's arguments, and whether it wants the call's key."""
-    name = work.__name__
-    if not inspect.iscoroutinefunction(work):
+def _inspect_signature(function: ToolFunction) -> tuple[type[BaseModel], bool]:
+    """Return the type of a tool's arguments, and whether it takes the key of the call."""
+    name = function.__name__
+    if not inspect.iscoroutinefunction(function):
         raise InvalidInput(name, "A tool is an async function", "Write `async def`.")
-    names = list(inspect.signature(work).parameters)
-    args = get_type_hints(work).get(names[0]) if names else None
+    names = list(inspect.signature(function).parameters)
+    args = get_type_hints(function).get(names[0]) if names else None
     if not (isinstance(args, type) and issubclass(args, ToolArgs)):
         raise InvalidInput(
             name, "Its first argument has no type that refuses what is not declared", "Type it with a ToolArgs class."

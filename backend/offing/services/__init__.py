@@ -1,1 +1,1 @@
-"""Use cases: what the API, the command line and the workers do, said once. Each opens its own transactions."""
+"""Use cases of the API, the command line and the workers. Each opens its own transactions."""

@@ -1,7 +1,7 @@
-"""Who may come in: login links, sessions and API keys.
+"""Login links, sessions and API keys.
 
-The only home of their secrets: made here from 256 random bits, shown once, and kept only as SHA-256 (fast is right for
-secrets of full entropy).
+The secrets are created here from 256 random bits, shown once, and stored only as SHA-256. A fast hash is
+sufficient for secrets of full entropy.
 """
 
 import hashlib
@@ -14,156 +14,161 @@ from typing import Generic, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
-from offing.core.errors import InvalidInput, Unauthorised
+from offing.core.errors import InvalidInput, Unauthorized
 from offing.storage import access
-from offing.storage.access import KeyRow
+from offing.storage.access import ApiKeyRow
 from offing.storage.pool import Database
 
-LINK_VALID = timedelta(minutes=15)
+LOGIN_LINK_TTL = timedelta(minutes=15)
 
-SESSION_VALID = timedelta(days=30)
+SESSION_TTL = timedelta(days=30)
 
-REMEMBERED_SECONDS = 5.0
-"""How long a key or session is believed without asking again: a revocation takes effect within this time."""
+CACHE_SECONDS = 5.0
+"""Seconds for which a valid key or session is cached. A revocation takes effect within this time."""
 
-MOST_REMEMBERED = 4096
+MAX_CACHED_CREDENTIALS = 4096
 
-Held = TypeVar("Held")
+CachedValue = TypeVar("CachedValue")
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key at the only moment at which its secret can be seen."""
+    """A new API key. Its secret is available only here."""
 
     id: str
     key: str
-    """`ofg_<id>_<secret>`, as it is sent in the Authorization header."""
+    """`ofg_<id>_<secret>`, as sent in the Authorization header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    tenant: UUID
+    tenant_id: UUID
     csrf_token: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    tenant: UUID
+    tenant_id: UUID
     token: str
-    """The cookie's value."""
+    """The value of the cookie."""
     csrf_token: str
-    valid: timedelta
+    ttl: timedelta
 
 
-def sha256(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def create_login_link(database: Database, tenant: UUID, base_url: str, *, valid: timedelta = LINK_VALID) -> str:
-    """An address that logs a browser in, once, while `valid` lasts. `base_url` is the page's, such as http://localhost:8400."""
+async def create_login_link(
+    database: Database, tenant_id: UUID, base_url: str, *, ttl: timedelta = LOGIN_LINK_TTL
+) -> str:
+    """Return a URL that logs a browser in once, until `ttl` has passed.
+
+    `base_url` is that of the web UI, such as http://localhost:8400.
+    """
     token = secrets.token_urlsafe(32)
-    async with database.transaction(tenant) as connection:
-        await access.add_login(connection, tenant, sha256(token), valid)
+    async with database.transaction(tenant_id) as connection:
+        await access.insert_login_link(connection, tenant_id, hash_secret(token), ttl)
     return f"{base_url.rstrip('/')}/login?{urlencode({'token': token})}"
 
 
-async def redeem(database: Database, token: str) -> NewSession:
-    """A session for a login link's token, which is used up by this. Raises Unauthorised."""
-    tenant = await access.redeem_login(database, sha256(token))
+async def redeem_login_link(database: Database, token: str) -> NewSession:
+    """Create a session for the token of a login link, which can be used only once. Raises Unauthorized."""
+    tenant = await access.redeem_login_link(database, hash_secret(token))
     if tenant is None:
-        raise Unauthorised("This login link was used before, has expired, or never was one.")
-    session = NewSession(tenant, secrets.token_urlsafe(32), secrets.token_urlsafe(32), SESSION_VALID)
+        raise Unauthorized("This login link was used before, has expired, or never was one.")
+    session = NewSession(tenant, secrets.token_urlsafe(32), secrets.token_urlsafe(32), SESSION_TTL)
     async with database.transaction(tenant) as connection:
-        await access.add_session(connection, tenant, sha256(session.token), session.csrf_token, session.valid)
+        await access.insert_session(connection, tenant, hash_secret(session.token), session.csrf_token, session.ttl)
     return session
 
 
-async def create_key(database: Database, tenant: UUID, name: str, *, valid: timedelta | None = None) -> NewKey:
-    """A new API key. `valid` None: until it is revoked."""
+async def create_key(database: Database, tenant_id: UUID, name: str, *, ttl: timedelta | None = None) -> NewKey:
+    """Create an API key. If `ttl` is `None`, it is valid until it is revoked."""
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise InvalidInput("name", "a key needs a name of 1 to 100 printable characters", "Name what will use it.")
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    async with database.transaction(tenant) as connection:
-        await access.add_key(connection, tenant, key_id, name.strip(), sha256(secret), valid)
+    async with database.transaction(tenant_id) as connection:
+        await access.insert_key(connection, tenant_id, key_id, name.strip(), hash_secret(secret), ttl)
     return NewKey(key_id, f"ofg_{key_id}_{secret}")
 
 
-async def list_keys(database: Database, tenant: UUID) -> list[KeyRow]:
-    """The tenant's keys, revoked ones included, oldest first."""
-    async with database.transaction(tenant) as connection:
-        return await access.keys(connection)
+async def list_keys(database: Database, tenant_id: UUID) -> list[ApiKeyRow]:
+    """List the keys of the tenant, including revoked ones, oldest first."""
+    async with database.transaction(tenant_id) as connection:
+        return await access.list_keys(connection)
 
 
-async def revoke_key(database: Database, tenant: UUID, key_id: str) -> None:
-    """End a key for good; revoking it again changes nothing. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
+async def revoke_key(database: Database, tenant_id: UUID, key_id: str) -> None:
+    """Revoke a key permanently. Revoking it again changes nothing. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
         await access.revoke_key(connection, key_id)
 
 
-class Recent(Generic[Held]):
-    """What was true a moment ago. Refusals are not remembered."""
+class ExpiringCache(Generic[CachedValue]):
+    """A cache whose entries expire. Failed lookups are not cached."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
-        self._seconds, self._clock = seconds, clock
-        self._known: dict[bytes, tuple[float, Held]] = {}
+    def __init__(self, ttl_seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds, self._clock = ttl_seconds, clock
+        self._entries: dict[bytes, tuple[float, CachedValue]] = {}
 
-    async def get(self, key: bytes, ask: Callable[[], Awaitable[Held | None]]) -> Held | None:
+    async def get(self, key: bytes, load: Callable[[], Awaitable[CachedValue | None]]) -> CachedValue | None:
         now = self._clock()
-        known = self._known.get(key)
-        if known is not None and now < known[0]:
-            return known[1]
-        value = await ask()
-        self.forget(key)
+        entry = self._entries.get(key)
+        if entry is not None and now < entry[0]:
+            return entry[1]
+        value = await load()
+        self.remove(key)
         if value is not None:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            self._known[key] = (now + self._seconds, value)
+            if len(self._entries) >= MAX_CACHED_CREDENTIALS:
+                self._entries.clear()
+            self._entries[key] = (now + self._seconds, value)
         return value
 
-    def forget(self, key: bytes) -> None:
-        self._known.pop(key, None)
+    def remove(self, key: bytes) -> None:
+        self._entries.pop(key, None)
 
 
-class Doorkeeper:
-    """Tells whose key or session a request carries, asking Postgres at most each `REMEMBERED_SECONDS` for each."""
+class CachedAuthenticator:
+    """Resolves API keys and sessions. It asks Postgres for each at most once per `CACHE_SECONDS`."""
 
     def __init__(
-        self, database: Database, *, seconds: float = REMEMBERED_SECONDS, clock: Callable[[], float] = time.monotonic
+        self, database: Database, *, ttl_seconds: float = CACHE_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._database = database
-        self._keys: Recent[UUID] = Recent(seconds, clock)
-        self._sessions: Recent[Session] = Recent(seconds, clock)
+        self._keys: ExpiringCache[UUID] = ExpiringCache(ttl_seconds, clock)
+        self._sessions: ExpiringCache[Session] = ExpiringCache(ttl_seconds, clock)
 
-    async def holder_of_key(self, presented: str) -> tuple[UUID, str]:
-        """Tenant and key id. Raises Unauthorised."""
+    async def authenticate_key(self, presented: str) -> tuple[UUID, str]:
+        """Return the tenant and the id of a key. Raises Unauthorized."""
         prefix, _, rest = presented.partition("_")
         key_id, _, secret = rest.partition("_")
         tenant = None
         if prefix == "ofg" and secret and key_id.isalnum() and presented.isascii():
-            digest = sha256(secret)
+            digest = hash_secret(secret)
             tenant = await self._keys.get(
-                key_id.encode() + digest, lambda: access.tenant_of_key(self._database, key_id, digest)
+                key_id.encode() + digest, lambda: access.find_tenant_of_key(self._database, key_id, digest)
             )
         if tenant is None:
-            raise Unauthorised("This API key is unknown, revoked or expired.")
+            raise Unauthorized("This API key is unknown, revoked or expired.")
         return tenant, key_id
 
-    async def holder_of_session(self, token: str) -> Session:
-        """Raises Unauthorised when it has ended or expired."""
-        digest = sha256(token)
+    async def authenticate_session(self, token: str) -> Session:
+        """Return the session of a token. Raises Unauthorized if it has ended or expired."""
+        digest = hash_secret(token)
 
         async def ask() -> Session | None:
-            found = await access.session_of(self._database, digest)
-            return Session(*found) if found else None
+            session = await access.find_session(self._database, digest)
+            return Session(*session) if session else None
 
         session = await self._sessions.get(digest, ask)
         if session is None:
-            raise Unauthorised("This session has ended or expired.")
+            raise Unauthorized("This session has ended or expired.")
         return session
 
-    async def end_session(self, tenant: UUID, token: str) -> None:
-        """Log out."""
-        digest = sha256(token)
-        self._sessions.forget(digest)
-        async with self._database.transaction(tenant) as connection:
-            await access.end_session(connection, digest)
+    async def end_session(self, tenant_id: UUID, token: str) -> None:
+        """End the session of a token."""
+        digest = hash_secret(token)
+        self._sessions.remove(digest)
+        async with self._database.transaction(tenant_id) as connection:
+            await access.delete_session(connection, digest)

@@ -1,7 +1,7 @@
-"""Runs that a run starts: what they may do, making them once, and ending those that their parent left behind.
+"""Create child runs and cancel those whose parent has ended.
 
-The only home of the rule that a child is never allowed more than its parent: tools, documents and budget are shares of
-what the parent has left. Waiting for children and taking up what they bring is the worker's.
+A child is never allowed more than its parent: its tools, documents and budget are shares of what the parent
+has left. Waiting for children and consuming their results is the worker's task.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,231 +12,284 @@ from uuid import UUID
 
 from offing.clock import new_id
 from offing.core.errors import OffingError
-from offing.core.model import EngineChoice, parse_engine
-from offing.core.policy import Policy, is_narrower, policy_hash, policy_of
-from offing.core.run import Budget, CancelMode, Fence, RunStatus, Spent, StopReason
-from offing.core.step import CallKey, StepDraft, StepKind, shortened
-from offing.kernel.store import ChildRunsUnavailable, ParentUsage
+from offing.core.model import EngineConfig, parse_engine
+from offing.core.run import Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
+from offing.core.step import CallKey, StepDraft, StepKind, shorten_line
+from offing.core.tool_policy import ToolPolicy, find_unproven_restriction, hash_tool_policy, parse_stored_policy
+from offing.kernel.run_store import ParentUsage
 from offing.sdk import Graph
-from offing.sdk.children import ChildRequest
-from offing.services.runs import ended_step
+from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
+from offing.services.runs import draft_end_step
 from offing.storage import child_runs, runs, steps
-from offing.storage.child_runs import ChildRow
+from offing.storage.child_runs import ChildRunRow
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
 
-DEEPEST = 2
-"""Runs above a run that may still be started."""
-MOST = 16
-"""Children of one run."""
-FOR_CHILDREN = Decimal("0.8")
-"""Share of the tokens, the money and the seconds that are left which children may have; the rest writes the report."""
-SMALLEST = Decimal("0.000001")
-"""Money that can be stored."""
-GRANTS = frozenset({"allow", "ask"})
+MAX_DEPTH = 2
+"""Maximum number of ancestors of a run."""
+MAX_CHILDREN = 16
+"""Maximum number of children of one run."""
+CHILD_BUDGET_FRACTION = Decimal("0.8")
+"""Fraction of the remaining tokens, money and seconds that children may have. The rest is for the parent's report."""
+MIN_COST_STEP_USD = Decimal("0.000001")
+"""Smallest amount of money that can be stored."""
+GRANTING_EFFECTS = frozenset({"allow", "ask"})
 """Effects of rules that let a call through."""
 
 
-class ChildDiverged(OffingError):
-    """A node that runs again asks for another child than the one that it made under the same key."""
+class ChildRequestMismatchError(OffingError):
+    """A node that runs again requests a different child run than the one it created under the same call key."""
 
     code = "child_diverged"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Who started a run, and whom it started."""
+class RunTree:
+    """The parent and the children of a run."""
 
-    parent: UUID | None
-    children: tuple[ChildRow, ...]
+    parent_id: UUID | None
+    children: tuple[ChildRunRow, ...]
 
 
-async def make(
+async def create_children(
     connection: Connection,
-    fence: Fence,
+    fencing_token: FencingToken,
     row: RunRow,
-    wanted: Sequence[tuple[CallKey, ChildRequest]],
+    requests: Sequence[tuple[CallKey, ChildRequest]],
     graphs: Mapping[str, Graph],
-    had: ParentUsage,
+    parent_usage: ParentUsage,
 ) -> list[RunRow] | ChildRunsUnavailable:
-    """The children of one call, those that a lost claim had made included. Holds the parent's row. Raises Fenced."""
-    await child_runs.hold(connection, fence)
-    made = await child_runs.of_call(connection, row.id, [key for key, _ in wanted])
-    for key, request in wanted:
-        if key in made and (made[key].question, made[key].graph) != (request.question, request.graph):
-            raise ChildDiverged(str(row.id), str(key))
-    new = [(key, request) for key, request in wanted if key not in made]
+    """Create the children of one call, or return those that an earlier claim has created.
+
+    Locks the row of the parent. Raises LeaseLostError.
+    """
+    await child_runs.lock_parent(connection, fencing_token)
+    existing = await child_runs.list_children_of_call(connection, row.id, [key for key, _ in requests])
+    for key, request in requests:
+        if key in existing and (existing[key].question, existing[key].graph) != (request.question, request.graph):
+            raise ChildRequestMismatchError(str(row.id), str(key))
+    new = [(key, request) for key, request in requests if key not in existing]
     if new:
-        planned = await _planned(connection, row, [request for _, request in new], graphs, had)
+        planned = await _plan_children(connection, row, [request for _, request in new], graphs, parent_usage)
         if isinstance(planned, ChildRunsUnavailable):
             return planned
-        depth = await child_runs.depth(connection, row.id) + 1
+        depth = await child_runs.get_depth(connection, row.id) + 1
         for (key, _), child in zip(new, planned, strict=True):
-            made[key] = await _stored(connection, fence, row, key, depth, child)
-    return [made[key] for key, _ in wanted]
+            existing[key] = await _insert_child(connection, fencing_token, row, key, depth, child)
+    return [existing[key] for key, _ in requests]
 
 
-async def _planned(
-    connection: Connection, row: RunRow, wanted: Sequence[ChildRequest], graphs: Mapping[str, Graph], had: ParentUsage
+async def _plan_children(
+    connection: Connection,
+    row: RunRow,
+    requests: Sequence[ChildRequest],
+    graphs: Mapping[str, Graph],
+    parent_usage: ParentUsage,
 ) -> list[NewRun] | ChildRunsUnavailable:
-    if await child_runs.depth(connection, row.id) >= DEEPEST:
+    if await child_runs.get_depth(connection, row.id) >= MAX_DEPTH:
         return ChildRunsUnavailable(
-            f"A run may stand {DEEPEST} levels under the one that a person asked for, and not deeper."
+            f"A run may stand {MAX_DEPTH} levels under the one that a person asked for, and not deeper."
         )
-    if await child_runs.count(connection, row.id) + len(wanted) > MOST:
-        return ChildRunsUnavailable(f"A run may start {MOST} others.")
-    if unknown := [r.graph for r in wanted if r.graph not in graphs]:
+    if await child_runs.count_children(connection, row.id) + len(requests) > MAX_CHILDREN:
+        return ChildRunsUnavailable(f"A run may start {MAX_CHILDREN} others.")
+    if unknown := [r.graph for r in requests if r.graph not in graphs]:
         return ChildRunsUnavailable(f"There is no graph {unknown[0]!r}.")
-    abroad = await child_runs.uncollected(connection, row.id)
-    left = left_of(row.budget, had.spent, abroad)
-    if left.turns < len(wanted):
+    abroad = await child_runs.list_unconsumed(connection, row.id)
+    remaining = remaining_budget(row.budget, parent_usage.usage, abroad)
+    if remaining.max_turns < len(requests):
         return ChildRunsUnavailable(
-            f"{left.turns} turns are left, which is less than one for each of {len(wanted)} runs."
+            f"{remaining.max_turns} turns are left, which is less than one for each of {len(requests)} runs."
         )
-    share, mine = shared(left, len(wanted)), policy_of((await runs.by_id(connection, row.id)).policy) or Policy()
-    out = [policy_of(child.policy) or Policy() for child in abroad]
-    policies = [narrowed(mine, request.tools, len(wanted), had, out) for request in wanted]
-    if unproven := next((found for policy in policies if (found := is_narrower(policy, mine))), None):
+    share, mine = (
+        split_budget(remaining, len(requests)),
+        parse_stored_policy((await runs.get_run(connection, row.id)).tool_policy) or ToolPolicy(),
+    )
+    out = [parse_stored_policy(child.tool_policy) or ToolPolicy() for child in abroad]
+    policies = [restrict_for_child(mine, request.tools, len(requests), parent_usage, out) for request in requests]
+    if unproven := next((problem for policy in policies if (problem := find_unproven_restriction(policy, mine))), None):
         return ChildRunsUnavailable(
             f"Rule {unproven.rule!r} of this run's tool policy cannot be shared: {unproven.problem}"
         )
     return [
-        _child(row, request, graphs[request.graph], n, share, policy)
-        for n, (request, policy) in enumerate(zip(wanted, policies, strict=True))
+        _build_child(row, request, graphs[request.graph], n, share, policy)
+        for n, (request, policy) in enumerate(zip(requests, policies, strict=True))
     ]
 
 
-def left_of(budget: Budget, spent: Spent, abroad: Iterable[RunRow]) -> Budget:
-    """What a parent may still give away: what children that it has not taken up may use is gone."""
-    given = [child.budget for child in abroad]
-    tokens = None if budget.tokens is None else budget.tokens - spent.tokens - sum(g.tokens or 0 for g in given)
-    usd = None if budget.usd is None else budget.usd - spent.usd - sum((g.usd or Decimal(0) for g in given), Decimal(0))
-    seconds = None if budget.seconds is None else budget.seconds - spent.seconds - sum(g.seconds or 0 for g in given)
-    turns = max(0, budget.turns - spent.turns - sum(g.turns for g in given))
+def remaining_budget(budget: Budget, usage: RunUsage, active_children: Iterable[RunRow]) -> Budget:
+    """Return the budget that a parent may still give to children.
+
+    The budgets of children that it has not consumed yet are subtracted.
+    """
+    child_budgets = [child.budget for child in active_children]
+    tokens = (
+        None
+        if budget.max_tokens is None
+        else budget.max_tokens - usage.tokens - sum(g.max_tokens or 0 for g in child_budgets)
+    )
+    usd = (
+        None
+        if budget.max_cost_usd is None
+        else budget.max_cost_usd
+        - usage.cost_usd
+        - sum((g.max_cost_usd or Decimal(0) for g in child_budgets), Decimal(0))
+    )
+    seconds = (
+        None
+        if budget.max_seconds is None
+        else budget.max_seconds - usage.seconds - sum(g.max_seconds or 0 for g in child_budgets)
+    )
+    turns = max(0, budget.max_turns - usage.turns - sum(g.max_turns for g in child_budgets))
     return Budget(turns, tokens, usd, seconds)
 
 
-def shared(left: Budget, among: int) -> Budget:
-    """One of so many equal shares."""
-    part = FOR_CHILDREN / among
-    tokens = None if left.tokens is None else max(0, int(left.tokens * part))
-    usd = None if left.usd is None else max(Decimal(0), (left.usd * part).quantize(SMALLEST, ROUND_DOWN))
-    seconds = None if left.seconds is None else max(0.0, left.seconds * float(part))
-    return Budget(left.turns // among, tokens, usd, seconds)
+def split_budget(remaining: Budget, count: int) -> Budget:
+    """Return one of `count` equal shares of a budget."""
+    part = CHILD_BUDGET_FRACTION / count
+    tokens = None if remaining.max_tokens is None else max(0, int(remaining.max_tokens * part))
+    usd = (
+        None
+        if remaining.max_cost_usd is None
+        else max(Decimal(0), (remaining.max_cost_usd * part).quantize(MIN_COST_STEP_USD, ROUND_DOWN))
+    )
+    seconds = None if remaining.max_seconds is None else max(0.0, remaining.max_seconds * float(part))
+    return Budget(remaining.max_turns // count, tokens, usd, seconds)
 
 
-def within(share: Budget, wanted: Budget | None) -> Budget:
-    """What was asked for, as far as the share goes."""
-    if wanted is None:
+def limit_budget(share: Budget, requested: Budget | None) -> Budget:
+    """Return the requested budget, limited by the share."""
+    if requested is None:
         return share
     return Budget(
-        min(share.turns, wanted.turns),
-        _least(share.tokens, wanted.tokens),
-        _least(share.usd, wanted.usd),
-        _least(share.seconds, wanted.seconds),
+        min(share.max_turns, requested.max_turns),
+        _min_or_none(share.max_tokens, requested.max_tokens),
+        _min_or_none(share.max_cost_usd, requested.max_cost_usd),
+        _min_or_none(share.max_seconds, requested.max_seconds),
     )
 
 
-def _least(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else min(one, other)
+def _min_or_none(first: Any, second: Any) -> Any:
+    return second if first is None else first if second is None else min(first, second)
 
 
-def narrowed(
-    policy: Policy, tools: Sequence[str] | None, among: int, had: ParentUsage, abroad: Sequence[Policy]
-) -> Policy:
-    """The parent's policy for one of so many children: rules that grant say less, all others stand as they are.
+def restrict_for_child(
+    policy: ToolPolicy,
+    tools: Sequence[str] | None,
+    count: int,
+    parent_usage: ParentUsage,
+    active_policies: Sequence[ToolPolicy],
+) -> ToolPolicy:
+    """Return the parent's tool policy for one of `count` children.
 
-    `tools`: those that may still be granted. None: all of them. `abroad`: policies of children whose calls are not yet
-    counted.
+    Granting rules allow less; other rules are unchanged.
+
+    `tools` are those that may still be granted; `None` means all of them. `active_policies` are those of
+    children whose calls are not counted yet.
     """
     rules: list[dict[str, Any]] = policy.model_dump(mode="json")["rules"]
-    granted = [r for r in rules if r["effect"] not in GRANTS or tools is None or r["tool"] in tools]
-    return Policy.model_validate({"rules": [r | _limits(r, among, had, abroad) for r in granted]})
+    granted = [r for r in rules if r["effect"] not in GRANTING_EFFECTS or tools is None or r["tool"] in tools]
+    return ToolPolicy.model_validate(
+        {"rules": [r | _share_limits(r, count, parent_usage, active_policies) for r in granted]}
+    )
 
 
-def _limits(rule: dict[str, Any], among: int, had: ParentUsage, abroad: Sequence[Policy]) -> dict[str, Any]:
-    """A rule's limits on a run's calls, as shares of what is left of them."""
-    tool, left = rule["tool"], dict[str, Any]()
-    for limit, done in (("most", had.used), ("most_bytes", had.received)):
+def _share_limits(
+    rule: dict[str, Any], count: int, parent_usage: ParentUsage, active_policies: Sequence[ToolPolicy]
+) -> dict[str, Any]:
+    """Return the limits of a rule on the calls of a run, as shares of what is left of them."""
+    tool, remaining = rule["tool"], dict[str, Any]()
+    for limit, used in (("max_calls", parent_usage.call_counts), ("max_bytes", parent_usage.received_bytes)):
         if rule.get(limit) is not None:
-            out = sum(max((getattr(r, limit) or 0 for r in p.rules if r.tool == tool), default=0) for p in abroad)
-            left[limit] = max(0, rule[limit] - done.get(tool, 0) - out) // among
-    return left
+            out = sum(
+                max((getattr(r, limit) or 0 for r in p.rules if r.tool == tool), default=0) for p in active_policies
+            )
+            remaining[limit] = max(0, rule[limit] - used.get(tool, 0) - out) // count
+    return remaining
 
 
-def scope_for(scope: Mapping[str, Any], request: ChildRequest) -> dict[str, Any]:
-    """What of the parent's scope a child may see. What the parent may not see is left out of what was asked for."""
-    given = dict(scope)
-    for name, wanted in (("collections", request.collections), ("sources", tuple(map(str, request.sources)))):
+def build_child_scope(scope: Mapping[str, Any], request: ChildRequest) -> dict[str, Any]:
+    """Return the part of the parent's scope that a child may see.
+
+    Requested documents that the parent may not see are left out.
+    """
+    child_scope = dict(scope)
+    for name, requested in (("collections", request.collections), ("sources", tuple(map(str, request.sources)))):
         mine = [str(one) for one in scope.get(name) or ()]
-        if wanted:
-            given[name] = [one for one in wanted if not mine or one in mine] or [NOTHING_THERE[name]]
-    if not request.web and "web" in given:
-        given["web"] = False
-    return given
+        if requested:
+            child_scope[name] = [one for one in requested if not mine or one in mine] or [EMPTY_SCOPE[name]]
+    if not request.allow_web and "web" in child_scope:
+        child_scope["web"] = False
+    return child_scope
 
 
-NOTHING_THERE = {"collections": "\uffff", "sources": str(UUID(int=0))}
-"""What no document is in: an empty list would mean everything."""
+EMPTY_SCOPE = {"collections": "\uffff", "sources": str(UUID(int=0))}
+"""Values that match no document. An empty list would mean all documents."""
 
 
-def engines_of(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineChoice]:
-    """Who answers each role of a child's graph."""
+def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineConfig]:
+    """Return the engine of each role of a child's graph."""
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    shared = next(iter(row.engines.values()), EngineChoice())
-    common = shared if all(choice == shared for choice in row.engines.values()) else EngineChoice()
-    found: dict[str, EngineChoice] = {}
+    shared = next(iter(row.engines.values()), EngineConfig())
+    common = shared if all(choice == shared for choice in row.engines.values()) else EngineConfig()
+    engines: dict[str, EngineConfig] = {}
     for role in sorted(role.name for role in graph.roles):
         mine = row.engines.get(request.engines.get(role, role))
-        found[role] = mine or shipped.get(role, common)
-    return found
+        engines[role] = mine or shipped.get(role, common)
+    return engines
 
 
-def _child(row: RunRow, request: ChildRequest, graph: Graph, n: int, share: Budget, policy: Policy) -> NewRun:
+def _build_child(row: RunRow, request: ChildRequest, graph: Graph, n: int, share: Budget, policy: ToolPolicy) -> NewRun:
     return NewRun(
         id=new_id(),
-        thread=new_id(),
+        thread_id=new_id(),
         graph=graph.name,
         graph_version=graph.version,
         question=request.question,
-        engines=engines_of(row, graph, request),
-        policy=policy.model_dump(mode="json"),
-        policy_sha256=policy_hash(policy),
-        budget=within(share, request.budget),
-        scope=scope_for(row.scope, request),
+        engines=choose_child_engines(row, graph, request),
+        tool_policy=policy.model_dump(mode="json"),
+        tool_policy_sha256=hash_tool_policy(policy),
+        budget=limit_budget(share, request.budget),
+        scope=build_child_scope(row.scope, request),
         seed=row.seed + n,
-        deadline=row.deadline,
+        deadline_at=row.deadline_at,
         traceparent=row.traceparent,
         kind="child",
     )
 
 
-async def _stored(connection: Connection, fence: Fence, row: RunRow, key: CallKey, depth: int, child: NewRun) -> RunRow:
-    await child_runs.insert_thread(connection, fence.tenant, child.thread, shortened(child.question))
-    run = await runs.insert(connection, fence.tenant, child)
-    await child_runs.insert(connection, fence.tenant, row.id, key, depth, run.id)
-    said = {"question": child.question, "graph": child.graph, "parent": str(row.id)}
-    await steps.append_unowned(connection, run.id, [StepDraft(StepKind.QUEUED, child.question, said)])
+async def _insert_child(
+    connection: Connection, fencing_token: FencingToken, row: RunRow, key: CallKey, depth: int, child: NewRun
+) -> RunRow:
+    await child_runs.insert_child_thread(
+        connection, fencing_token.tenant_id, child.thread_id, shorten_line(child.question)
+    )
+    run = await runs.insert_run(connection, fencing_token.tenant_id, child)
+    await child_runs.insert_child(connection, fencing_token.tenant_id, row.id, key, depth, run.id)
+    payload = {"question": child.question, "graph": child.graph, "parent": str(row.id)}
+    await steps.append_external(connection, run.id, [StepDraft(StepKind.QUEUED, child.question, payload)])
     return run
 
 
-async def family(database: Database, tenant: UUID, run: UUID) -> Family:
-    """Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        row = await runs.by_id(connection, run)
-        parent = await child_runs.parent_of(connection, row.id)
-        return Family(parent, tuple(await child_runs.family(connection, row.id)))
+async def get_run_tree(database: Database, tenant_id: UUID, run_id: UUID) -> RunTree:
+    """Return the parent and the children of a run. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        row = await runs.get_run(connection, run_id)
+        parent = await child_runs.find_parent_id(connection, row.id)
+        return RunTree(parent, tuple(await child_runs.list_children(connection, row.id)))
 
 
-async def drop_forsaken(database: Database, most: int = 100) -> None:
-    """End children whose parent has ended without them. What runs hears of it with its next heartbeat."""
-    for child, tenant in await child_runs.forsaken(database, most):
+async def cancel_orphaned_children(database: Database, limit: int = 100) -> None:
+    """Cancel children whose parent has ended without them.
+
+    The worker of a running child notices it at its next heartbeat.
+    """
+    for child, tenant in await child_runs.list_orphaned(database, limit):
         async with database.transaction(tenant) as connection:
-            row = await runs.locked(connection, child)
-            if row.terminal:
+            row = await runs.lock_run(connection, child)
+            if row.is_terminal:
                 continue
-            await runs.want_cancel(connection, child, CancelMode.DISCARD)
+            await runs.request_cancel(connection, child, CancelMode.DISCARD)
             if row.status is not RunStatus.RUNNING:
-                ended = ended_step(RunStatus.CANCELLED, StopReason.CANCELLED)
-                await steps.append_unowned(connection, child, [ended])
-                await runs.set_status(connection, child, RunStatus.CANCELLED, StopReason.CANCELLED)
+                ended = draft_end_step(RunStatus.CANCELLED, StopReason.CANCELLED)
+                await steps.append_external(connection, child, [ended])
+                await runs.set_run_status(connection, child, RunStatus.CANCELLED, StopReason.CANCELLED)

@@ -1,6 +1,6 @@
-"""Which packages and modules of a folder some code of it is made of, found from its import statements.
+"""Find the packages and modules of a folder that a package imports, from its import statements.
 
-Reads code and never runs it. An import that is computed, as by `importlib`, is not seen.
+The code is read and never executed. Computed imports, as with `importlib`, are not found.
 """
 
 import ast
@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 
-def find_local(folder: Path, name: str) -> Path | None:
-    """The package folder or the module file that `import NAME` means in a project folder. None: it has none."""
+def find_local_package(folder: Path, name: str) -> Path | None:
+    """Return the package folder or module file of `import NAME` in a project folder, or `None`."""
     for base in (folder, folder / "src"):
         if (base / name / "__init__.py").is_file():
             return base / name
@@ -21,35 +21,38 @@ def find_local(folder: Path, name: str) -> Path | None:
     return None
 
 
-def with_imported(folder: Path, packages: dict[str, Path]) -> dict[str, Path]:
-    """These packages and modules, and those of the same folder that they import, directly or through each other."""
-    found, waiting = dict(packages), list(packages.values())
+def add_imported_packages(folder: Path, packages: dict[str, Path]) -> dict[str, Path]:
+    """Return the given packages and modules with those of the same folder that they import, directly or indirectly."""
+    all_packages, waiting = dict(packages), list(packages.values())
     while waiting:
-        for name in _imported_by(waiting.pop()) - found.keys():
-            if (local := find_local(folder, name)) is not None:
-                found[name] = local
+        for name in _imported_names(waiting.pop()) - all_packages.keys():
+            if (local := find_local_package(folder, name)) is not None:
+                all_packages[name] = local
                 waiting.append(local)
-    return dict(sorted(found.items()))
+    return dict(sorted(all_packages.items()))
 
 
-def _imported_by(code: Path) -> set[str]:
+def _imported_names(code: Path) -> set[str]:
     files = code.rglob("*.py") if code.is_dir() else [code]
-    return {name for file in files if file.is_file() for name in _top_names(file.read_bytes())}
+    return {name for file in files if file.is_file() for name in _parse_top_level_names(file.read_bytes())}
 
 
 @lru_cache(maxsize=4_096)
-def _top_names(source: bytes) -> frozenset[str]:
-    """Top-level names that a file imports, without Python's own. Empty for one that is not Python."""
+def _parse_top_level_names(source: bytes) -> frozenset[str]:
+    """Return the top-level names that a file imports, except those of the standard library.
+
+    Empty for a file that is not Python.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a strange escape in a string is its author's affair
+            warnings.simplefilter("ignore")  # an invalid escape in a string concerns only its author
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
-    return frozenset(_named(ast.walk(tree))) - sys.stdlib_module_names
+    return frozenset(_iter_imported_names(ast.walk(tree))) - sys.stdlib_module_names
 
 
-def _named(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _iter_imported_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)

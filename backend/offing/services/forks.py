@@ -1,7 +1,10 @@
-"""Forks: a new run that goes on from a recorded step of another, as if its worker had been lost right after it.
+"""Fork runs.
 
-A fork has the steps of its origin up to that one, with what was stored beside them. A worker reads its calls back from
-there, as it does after a loss, so none of them is made again. What the fork does then is its own.
+A fork is a new run that continues from a recorded step of another, as if its worker had crashed right after
+that step.
+
+A fork has the steps of its origin up to that one, with the records stored beside them. A worker reads
+recorded calls from there, as it does after a crash, so none of them is repeated.
 """
 
 import hashlib
@@ -12,187 +15,200 @@ from uuid import UUID
 
 import orjson
 
+from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
-from offing.core.policy import Policy, policy_hash, proposed
-from offing.core.run import Budget, Spent
-from offing.core.step import StepDraft, StepKind, shortened
-from offing.mcp.catalogue import Catalogue
+from offing.core.model import EngineConfig
+from offing.core.run import Budget, RunUsage
+from offing.core.step import StepDraft, StepKind, shorten_line
+from offing.core.tool_policy import ToolPolicy, hash_tool_policy, parse_restriction
+from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
-from offing.services import graphs as catalogue
+from offing.services import graphs as graph_registry
 from offing.services import policies
-from offing.services.runs import Hints, Submitted, check_same, engines_for
-from offing.services.tool_policies import policy_of_run
+from offing.services.run_tool_policy import build_tool_policy
+from offing.services.runs import SubmittedRun, check_same_request, choose_engines
 from offing.storage import forks, runs, steps, threads
-from offing.storage.forks import NewFork, Origin
+from offing.storage.forks import ForkOrigin, NewFork
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """Where a run is forked, and what the fork has in place of what its origin has."""
+    """Where to fork a run, and what the fork has in place of the origin's values."""
 
-    run: UUID
-    at: int | None = None
-    """Its last step that is the origin's. None: the last one before the origin's end."""
+    run_id: UUID
+    at_seq: int | None = None
+    """The last step that is copied from the origin. `None` means the last one before the end of the origin."""
     budget: Budget | None = None
-    """With what the copied steps have used. None: the origin's."""
-    engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
-    """Who answers these roles from then on. Roles left out have the engine that they had."""
+    """The budget, including what the copied steps have used. `None` means the origin's budget."""
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
+    """Engines of roles from the fork on. Other roles keep their engine."""
     message: str = ""
-    """What the fork is told as a person's message. Empty: nothing."""
+    """A user message for the fork. Empty means none."""
     idempotency_key: str | None = None
     traceparent: str | None = None
 
 
-async def fork(
+async def fork_run(
     database: Database,
-    hints: Hints,
-    tenant: UUID,
+    notifier: RunNotifier,
+    tenant_id: UUID,
     request: ForkRequest,
     *,
     graphs: Mapping[str, Graph],
-    servers: Catalogue | None = None,
-) -> Submitted:
-    """Make a run that goes on from a step of another, in a thread of its own. The other one stays as it is.
+    servers: McpServerRegistry | None = None,
+) -> SubmittedRun:
+    """Create a run in a new thread that continues from a step of another run. The other run is unchanged.
 
-    Raises NotFound, InvalidInput that names the field, and Conflict when the run's version of its graph is not here.
+    Raises NotFound, InvalidInput with the field, and Conflict if the run's version of its graph is not installed.
     """
-    digest = _digest(request)
-    async with database.transaction(tenant) as connection:
-        if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
-            return check_same(earlier, digest)
-        place = await _place(connection, request, graphs)
-        new = await _planned(connection, place, request, servers or Catalogue(), digest)
-        await threads.insert(connection, tenant, new.thread, shortened(place.run.question))
-        await forks.insert(connection, place.run, new)
-        said = await steps.append_unowned(connection, new.id, _said(place.run, new.at, request))
-        made = await runs.by_id(connection, new.id)
-    await hints.wake(made.id)
-    await hints.steps(tenant, made.id, said)
-    return Submitted(made, True)
+    digest = _hash_request(request)
+    async with database.transaction(tenant_id) as connection:
+        if request.idempotency_key and (
+            earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
+        ):
+            return check_same_request(earlier, digest)
+        fork_point = await _load_fork_point(connection, request, graphs)
+        new = await _build_fork(connection, fork_point, request, servers or McpServerRegistry(), digest)
+        await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(fork_point.run.question))
+        await forks.insert_fork(connection, fork_point.run, new)
+        first_steps = await steps.append_external(
+            connection, new.id, _build_first_steps(fork_point.run, new.at_seq, request)
+        )
+        forked = await runs.get_run(connection, new.id)
+    await notifier.dispatch_run(forked.id)
+    await notifier.publish_steps(tenant_id, forked.id, first_steps)
+    return SubmittedRun(forked, True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ForkPoint:
     """Where a run is forked."""
 
-    origin: Origin
-    at: int
-    last: int
-    """The last step at which it could be."""
+    origin: ForkOrigin
+    seq: int
+    max_seq: int
+    """The last step at which the run can be forked."""
     graph: Graph
-    """As the run had it at that step."""
+    """The version of the graph that the run had at that step."""
 
     @property
     def run(self) -> RunRow:
         return self.origin.run
 
 
-async def _place(connection: Connection, request: ForkRequest, graphs: Mapping[str, Graph]) -> _Place:
-    origin = await forks.held(connection, request.run)
-    last = await forks.last_before_end(connection, origin.run)
-    at = _step(origin.run, request.at, last)
-    if await forks.lacks_state(connection, origin.run, at):
+async def _load_fork_point(connection: Connection, request: ForkRequest, graphs: Mapping[str, Graph]) -> _ForkPoint:
+    origin = await forks.lock_origin(connection, request.run_id)
+    last = await forks.get_last_copyable_seq(connection, origin.run)
+    at = _choose_seq(origin.run, request.at_seq, last)
+    if await forks.has_missing_state(connection, origin.run, at):
         problem = f"the state of its thread that run {origin.run.id} began from is not kept any more"
-        raise InvalidInput("at", problem, "Name a later step, or ask the question anew.")
-    return _Place(origin, at, last, await _graph(connection, origin.run, at, graphs))
+        raise InvalidInput("at_seq", problem, "Name a later step, or ask the question anew.")
+    return _ForkPoint(origin, at, last, await _graph_at(connection, origin.run, at, graphs))
 
 
-def _step(origin: RunRow, wanted: int | None, last: int) -> int:
-    """The last step to copy. `last`: the last that can be copied."""
-    at = last if wanted is None else wanted
-    if not 1 <= at <= last:
-        why = "where it ended" if last < at <= origin.last_seq else f"there is no step {at}"
+def _choose_seq(origin: RunRow, requested: int | None, max_seq: int) -> int:
+    """Return the last step to copy. `max_seq` is the last that can be copied."""
+    at = max_seq if requested is None else requested
+    if not 1 <= at <= max_seq:
+        why = "where it ended" if max_seq < at <= origin.last_seq else f"there is no step {at}"
         problem = f"run {origin.id} cannot be forked at step {at}: {why}"
-        raise InvalidInput("at", problem, f"Name a step from 1 to {last}, the last one before its end.")
+        raise InvalidInput("at_seq", problem, f"Name a step from 1 to {max_seq}, the last one before its end.")
     return at
 
 
-async def _planned(
-    connection: Connection, place: _Place, request: ForkRequest, servers: Catalogue, digest: str
+async def _build_fork(
+    connection: Connection,
+    fork_point: _ForkPoint,
+    request: ForkRequest,
+    servers: McpServerRegistry,
+    request_sha256: str,
 ) -> NewFork:
-    policy, sha256 = await _policy(connection, place.origin, place.at, place.graph, servers)
+    policy, sha256 = await _tool_policy_at(connection, fork_point.origin, fork_point.seq, fork_point.graph, servers)
     id = new_id()
     return NewFork(
         id=id,
-        thread=new_id(),
-        at=place.at,
-        graph_version=place.graph.version,
-        engines=await _engines(connection, place.run, place.graph, request.engines, id),
-        policy=policy,
-        policy_sha256=sha256,
-        budget=request.budget or place.run.budget,
-        spent=await _spent(connection, place),
+        thread_id=new_id(),
+        at_seq=fork_point.seq,
+        graph_version=fork_point.graph.version,
+        engines=await _choose_engines(connection, fork_point.run, fork_point.graph, request.engines, id),
+        tool_policy=policy,
+        tool_policy_sha256=sha256,
+        budget=request.budget or fork_point.run.budget,
+        copied_usage=await _copied_usage(connection, fork_point),
         idempotency_key=request.idempotency_key,
-        request_sha256=digest,
+        request_sha256=request_sha256,
         traceparent=request.traceparent,
     )
 
 
-async def _graph(connection: Connection, run: RunRow, at: int, graphs: Mapping[str, Graph]) -> Graph:
-    """The version of its graph that the run had at a step."""
-    resumed = await forks.of_kind_after(connection, run.id, at, StepKind.RESUMED)
+async def _graph_at(connection: Connection, run: RunRow, seq: int, graphs: Mapping[str, Graph]) -> Graph:
+    """Return the version of its graph that the run had at a step."""
+    resumed = await forks.list_steps_of_kind(connection, run.id, seq, StepKind.RESUMED)
     upgrades = [step.payload for step in resumed if step.payload.get("after") == "upgrade"]
     version = str(upgrades[0]["from"]) if upgrades else run.graph_version
-    graph = catalogue.at_version(graphs, run.graph, version)
+    graph = graph_registry.find_graph_version(graphs, run.graph, version)
     if graph is None:
-        problem = f"At step {at} the run was in {run.graph} {version[:12]}, which is not installed here."
+        problem = f"At step {seq} the run was in {run.graph} {version[:12]}, which is not installed here."
         raise Conflict(problem, "Install that version of the graph, or ask the question anew.")
     return graph
 
 
-async def _policy(
-    connection: Connection, origin: Origin, at: int, graph: Graph, servers: Catalogue
+async def _tool_policy_at(
+    connection: Connection, origin: ForkOrigin, seq: int, graph: Graph, servers: McpServerRegistry
 ) -> tuple[Mapping[str, Any], str]:
-    """The tool policy that the run had at a step: what was narrowed later is as it was before."""
+    """Return the tool policy that the run had at a step, without later restrictions."""
     run = origin.run
-    notes = await forks.of_kind_after(connection, run.id, 0, StepKind.NOTE)
+    notes = await forks.list_steps_of_kind(connection, run.id, 0, StepKind.NOTE)
     narrowed = [step for step in notes if step.payload.get("narrow") and not step.payload.get("refused")]
-    if not any(step.seq > at for step in narrowed):
-        return run.policy, run.policy_sha256
-    given = None if origin.policy_given is None else Policy.model_validate(origin.policy_given)
-    then = now = policy_of_run(graph, run.scope, given, servers)
+    if not any(step.seq > seq for step in narrowed):
+        return run.tool_policy, run.tool_policy_sha256
+    requested = (
+        None if origin.requested_tool_policy is None else ToolPolicy.model_validate(origin.requested_tool_policy)
+    )
+    then = now = build_tool_policy(graph, run.scope, requested, servers)
     for step in narrowed:
-        found = proposed(now, step.payload["narrow"])
-        now = found if isinstance(found, Policy) else now
-        then = now if step.seq <= at else then
-    if policy_hash(now) != run.policy_sha256:
-        problem = f"the run's tool policy was narrowed after step {at}, and what it was before is not known any more"
-        raise InvalidInput("at", problem, f"Name step {narrowed[-1].seq} or a later one.")
-    return then.model_dump(mode="json"), policy_hash(then)
+        restricted = parse_restriction(now, step.payload["narrow"])
+        now = restricted if isinstance(restricted, ToolPolicy) else now
+        then = now if step.seq <= seq else then
+    if hash_tool_policy(now) != run.tool_policy_sha256:
+        problem = f"the run's tool policy was narrowed after step {seq}, and what it was before is not known any more"
+        raise InvalidInput("at_seq", problem, f"Name step {narrowed[-1].seq} or a later one.")
+    return then.model_dump(mode="json"), hash_tool_policy(then)
 
 
-async def _engines(
-    connection: Connection, run: RunRow, graph: Graph, wanted: Mapping[str, EngineChoice], id: UUID
-) -> dict[str, EngineChoice]:
-    """Who answers each role: what was pinned for the origin stays so."""
-    chosen = engines_for(graph, wanted, EngineChoice())
-    new = await policies.resolved(connection, {role: chosen[role] for role in wanted}, id)
+async def _choose_engines(
+    connection: Connection, run: RunRow, graph: Graph, requested: Mapping[str, EngineConfig], fork_id: UUID
+) -> dict[str, EngineConfig]:
+    """Return the engine of each role. Versions that were pinned for the origin stay pinned."""
+    chosen = choose_engines(graph, requested, EngineConfig())
+    new = await policies.resolve_versions(connection, {role: chosen[role] for role in requested}, fork_id)
     return {**run.engines, **new}
 
 
-async def _spent(connection: Connection, place: _Place) -> Spent:
-    """What the copied steps have used."""
-    if place.at == place.last:
-        return place.run.spent
-    return await forks.used(connection, place.run, place.at, each_call_is_a_turn=place.graph.plain is not None)
+async def _copied_usage(connection: Connection, fork_point: _ForkPoint) -> RunUsage:
+    """Return the usage of the copied steps."""
+    if fork_point.seq == fork_point.max_seq:
+        return fork_point.run.usage
+    return await forks.get_copied_usage(
+        connection, fork_point.run, fork_point.seq, count_calls_as_turns=fork_point.graph.langgraph_adapter is not None
+    )
 
 
-def _said(origin: RunRow, at: int, request: ForkRequest) -> list[StepDraft]:
-    payload = {"after": "fork", "run": str(origin.id), "at": at}
-    detail = f"Its first {at} steps were made in run {origin.id} and are read back"
-    forked = StepDraft(StepKind.RESUMED, f"Forked from step {at} of another run", payload, "forked", detail)
+def _build_first_steps(origin: RunRow, seq: int, request: ForkRequest) -> list[StepDraft]:
+    payload = {"after": "fork", "run": str(origin.id), "at": seq}
+    detail = f"Its first {seq} steps were made in run {origin.id} and are read back"
+    forked = StepDraft(StepKind.RESUMED, f"Forked from step {seq} of another run", payload, "forked", detail)
     text = request.message
-    return [forked, *([StepDraft(StepKind.HUMAN, text, {"text": text})] if text.strip() else [])]
+    return [forked, *([StepDraft(StepKind.USER_MESSAGE, text, {"text": text})] if text.strip() else [])]
 
 
-def _digest(request: ForkRequest) -> str:
+def _hash_request(request: ForkRequest) -> str:
     body = {
-        "fork": request.run,
-        "at": request.at,
+        "fork": request.run_id,
+        "at": request.at_seq,
         "budget": None if request.budget is None else asdict(request.budget),
         "engines": {role: choice.model_dump() for role, choice in sorted(request.engines.items())},
         "message": request.message,

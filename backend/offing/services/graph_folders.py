@@ -1,8 +1,8 @@
-"""Packages with graphs that lie in a folder instead of being installed: what they offer, at which version.
+"""Load packages with graphs from folders in which they are developed instead of installed.
 
-The only home of how such a folder is read; a single Python file is one, too. A version is the hash of the packages'
-files. They are copied to Offing's home under that hash and run from there, so that a run keeps its version while its
-author edits the folder.
+A single Python file counts as a folder, too. A version is the hash of the packages' files. They are copied
+to the data directory under that hash and run from there, so a run keeps its version while the author edits
+the folder.
 """
 
 import json
@@ -14,250 +14,288 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from offing.core.errors import InvalidInput
-from offing.sdk.graph import HASHED, content_hash
-from offing.services import isolated
-from offing.services.folder_imports import find_local, with_imported
+from offing.registry import Group, Registration
+from offing.sdk.graph import HASHED_SUFFIXES, compute_content_hash
+from offing.services import versioned_imports
+from offing.services.folder_imports import add_imported_packages, find_local_package
 
-GRAPHS, TOOLS, SCORERS, TRAINING = "offing.graphs", "offing.tools", "offing.scorers", "offing.training"
-GROUPS = (GRAPHS, TOOLS, SCORERS, TRAINING)
-"""Entry point groups that a package may offer things in."""
-
-FIELD = "--path"
-PROJECT = "pyproject.toml"
+PATH_OPTION = "--path"
+PYPROJECT = "pyproject.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
-    """A project folder, or a single Python file, as it is now."""
+class GraphProject:
+    """A project folder or a single Python file in its current state."""
 
-    place: Path
+    path: Path
     """The folder or the file."""
-    points: Mapping[str, Mapping[str, str]]
-    """By group and name: `module:name`, or `module` for all graphs in it."""
+    entry_points: Mapping[str, Mapping[str, str]]
+    """Entry points by group and name: `module:name`, or `module` for all graphs in it."""
     packages: Mapping[str, Path]
-    """Where the top-level packages and modules lie that the points name, and those of the folder that they import."""
+    """Locations of the top-level packages and modules that the entry points name, and of those in the folder that
+    they import.
+    """
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenProject:
-    """A folder or a file that cannot be used as it is now."""
+class BrokenGraphProject:
+    """A folder or a file that cannot be used in its current state."""
 
-    place: Path
+    path: Path
     error: InvalidInput
     graphs: frozenset[str] = frozenset()
     """Names of the graphs that it would offer, as far as they are known."""
 
 
-def projects(paths: str) -> tuple[Project | BrokenProject, ...]:
-    """The projects in places that are separated as in PATH: each is a project folder, holds some, or is a file."""
-    places = [Path(text).expanduser().resolve() for text in paths.split(os.pathsep) if text]
-    return tuple(found for place in places for found in _projects_in(place))
+def list_projects(paths: str) -> tuple[GraphProject | BrokenGraphProject, ...]:
+    """List the projects in paths that are separated as in PATH.
+
+    Each path is a project folder, a folder of project folders, or a Python file.
+    """
+    folders = [Path(text).expanduser().resolve() for text in paths.split(os.pathsep) if text]
+    return tuple(found for place in folders for found in _list_projects_in(place))
 
 
-def _projects_in(place: Path) -> list[Project | BrokenProject]:
+def _list_projects_in(path: Path) -> list[GraphProject | BrokenGraphProject]:
     try:
-        here = place.is_file() or (place / PROJECT).is_file()
-        single = [place] if here else sorted(p.parent for p in place.glob(f"*/{PROJECT}"))
-        found = [_read(one) for one in single]
-        offering = [one for one in found if isinstance(one, BrokenProject) or one.points]
-        return offering or [BrokenProject(place, _unusable(place))]
+        here = path.is_file() or (path / PYPROJECT).is_file()
+        single = [path] if here else sorted(p.parent for p in path.glob(f"*/{PYPROJECT}"))
+        projects = [_read_project(one) for one in single]
+        offering = [one for one in projects if isinstance(one, BrokenGraphProject) or one.entry_points]
+        return offering or [BrokenGraphProject(path, _no_graphs_error(path))]
     except OSError as error:
-        return [BrokenProject(place, _unreadable(place, error))]
+        return [BrokenGraphProject(path, _unreadable_error(path, error))]
 
 
-def _read(place: Path) -> Project | BrokenProject:
+def _read_project(path: Path) -> GraphProject | BrokenGraphProject:
     points: Mapping[str, Mapping[str, str]] = {}
     try:
-        points = _points(place)
-        return project(place)
+        points = _read_entry_points(path)
+        return load_project(path)
     except InvalidInput as error:
-        return BrokenProject(place, error, graph_names(points))
+        return BrokenGraphProject(path, error, graph_names(points))
     except OSError as error:
-        return BrokenProject(place, _unreadable(place, error), graph_names(points))
+        return BrokenGraphProject(path, _unreadable_error(path, error), graph_names(points))
 
 
 def graph_names(points: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """Names of the graphs that a project offers. Those of a whole module are known only when it is imported."""
-    return frozenset(name for name, target in points.get(GRAPHS, {}).items() if ":" in target)
+    """Return the names of the graphs that a project offers.
+
+    Those of a complete module are known only after its import.
+    """
+    return frozenset(name for name, target in points.get(Group.GRAPHS, {}).items() if ":" in target)
 
 
-def project(place: Path) -> Project:
-    """One project folder or Python file. Raises InvalidInput for one whose packages are not there."""
-    points = _points(place)
+def load_project(path: Path) -> GraphProject:
+    """Return the project of a folder or Python file. Raises InvalidInput if its packages are missing."""
+    points = _read_entry_points(path)
     names = {t.partition(":")[0].partition(".")[0] for group in points.values() for t in group.values()}
-    folder = place.parent if place.is_file() else place
-    packages = with_imported(folder, {name: _package(folder, name) for name in sorted(names)})
-    return Project(place, points, packages, content_hash(*packages.values()))
+    folder = path.parent if path.is_file() else path
+    packages = add_imported_packages(folder, {name: _find_package(folder, name) for name in sorted(names)})
+    return GraphProject(path, points, packages, compute_content_hash(*packages.values()))
 
 
-def kept(found: Project, home: Path) -> Path:
-    """The folder that holds a copy of this version; made if it is not there, or was touched."""
-    target = home / "graphs" / found.version
+def copy_version(project: GraphProject, data_dir: Path) -> Path:
+    """Return the folder with the copy of this version. The copy is made if it is missing or was modified."""
+    target = data_dir / "graphs" / project.version
     if target.is_dir():
-        if _is_whole(target, found.version):
+        if _is_whole(target, project.version):
             return target
         shutil.rmtree(target)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=target.parent))
     try:
-        _copy(found, making)
-        if not _is_whole(making, found.version):
-            raise InvalidInput(FIELD, f"{found.place} changed while it was read", "Try again.")
+        _copy_project(project, making)
+        if not _is_whole(making, project.version):
+            raise InvalidInput(PATH_OPTION, f"{project.path} changed while it was read", "Try again.")
         making.rename(target)
     except OSError:
-        if not target.is_dir():  # somebody else made it meanwhile
+        if not target.is_dir():  # another process has made the copy in the meantime
             raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return target
 
 
-def kept_version(version: str, home: Path) -> Project | None:
-    """A version that was copied before. None: it was not, or its copy is damaged."""
-    folder = home / "graphs" / version
+def find_copied_version(version: str, data_dir: Path) -> GraphProject | None:
+    """Return a version that was copied before, or `None` if there is no intact copy."""
+    folder = data_dir / "graphs" / version
     if len(version) != 64 or not version.isalnum() or not folder.is_dir():
         return None
     try:
-        found = project(folder)
+        project = load_project(folder)
     except InvalidInput:
         return None
-    return found if found.version == version else None
+    return project if project.version == version else None
 
 
-def versions_kept(home: Path, before: float) -> tuple[str, ...]:
-    """Versions whose copies were made before this time, in seconds since 1970; the oldest first."""
-    folder, made = home / "graphs", list[tuple[float, str]]()
+def list_copied_versions(data_dir: Path, before_timestamp: float) -> tuple[str, ...]:
+    """List versions whose copies were made before `before_timestamp` (seconds since 1970), oldest first."""
+    folder, versions = data_dir / "graphs", list[tuple[float, str]]()
     for copy in folder.iterdir() if folder.is_dir() else ():
-        with suppress(FileNotFoundError):  # another worker has removed it meanwhile
-            made.append((copy.stat().st_mtime, copy.name))
-    return tuple(name for at, name in sorted(made) if at < before)
+        with suppress(FileNotFoundError):  # another worker has deleted it in the meantime
+            versions.append((copy.stat().st_mtime, copy.name))
+    return tuple(name for at, name in sorted(versions) if at < before_timestamp)
 
 
-def drop_version(version: str, home: Path) -> None:
-    """Remove the copy of a version. One that is gone already is no error."""
-    shutil.rmtree(home / "graphs" / version, ignore_errors=True)
+def delete_copied_version(version: str, data_dir: Path) -> None:
+    """Delete the copy of a version. Deleting one that does not exist is no error."""
+    shutil.rmtree(data_dir / "graphs" / version, ignore_errors=True)
 
 
-def offered(found: Project, home: Path, group: str) -> dict[str, Any]:
-    """What a project offers in a group, by name, imported from its copy. Raises InvalidInput with what is wrong."""
-    folder, packages = kept(found, home), tuple(found.packages)
+def load_entry_points(project: GraphProject, data_dir: Path, group: Group) -> dict[str, Any]:
+    """Import what a project offers in an entry point group from its copy, by name.
+
+    Raises InvalidInput with the cause.
+    """
+    return {name: load_entry_point(project, data_dir, group, name) for name in project.entry_points.get(group, {})}
+
+
+def load_entry_point(project: GraphProject, data_dir: Path, group: Group, name: str) -> Any:
+    """Import the value of one entry point of a project from its copy. Raises InvalidInput with the cause."""
+    folder, packages = copy_version(project, data_dir), tuple(project.packages)
     try:
-        points = found.points.get(group, {})
-        return {name: isolated.load(folder, packages, found.version, target) for name, target in points.items()}
-    except (Exception, SystemExit) as error:  # a script that ends itself must not end us
-        isolated.forget(found.version)
+        target = project.entry_points[group][name]
+        return versioned_imports.load_module(folder, packages, project.version, target)
+    except (Exception, SystemExit) as error:  # a script that calls sys.exit() must not end this process
+        versioned_imports.unload_version(project.version)
         raise InvalidInput(
-            FIELD, f"{found.place} cannot be loaded: {_said(error, found, folder)}", _remedy(error, found)
+            PATH_OPTION,
+            f"{project.path} cannot be loaded: {_describe_import_error(error, project, folder)}",
+            _suggest_remedy(error, project),
         ) from error
 
 
-def _points(place: Path) -> dict[str, dict[str, str]]:
-    if place.is_file():
-        return _points_of_file(place)
+def list_registrations(project: GraphProject, data_dir: Path) -> dict[Group, list[Registration]]:
+    """List what a project registers beside graphs and their tools."""
+    return {
+        group: [
+            Registration(
+                name, target, f"the folder {project.path}", partial(load_entry_point, project, data_dir, group, name)
+            )
+            for name, target in project.entry_points.get(group, {}).items()
+        ]
+        for group in Group
+        if group not in (Group.GRAPHS, Group.TOOLS)
+    }
+
+
+def _read_entry_points(path: Path) -> dict[str, dict[str, str]]:
+    if path.is_file():
+        return _entry_points_of_file(path)
     try:
-        table = tomllib.loads((place / PROJECT).read_text(encoding="utf-8"))
+        table = tomllib.loads((path / PYPROJECT).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(FIELD, f"{place / PROJECT} cannot be read: {error}", "Mend it.") from None
+        raise InvalidInput(PATH_OPTION, f"{path / PYPROJECT} cannot be read: {error}", "Mend it.") from None
     points = table.get("project", {}).get("entry-points", {})
-    return {group: dict(points[group]) for group in GROUPS if points.get(group)}
+    return {group: dict(points[group]) for group in Group if points.get(group)}
 
 
-def _points_of_file(file: Path) -> dict[str, dict[str, str]]:
-    """A file offers the graphs that are values in it."""
+def _entry_points_of_file(file: Path) -> dict[str, dict[str, str]]:
+    """Return the entry points of a file: the graphs that are values in it."""
     if file.suffix != ".py" or not re.fullmatch(r"[\w-]+", file.stem):
         problem = f"{file} is no folder and no Python file that can be imported"
-        raise InvalidInput(FIELD, problem, "Name a folder, or a file such as agent.py.")
-    return {GRAPHS: {file.stem: file.stem}}
+        raise InvalidInput(PATH_OPTION, problem, "Name a folder, or a file such as agent.py.")
+    return {Group.GRAPHS: {file.stem: file.stem}}
 
 
-def _unreadable(place: Path, error: OSError) -> InvalidInput:
-    return InvalidInput(FIELD, f"{place} cannot be read: {error}", "Let the user that Offing runs as read it.")
+def _unreadable_error(path: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(PATH_OPTION, f"{path} cannot be read: {error}", "Let the user that Offing runs as read it.")
 
 
-def _unusable(place: Path) -> InvalidInput:
-    """Why nothing is offered there, and what the author can do."""
-    if not place.is_dir():
-        return InvalidInput(FIELD, f"{place} is no folder and no file", "Name a folder or a .py file with a graph.")
-    if (place / PROJECT).is_file():
-        remedy = f'Add [project.entry-points."{GRAPHS}"] with a line such as harbour = "harbour:graph".'
-        return InvalidInput(FIELD, f"{place / PROJECT} offers no graphs or tools", remedy)
-    files = sorted(file.name for file in place.glob("*.py") if file.name != "__init__.py")
-    remedy = f"Name the file with the graph, such as --path {place / files[0]}, or " if files else ""
+def _no_graphs_error(path: Path) -> InvalidInput:
+    """Return an error that says why the path offers nothing and what the author can do."""
+    if not path.is_dir():
+        return InvalidInput(
+            PATH_OPTION, f"{path} is no folder and no file", "Name a folder or a .py file with a graph."
+        )
+    if (path / PYPROJECT).is_file():
+        remedy = f'Add [project.entry-points."{Group.GRAPHS}"] with a line such as harbour = "harbour:graph".'
+        return InvalidInput(PATH_OPTION, f"{path / PYPROJECT} offers no graphs or tools", remedy)
+    files = sorted(file.name for file in path.glob("*.py") if file.name != "__init__.py")
+    remedy = f"Name the file with the graph, such as --path {path / files[0]}, or " if files else ""
     remedy += "name a folder that `offing new graph` has made."
-    return InvalidInput(FIELD, f"{place} has no {PROJECT} that offers graphs or tools", remedy[0].upper() + remedy[1:])
+    return InvalidInput(
+        PATH_OPTION, f"{path} has no {PYPROJECT} that offers graphs or tools", remedy[0].upper() + remedy[1:]
+    )
 
 
-def _package(folder: Path, name: str) -> Path:
-    if (found := find_local(folder, name)) is not None:
-        return found
-    raise InvalidInput(FIELD, f"{folder} has no package {name}", f"Put {name}/__init__.py there, or correct {PROJECT}.")
+def _find_package(folder: Path, name: str) -> Path:
+    if (package := find_local_package(folder, name)) is not None:
+        return package
+    raise InvalidInput(
+        PATH_OPTION, f"{folder} has no package {name}", f"Put {name}/__init__.py there, or correct {PYPROJECT}."
+    )
 
 
-def _copy(found: Project, to: Path) -> None:
-    if found.place.is_file():
-        module = json.dumps(found.place.stem)
-        (to / PROJECT).write_text(f'[project.entry-points."{GRAPHS}"]\n{module} = {module}\n', encoding="utf-8")
+def _copy_project(project: GraphProject, destination: Path) -> None:
+    if project.path.is_file():
+        module = json.dumps(project.path.stem)
+        (destination / PYPROJECT).write_text(
+            f'[project.entry-points."{Group.GRAPHS}"]\n{module} = {module}\n', encoding="utf-8"
+        )
     else:
-        shutil.copyfile(found.place / PROJECT, to / PROJECT)
-    for name, package in found.packages.items():
+        shutil.copyfile(project.path / PYPROJECT, destination / PYPROJECT)
+    for name, package in project.packages.items():
         if package.is_file():
-            shutil.copyfile(package, to / f"{name}.py")
-        for file in (p for p in package.rglob("*") if p.suffix in HASHED and p.is_file()):
-            target = to / name / file.relative_to(package)
+            shutil.copyfile(package, destination / f"{name}.py")
+        for file in (p for p in package.rglob("*") if p.suffix in HASHED_SUFFIXES and p.is_file()):
+            target = destination / name / file.relative_to(package)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
 
 
 def _is_whole(folder: Path, version: str) -> bool:
     try:
-        return project(folder).version == version
+        return load_project(folder).version == version
     except InvalidInput:
         return False
 
 
-def _said(error: BaseException, found: Project, copy: Path) -> str:
-    """An import's failure, at its last line in the author's own files."""
-    place, trace = "", error.__traceback__
+def _describe_import_error(error: BaseException, project: GraphProject, copy: Path) -> str:
+    """Describe the failure of an import with the last line in the author's own files."""
+    location, trace = "", error.__traceback__
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
         if file.is_relative_to(copy):
-            place = f"{_own(file, found, copy)}:{trace.tb_lineno}: "
+            location = f"{_author_path(file, project, copy)}:{trace.tb_lineno}: "
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
-        place = f"{_own(Path(error.filename), found, copy)}:{error.lineno}: "
-    text = isolated.with_usual_names(error.problem if isinstance(error, InvalidInput) else str(error))
-    for name, package in found.packages.items():
+        location = f"{_author_path(Path(error.filename), project, copy)}:{error.lineno}: "
+    text = versioned_imports.restore_module_names(error.problem if isinstance(error, InvalidInput) else str(error))
+    for name, package in project.packages.items():
         text = text.replace(str(copy / name), str(package.with_suffix("")))
-    return f"{place}{error.field if isinstance(error, InvalidInput) else type(error).__name__}: {text}"
+    return f"{location}{error.field if isinstance(error, InvalidInput) else type(error).__name__}: {text}"
 
 
-def _own(file: Path, found: Project, copy: Path) -> str:
+def _author_path(file: Path, project: GraphProject, copy: Path) -> str:
     if not file.is_relative_to(copy):
         return str(file)
     package, *rest = file.relative_to(copy).parts
     package = package if rest else package.removesuffix(".py")
-    return str(found.packages[package].joinpath(*rest)) if package in found.packages else str(file)
+    return str(project.packages[package].joinpath(*rest)) if package in project.packages else str(file)
 
 
-def _remedy(error: BaseException, found: Project) -> str:
-    """What its author can do about an import's failure."""
-    folder = found.place.parent if found.place.is_file() else found.place
+def _suggest_remedy(error: BaseException, project: GraphProject) -> str:
+    """Return what the author can do about the failure of an import."""
+    folder = project.path.parent if project.path.is_file() else project.path
     if isinstance(error, InvalidInput):
         return error.remedy
     if isinstance(error, ModuleNotFoundError) and error.name:
-        name = isolated.with_usual_names(error.name).partition(".")[0]
-        if name in found.packages:
+        name = versioned_imports.restore_module_names(error.name).partition(".")[0]
+        if name in project.packages:
             return "Mend it."
-        if inner := [package for package, at in found.packages.items() if (at / f"{name}.py").is_file()]:
+        if inner := [package for package, at in project.packages.items() if (at / f"{name}.py").is_file()]:
             return f"Write {inner[0]}.{name}."
         if any((base / name).is_dir() for base in (folder, folder / "src")):
             return f"Put {name}/__init__.py there, so that it is a package."
         return f"Install {name} where Offing runs, or put its package into {folder}."
     if isinstance(error, FileNotFoundError):
-        return f"Only {', '.join(sorted(HASHED))} files inside a package are there when a graph runs."
+        return f"Only {', '.join(sorted(HASHED_SUFFIXES))} files inside a package are there when a graph runs."
     return "Mend it."

@@ -1,4 +1,4 @@
-"""What packages and folders offer as graphs and tools, checked and by name. Knows neither files nor versions."""
+"""Collect the graphs and tools that packages and folders offer, check them and index them by name."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,49 +8,60 @@ from types import ModuleType
 
 from offing.core.errors import InvalidInput
 from offing.core.provenance import MCP_PREFIX
+from offing.registry import Group
 from offing.sdk import Graph
-from offing.sdk.tool import OwnTool
-from offing.services.graph_folders import FIELD, TOOLS, BrokenProject
-from offing.tools import reserved
+from offing.sdk.tool import CustomTool
+from offing.services.graph_folders import PATH_OPTION, BrokenGraphProject
+from offing.tools import reserved_tool_names
 
-REGISTER = "Register one: graph = offing.langchain.plain_graph(NAME, compiled, code=__file__), or offing.sdk.Graph(…)."
+REGISTRATION_REMEDY = (
+    "Register one: graph = offing.langchain.register_langgraph(NAME, compiled, code_path=__file__), "
+    "or offing.sdk.Graph(…)."
+)
 
 
-def by_name(
-    offers: Mapping[Path, tuple[Graph, ...]], before: Mapping[str, Graph]
-) -> tuple[dict[str, Graph], list[BrokenProject]]:
-    """Graphs of folders by name. A name that two have means neither, or the one that had it before."""
-    places: defaultdict[str, dict[Path, Graph]] = defaultdict(dict)
-    twice: list[BrokenProject] = []
-    for place, graphs in offers.items():
+def index_graphs(
+    offers: Mapping[Path, tuple[Graph, ...]], previous: Mapping[str, Graph]
+) -> tuple[dict[str, Graph], list[BrokenGraphProject]]:
+    """Index the graphs of folders by name.
+
+    If two folders have a graph of the same name, neither is used, except the one that had the name before.
+    """
+    graphs_by_name: defaultdict[str, dict[Path, Graph]] = defaultdict(dict)
+    twice: list[BrokenGraphProject] = []
+    for origin, graphs in offers.items():
         for graph in graphs:
-            places[graph.name][place] = graph
-    named = {name: next(iter(found.values())) for name, found in places.items() if len(found) == 1}
-    for name, found in places.items():
+            graphs_by_name[graph.name][origin] = graph
+    named = {name: next(iter(offering.values())) for name, offering in graphs_by_name.items() if len(offering) == 1}
+    for name, found in graphs_by_name.items():
         if len(found) > 1:
             problem = f"Two folders have a graph {name!r}: {' and '.join(map(str, found))}"
             twice.append(
-                BrokenProject(max(found), InvalidInput(FIELD, problem, "Rename one of them."), frozenset({name}))
+                BrokenGraphProject(
+                    max(found), InvalidInput(PATH_OPTION, problem, "Rename one of them."), frozenset({name})
+                )
             )
-            if before.get(name) in found.values():
-                named[name] = before[name]
+            if previous.get(name) in found.values():
+                named[name] = previous[name]
     return named, twice
 
 
-def graphs_in(name: str, found: object, place: Path, installed: Sequence[Graph]) -> list[Graph]:
-    """The graphs that an entry point names: one, or all that are values in a module of its own."""
-    if isinstance(found, Graph):
-        return [found]
-    if not isinstance(found, ModuleType):
-        problem = f"{place}: {name} is {type(found).__name__} and no graph"
-        raise InvalidInput(FIELD, problem, REGISTER if _is_langgraph(found) else "Name an offing.sdk.Graph.")
-    values = dict.fromkeys(value for value in vars(found).values() if isinstance(value, Graph))
+def collect_graphs(name: str, entry_value: object, path: Path, installed: Sequence[Graph]) -> list[Graph]:
+    """Return the graphs of an entry point: a single one, or all that are values in the named module."""
+    if isinstance(entry_value, Graph):
+        return [entry_value]
+    if not isinstance(entry_value, ModuleType):
+        problem = f"{path}: {name} is {type(entry_value).__name__} and no graph"
+        raise InvalidInput(
+            PATH_OPTION, problem, REGISTRATION_REMEDY if _is_langgraph(entry_value) else "Name an offing.sdk.Graph."
+        )
+    values = dict.fromkeys(value for value in vars(entry_value).values() if isinstance(value, Graph))
     graphs = [graph for graph in values if not any(graph is other for other in installed)]
     if not graphs:
-        problem = f"{place} has no graph: none of the values of module {name} is an offing.sdk.Graph"
-        raise InvalidInput(FIELD, problem, REGISTER)
+        problem = f"{path} has no graph: none of the values of module {name} is an offing.sdk.Graph"
+        raise InvalidInput(PATH_OPTION, problem, REGISTRATION_REMEDY)
     if len({graph.name for graph in graphs}) < len(graphs):
-        raise InvalidInput(FIELD, f"{place} has two graphs of one name", "Rename one of them.")
+        raise InvalidInput(PATH_OPTION, f"{path} has two graphs of one name", "Rename one of them.")
     return graphs
 
 
@@ -58,35 +69,37 @@ def _is_langgraph(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "langgraph"
 
 
-def complete(graph: Graph, tools: Mapping[str, OwnTool]) -> Graph:
-    """The graph with its tools as values. Raises InvalidInput for one that nobody offers."""
+def resolve_tools(graph: Graph, tools: Mapping[str, CustomTool]) -> Graph:
+    """Return the graph with its tools as values. Raises InvalidInput for a tool that nothing offers."""
     if not graph.tools:
         return graph
     lacking = [tool for tool in graph.tools if isinstance(tool, str) and tool not in tools]
     if lacking:
         raise InvalidInput(
-            f"{graph.name}.tools", f"There is no tool {lacking[0]!r}", f"Install what offers it in the group {TOOLS}."
+            f"{graph.name}.tools",
+            f"There is no tool {lacking[0]!r}",
+            f"Install what offers it in the group {Group.TOOLS}.",
         )
-    found = tuple(tools[tool] if isinstance(tool, str) else tool for tool in graph.tools)
-    checked_tools({tool.spec.name: tool for tool in found})
-    return replace(graph, tools=found)
+    resolved = tuple(tools[tool] if isinstance(tool, str) else tool for tool in graph.tools)
+    index_tools({tool.spec.name: tool for tool in resolved})
+    return replace(graph, tools=resolved)
 
 
-def checked_tools(offers: Mapping[str, object]) -> dict[str, OwnTool]:
-    """Offers by the tools' own names. Raises InvalidInput for what is no tool or has a name of the platform's."""
-    found: dict[str, OwnTool] = {}
+def index_tools(offers: Mapping[str, object]) -> dict[str, CustomTool]:
+    """Index custom tools by their names. Raises InvalidInput for other values and for names of built-in tools."""
+    tools: dict[str, CustomTool] = {}
     for name, offer in offers.items():
-        if not isinstance(offer, OwnTool):
+        if not isinstance(offer, CustomTool):
             raise InvalidInput(
-                TOOLS, f"{name} is {type(offer).__name__} and no tool", "Make it with `offing.sdk.tool`."
+                Group.TOOLS, f"{name} is {type(offer).__name__} and no tool", "Make it with `offing.sdk.tool`."
             )
-        if offer.spec.name in reserved() or offer.spec.name.startswith(MCP_PREFIX):
-            raise InvalidInput(TOOLS, f"{offer.spec.name!r} is a tool of the platform's", "Give it another name.")
-        found[offer.spec.name] = offer
-    return found
+        if offer.spec.name in reserved_tool_names() or offer.spec.name.startswith(MCP_PREFIX):
+            raise InvalidInput(Group.TOOLS, f"{offer.spec.name!r} is a tool of the platform's", "Give it another name.")
+        tools[offer.spec.name] = offer
+    return tools
 
 
-def with_place(error: InvalidInput, place: Path) -> InvalidInput:
-    """The same error, with the folder or file that it is about."""
-    said = str(place) in error.problem
-    return error if said else InvalidInput(error.field, f"{place}: {error.problem}", error.remedy)
+def add_path(error: InvalidInput, path: Path) -> InvalidInput:
+    """Return the same error with the folder or file that it concerns."""
+    names_path = str(path) in error.problem
+    return error if names_path else InvalidInput(error.field, f"{path}: {error.problem}", error.remedy)

@@ -1,195 +1,254 @@
-"""Which graphs this installation has: entry points of the group `offing.graphs`, those that the settings name, and
-those in folders. The only home of which version of a graph a run gets, and of which tools come with it."""
+"""The registry of the graphs of this installation, with the version and the tools of each.
+
+Graphs come from entry points of the group `offing.graphs`, from the settings, and from folders.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import structlog
 
-from offing import scorers
 from offing.core.errors import InvalidInput
+from offing.exports.format import FORMATS
+from offing.models.engine import ENGINES
+from offing.registry import Group, Registry, add_folder
+from offing.scorers import SCORERS
 from offing.sdk import Graph
-from offing.sdk.tool import OwnTool
+from offing.sdk.tool import CustomTool
 from offing.services.graph_folders import (
-    GRAPHS,
-    SCORERS,
-    TOOLS,
-    BrokenProject,
-    Project,
+    BrokenGraphProject,
+    GraphProject,
+    find_copied_version,
     graph_names,
-    kept_version,
-    offered,
-    projects,
+    list_projects,
+    list_registrations,
+    load_entry_points,
 )
-from offing.services.graph_offers import by_name, checked_tools, complete, graphs_in, with_place
+from offing.services.graph_offers import (
+    REGISTRATION_REMEDY,
+    add_path,
+    collect_graphs,
+    index_graphs,
+    index_tools,
+    resolve_tools,
+)
 from offing.settings import Settings
+from offing.tools.environment import extend_graph
+from offing.tools.platform_tool import TOOLS
+from offing.web.provider import SEARCH_ENGINES
 
-GROUP = GRAPHS
+GRAPHS: Registry[Graph] = Registry(
+    Group.GRAPHS,
+    "a graph",
+    accepts=lambda value: isinstance(value, Graph),
+    remedy=REGISTRATION_REMEDY,
+    name_of=lambda graph: graph.name,
+)
+"""The graphs of installed packages by name."""
 
-LOOK_PAUSE = 0.5
-"""Seconds between looks at folders that are reloaded."""
+CHECKED_REGISTRIES: tuple[Registry[Any], ...] = (ENGINES, SCORERS, SEARCH_ENGINES, FORMATS)
+"""Registries whose values are imported with their folder, so that its author sees at once what is wrong with them."""
+
+POLL_SECONDS = 0.5
+"""Minimum seconds between checks of folders that are reloaded."""
 
 log = structlog.get_logger()
 
 
-class Catalogue(Mapping[str, Graph]):
+class GraphRegistry(Mapping[str, Graph]):
     """Graphs by name, each in its newest version that could be loaded.
 
-    `paths`: folders and files, separated as in PATH. One that cannot be loaded is told once to `tell` and keeps nothing
-    else from being loaded; its graphs cannot be had. `reloads`: a folder that changes is loaded anew for new runs, and
-    one that cannot be loaded stays as it last was.
+    `paths` are folders and files, separated as in PATH. One that cannot be loaded is reported once to
+    `on_problem`; its graphs are unavailable and all others are loaded. With `reload`, a folder that changes is
+    loaded again for new runs; if that fails, its last good version stays.
     """
 
     def __init__(
         self,
         installed: Iterable[Graph] = (),
-        tools: Mapping[str, OwnTool] | None = None,
+        tools: Mapping[str, CustomTool] | None = None,
         *,
         paths: str = "",
-        home: Path | None = None,
-        reloads: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], object] | None = None,
+        data_dir: Path | None = None,
+        reload: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        on_problem: Callable[[str], object] | None = None,
     ) -> None:
-        self._tools, self._paths, self._home, self._reloads = dict(tools or {}), paths, home, reloads
-        self._monotonic, self._looked, self._tell = monotonic, float("-inf"), tell or _warn
+        self._tools, self._paths, self._data_dir, self._reload = dict(tools or {}), paths, data_dir, reload
+        self._clock, self._polled_at, self._on_problem = clock, float("-inf"), on_problem or _warn
         self._installed = tuple(installed)
-        self._fixed = {graph.name: complete(graph, self._tools) for graph in self._installed}
-        self._now = dict(self._fixed)
+        self._from_packages = {graph.name: extend_graph(resolve_tools(graph, self._tools)) for graph in self._installed}
+        self._current = dict(self._from_packages)
         self._loaded: dict[str, tuple[Graph, ...]] = {}
-        self._good: dict[Path, tuple[Graph, ...]] = {}
-        """What each place offered when it could be loaded last."""
-        self.broken: tuple[BrokenProject, ...] = ()
-        """Folders and files that cannot be used as they are now."""
-        self._look()
+        self._last_good: dict[Path, tuple[Graph, ...]] = {}
+        """What each path offered when it was last loaded successfully."""
+        self._replaced: set[str] = set()
+        """Names of the installed graphs that were reported as replaced."""
+        self._registered: dict[Path, str] = {}
+        """The version of each path whose other values are registered."""
+        self.broken: tuple[BrokenGraphProject, ...] = ()
+        """Folders and files that currently cannot be used."""
+        self._refresh()
 
     def __getitem__(self, name: str) -> Graph:
-        self._look()
-        return self._now[name]
+        self._refresh()
+        return self._current[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._look()
-        return iter(self._now)
+        self._refresh()
+        return iter(self._current)
 
     def __len__(self) -> int:
-        return len(self._now)
+        return len(self._current)
 
     @property
-    def in_folders(self) -> frozenset[str]:
+    def folder_graph_names(self) -> frozenset[str]:
         """Names of the graphs that folders offer now."""
-        return frozenset(name for name, graph in self._now.items() if graph is not self._fixed.get(name))
+        return frozenset(name for name, graph in self._current.items() if graph is not self._from_packages.get(name))
 
-    def at(self, name: str, version: str) -> Graph | None:
-        """The graph in just this version, also one that its folder has left behind. None: it is not here."""
-        self._look(at_once=True)
-        graph = self._now.get(name)
+    def find_version(self, name: str, version: str) -> Graph | None:
+        """Return exactly this version of a graph, even if its folder has a newer one.
+
+        `None` if it is not available.
+        """
+        self._refresh(force=True)
+        graph = self._current.get(name)
         if graph is not None and graph.version == version:
             return graph
-        known = self._loaded.get(version) or self._again(version)
-        return next((graph for graph in known if graph.name == name), None)
+        loaded = self._loaded.get(version) or self._load_copied(version)
+        return next((graph for graph in loaded if graph.name == name), None)
 
-    def _again(self, version: str) -> tuple[Graph, ...]:
-        """Of a copy that an earlier process has kept."""
-        found = kept_version(version, self._home) if self._home else None
-        if found is None:
+    def _load_copied(self, version: str) -> tuple[Graph, ...]:
+        """Load a version from a copy that an earlier process has made."""
+        project = find_copied_version(version, self._data_dir) if self._data_dir else None
+        if project is None:
             return ()
         try:
-            return self._load(found)
+            return self._load(project)
         except InvalidInput as error:
             log.warning("a kept version of a graph cannot be loaded", version=version[:12], reason=str(error))
             return ()
 
-    def _look(self, *, at_once: bool = False) -> None:
-        if not self._paths or (self._looked > float("-inf") and not self._reloads):
+    def _refresh(self, *, force: bool = False) -> None:
+        if not self._paths or (self._polled_at > float("-inf") and not self._reload):
             return
-        now = self._monotonic()
-        if now - self._looked < LOOK_PAUSE and not at_once:
+        now = self._clock()
+        if now - self._polled_at < POLL_SECONDS and not force:
             return
-        self._looked, before = now, {str(one.error) for one in self.broken}
-        offers, broken = self._offers()
-        named, twice = by_name(offers, self._now)
+        self._polled_at, before = now, {str(one.error) for one in self.broken}
+        offers, broken = self._load_folders()
+        named, twice = index_graphs(offers, self._current)
         self.broken = (*broken, *twice)
         lacking = {name for one in self.broken for name in one.graphs} - named.keys()
-        self._now = {name: graph for name, graph in (self._fixed | named).items() if name not in lacking}
+        self._current = {name: graph for name, graph in (self._from_packages | named).items() if name not in lacking}
+        self._report_replaced(named)
         for one in self.broken:
             if str(one.error) not in before:
-                self._tell(str(one.error))
+                self._on_problem(str(one.error))
+
+    def _report_replaced(self, named: Mapping[str, Graph]) -> None:
+        """Report each installed graph in whose place a folder's graph is used, once."""
+        for name in sorted(named.keys() & self._from_packages.keys() - self._replaced):
+            self._replaced.add(name)
+            log.warning("a folder's graph is used in place of the installed one of the same name", graph=name)
 
     @property
     def problem(self) -> str:
-        """Why some folders cannot be used as they are now. Empty: all can."""
+        """Why some folders currently cannot be used. Empty if all can be used."""
         return " ".join(str(one.error) for one in self.broken)
 
-    def _offers(self) -> tuple[dict[Path, tuple[Graph, ...]], list[BrokenProject]]:
-        """What each place offers, and which cannot be used; those offer what they did before."""
-        broken: list[BrokenProject] = []
+    def _load_folders(self) -> tuple[dict[Path, tuple[Graph, ...]], list[BrokenGraphProject]]:
+        """Return what each path offers, and the paths that cannot be used. Those offer what they did before."""
+        broken: list[BrokenGraphProject] = []
         good: dict[Path, tuple[Graph, ...]] = {}
-        for found in projects(self._paths):
+        for project in list_projects(self._paths):
             try:
-                if isinstance(found, BrokenProject):
-                    raise found.error
-                good[found.place] = self._loaded.get(found.version) or self._load(found)
+                if isinstance(project, BrokenGraphProject):
+                    raise project.error
+                good[project.path] = self._loaded.get(project.version) or self._load(project)
+                self._register(project)
             except InvalidInput as error:
-                names = found.graphs if isinstance(found, BrokenProject) else graph_names(found.points)
-                broken.append(BrokenProject(found.place, with_place(error, found.place), names))
-                if found.place in self._good:
-                    good[found.place] = self._good[found.place]
-        self._good = good
+                names = project.graphs if isinstance(project, BrokenGraphProject) else graph_names(project.entry_points)
+                broken.append(BrokenGraphProject(project.path, add_path(error, project.path), names))
+                if project.path in self._last_good:
+                    good[project.path] = self._last_good[project.path]
+        self._last_good = good
         return good, broken
 
-    def _load(self, found: Project) -> tuple[Graph, ...]:
-        assert self._home is not None
-        tools = self._tools | checked_tools(offered(found, self._home, TOOLS))
-        offers = offered(found, self._home, GRAPHS).items()
-        graphs = [g for name, offer in offers for g in graphs_in(name, offer, found.place, self._installed)]
-        scorers.take(offered(found, self._home, SCORERS))
-        loaded = tuple(replace(complete(graph, tools), version=found.version) for graph in graphs)
-        self._loaded[found.version] = loaded
+    def _register(self, project: GraphProject) -> None:
+        """Register what the project offers beside graphs. Raises InvalidInput for what cannot be used."""
+        assert self._data_dir is not None
+        if self._registered.get(project.path) == project.version:
+            return
+        add_folder(str(project.path), list_registrations(project, self._data_dir))
+        for registry in CHECKED_REGISTRIES:
+            for name in project.entry_points.get(registry.group, {}):
+                registry[name]
+        self._registered[project.path] = project.version
+
+    def _load(self, project: GraphProject) -> tuple[Graph, ...]:
+        assert self._data_dir is not None
+        tools = self._tools | index_tools(load_entry_points(project, self._data_dir, Group.TOOLS))
+        offers = load_entry_points(project, self._data_dir, Group.GRAPHS).items()
+        graphs = [g for name, offer in offers for g in collect_graphs(name, offer, project.path, self._installed)]
+        loaded = tuple(replace(extend_graph(resolve_tools(graph, tools)), version=project.version) for graph in graphs)
+        self._loaded[project.version] = loaded
         return loaded
 
 
 @cache
-def installed(
-    more: str = "",
+def open_registry(
+    extra: str = "",
     paths: str = "",
-    home: Path | None = None,
-    reloads: bool = False,
-    tell: Callable[[str], object] | None = None,
-) -> Catalogue:
-    """Graphs by name; `more` names others as `module:name,…`. One that cannot be imported fails here, loudly."""
-    named_here = (EntryPoint(place, place, GROUP) for place in more.split(",") if place)
-    points = (*entry_points(group=GROUP), *named_here)
-    tools = checked_tools({point.name: point.load() for point in entry_points(group=TOOLS)})
-    return Catalogue((point.load() for point in points), tools, paths=paths, home=home, reloads=reloads, tell=tell)
+    data_dir: Path | None = None,
+    reload: bool = False,
+    on_problem: Callable[[str], object] | None = None,
+) -> GraphRegistry:
+    """Return the registry of graphs. `extra` names more graphs as `module:name,…`.
+
+    A graph that cannot be imported raises its error here.
+    """
+    named_here = (EntryPoint(module, module, Group.GRAPHS).load() for module in extra.split(",") if module)
+    tools = index_tools({name: tool for name, tool in TOOLS.items() if isinstance(tool, CustomTool)})
+    installed = (*GRAPHS.values(), *named_here)
+    return GraphRegistry(installed, tools, paths=paths, data_dir=data_dir, reload=reload, on_problem=on_problem)
 
 
-def available(settings: Settings, tell: Callable[[str], object] | None = None) -> Catalogue:
-    """Graphs as a process with these settings has them. `tell` hears of folders that cannot be used. None: the log."""
-    return installed(settings.graphs, settings.graph_paths, settings.home, settings.graph_reload, tell)
+def open_registry_from_settings(settings: Settings, on_problem: Callable[[str], object] | None = None) -> GraphRegistry:
+    """Return the registry of graphs for these settings.
+
+    `on_problem` is called for folders that cannot be used; `None` writes to the log.
+    """
+    return open_registry(settings.extra_graphs, settings.graph_paths, settings.home, settings.graph_reload, on_problem)
 
 
-def in_folders(settings: Settings, group: str) -> tuple[object, ...]:
-    """What the folders of these settings offer in a group. One that cannot be used is told in the log."""
-    found: list[object] = []
-    for one in projects(settings.graph_paths):
+def register_folders(settings: Settings) -> None:
+    """Register what the folders of these settings offer beside graphs, for a command that opens no graphs.
+
+    Unusable folders are logged.
+    """
+    for one in list_projects(settings.graph_paths):
         try:
-            if isinstance(one, BrokenProject):
+            if isinstance(one, BrokenGraphProject):
                 raise one.error
-            found += offered(one, settings.home, group).values()
+            add_folder(str(one.path), list_registrations(one, settings.home))
         except InvalidInput as error:
-            _warn(str(with_place(error, one.place)))
-    return tuple(found)
+            _warn(str(add_path(error, one.path)))
 
 
-def named(graphs: Mapping[str, Graph], name: str) -> Graph:
-    """Raises InvalidInput for a name that no graph has, with what is wrong with the folder that may have it."""
+def get_graph(graphs: Mapping[str, Graph], name: str) -> Graph:
+    """Return the graph of a name.
+
+    Raises InvalidInput for an unknown name, with the problem of a folder that may have it.
+    """
     if name in graphs:
         return graphs[name]
-    broken = graphs.broken if isinstance(graphs, Catalogue) else ()
+    broken = graphs.broken if isinstance(graphs, GraphRegistry) else ()
     for one in broken:
         if name in one.graphs:
             raise InvalidInput("graph", f"{name!r} cannot be used: {one.error.problem}", one.error.remedy)
@@ -198,17 +257,17 @@ def named(graphs: Mapping[str, Graph], name: str) -> Graph:
     raise InvalidInput("graph", problem, f"Use one of: {', '.join(sorted(graphs))}.")
 
 
-def at_version(graphs: Mapping[str, Graph], name: str, version: str) -> Graph | None:
-    """The graph that a run of this version goes on with. None: it is not here."""
-    if isinstance(graphs, Catalogue):
-        return graphs.at(name, version)
+def find_graph_version(graphs: Mapping[str, Graph], name: str, version: str) -> Graph | None:
+    """Return the graph with which a run of this version continues, or `None` if it is not available."""
+    if isinstance(graphs, GraphRegistry):
+        return graphs.find_version(name, version)
     graph = graphs.get(name)
     return graph if graph is not None and graph.version == version else None
 
 
-def own_tools(graph: Graph) -> tuple[OwnTool, ...]:
-    """The tools that come with a graph of a catalogue."""
-    return tuple(tool for tool in graph.tools if isinstance(tool, OwnTool))
+def custom_tools_of(graph: Graph) -> tuple[CustomTool, ...]:
+    """Return the custom tools of a graph in the registry."""
+    return tuple(tool for tool in graph.tools if isinstance(tool, CustomTool))
 
 
 def _warn(problem: str) -> None:

@@ -1,7 +1,7 @@
-"""Whether stored log-probabilities are those of the stored ids under the stored policy version.
+"""Check whether stored logprobs are those of the stored token ids under the stored policy version.
 
-A sample of turns is scored again by the engine; what differs is put in quarantine, so that it is never trained. Turns
-that cannot be scored stay as they are, and are told.
+The engine scores a sample of role calls again. Role calls that differ are put into quarantine, so that they
+are never trained. Role calls that cannot be scored are left unchanged and reported.
 """
 
 import asyncio
@@ -9,123 +9,129 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from offing.models.credentials import Destination
-from offing.models.policy_engine import scored
-from offing.models.policy_wire import OUR_ENGINE, Scores
-from offing.models.role_call import Refusal
+from offing.models.credentials import EngineEndpoint
+from offing.models.policy_engine import score_tokens
+from offing.models.policy_protocol import ENGINE_FINGERPRINT_PREFIX, TokenScores
+from offing.models.role_call import AttemptFailure
 from offing.storage import parity, segments
 from offing.storage.pool import Database
-from offing.storage.segments import StoredTurn, TurnTokens
+from offing.storage.segments import RoleCallTokens, StoredRoleCall
 
-TOLERANCE = 1e-4
-"""Largest difference of float32 log-probabilities that is no difference. Engines in bfloat16 need more."""
+MAX_LOGPROB_DIFFERENCE = 1e-4
+"""Maximum difference of float32 logprobs that counts as equal. Engines in bfloat16 need a larger value."""
 
-AT_ONCE = 8
+MAX_CONCURRENCY = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One turn, scored again."""
+class RoleCallParity:
+    """The result of scoring one role call again."""
 
-    run: UUID
+    run_id: UUID
     seq: int
     policy: str
-    worst: float | None
-    """Largest difference of a log-probability. None: it could not be scored."""
-    doubt: str = ""
-    """Why the turn is now in quarantine. Empty: it is not."""
-    unscored: str = ""
-    """Why it could not be scored."""
+    max_difference: float | None
+    """Largest difference of a logprob. `None` if the role call could not be scored."""
+    quarantine_reason: str = ""
+    """Why the role call is now in quarantine. Empty if it is not."""
+    failure: str = ""
+    """Why the role call could not be scored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parity:
-    """What a check came to."""
+class ParityReport:
+    """The result of a parity check."""
 
-    compared: tuple[Compared, ...]
-
-    @property
-    def checked(self) -> int:
-        return sum(one.worst is not None for one in self.compared)
+    calls: tuple[RoleCallParity, ...]
 
     @property
-    def worst(self) -> float:
-        """Largest difference of all. 0: nothing was scored."""
-        return max((one.worst for one in self.compared if one.worst is not None), default=0.0)
+    def scored_count(self) -> int:
+        return sum(one.max_difference is not None for one in self.calls)
 
     @property
-    def doubtful(self) -> tuple[Compared, ...]:
-        return tuple(one for one in self.compared if one.doubt)
+    def max_difference(self) -> float:
+        """Largest difference of all role calls. 0 if nothing was scored."""
+        return max((one.max_difference for one in self.calls if one.max_difference is not None), default=0.0)
 
     @property
-    def unscored(self) -> tuple[Compared, ...]:
-        return tuple(one for one in self.compared if one.unscored)
+    def quarantined(self) -> tuple[RoleCallParity, ...]:
+        return tuple(one for one in self.calls if one.quarantine_reason)
+
+    @property
+    def failed(self) -> tuple[RoleCallParity, ...]:
+        return tuple(one for one in self.calls if one.failure)
 
 
-async def check(
+async def measure_parity(
     database: Database,
-    tenant: UUID,
-    to: Destination,
+    tenant_id: UUID,
+    endpoint: EngineEndpoint,
     *,
-    sample: int,
+    sample_size: int,
     seed: int = 0,
-    run: UUID | None = None,
-    policy: str | None = None,
-    tolerance: float = TOLERANCE,
-) -> Parity:
-    """Score `sample` turns again and put into quarantine what differs by more than `tolerance`.
+    run_id: UUID | None = None,
+    policy_name: str | None = None,
+    tolerance: float = MAX_LOGPROB_DIFFERENCE,
+) -> ParityReport:
+    """Score `sample_size` role calls again and quarantine those that differ by more than `tolerance`.
 
-    `run`, `policy`: only of these. Turns that are in quarantine already are not drawn.
+    `run_id` and `policy_name` restrict the sample. Role calls in quarantine are not sampled.
     """
-    async with database.transaction(tenant) as connection:
-        drawn = await parity.sample(connection, sample, seed, run=run, policy=policy)
-    compared: list[Compared] = []
+    async with database.transaction(tenant_id) as connection:
+        drawn = await parity.sample_role_calls(connection, sample_size, seed, run_id=run_id, policy=policy_name)
+    compared: list[RoleCallParity] = []
     for of, seqs in drawn.items():
-        compared += await _run(database, tenant, to, of, seqs, tolerance)
-    return Parity(tuple(compared))
+        compared += await _measure_run(database, tenant_id, endpoint, of, seqs, tolerance)
+    return ParityReport(tuple(compared))
 
 
-async def _run(
-    database: Database, tenant: UUID, to: Destination, run: UUID, seqs: Sequence[int], tolerance: float
-) -> list[Compared]:
-    async with database.transaction(tenant) as connection:
-        turns = [turn for turn in await segments.turns_of(connection, run) if turn.seq in set(seqs)]
-    gate = asyncio.Semaphore(AT_ONCE)
+async def _measure_run(
+    database: Database, tenant_id: UUID, endpoint: EngineEndpoint, run_id: UUID, seqs: Sequence[int], tolerance: float
+) -> list[RoleCallParity]:
+    async with database.transaction(tenant_id) as connection:
+        turns = [turn for turn in await segments.read_role_calls(connection, run_id) if turn.seq in set(seqs)]
+    gate = asyncio.Semaphore(MAX_CONCURRENCY)
 
-    async def compared(turn: StoredTurn) -> Compared:
+    async def compare_bounded(turn: StoredRoleCall) -> RoleCallParity:
         async with gate:
-            return await _compared(to, run, turn, tolerance)
+            return await _compare_call(endpoint, run_id, turn, tolerance)
 
-    found = await asyncio.gather(*(compared(turn) for turn in turns))
-    doubts = [(one.seq, one.doubt) for one in found if one.doubt]
-    async with database.transaction(tenant) as connection:
-        await parity.quarantine(connection, run, doubts)
-    return list(found)
+    comparisons = await asyncio.gather(*(compare_bounded(turn) for turn in turns))
+    doubts = [(one.seq, one.quarantine_reason) for one in comparisons if one.quarantine_reason]
+    async with database.transaction(tenant_id) as connection:
+        await parity.quarantine_role_calls(connection, run_id, doubts)
+    return list(comparisons)
 
 
-async def _compared(to: Destination, run: UUID, turn: StoredTurn, tolerance: float) -> Compared:
-    tokens = turn.tokens
+async def _compare_call(
+    endpoint: EngineEndpoint, run_id: UUID, role_call: StoredRoleCall, tolerance: float
+) -> RoleCallParity:
+    tokens = role_call.tokens
     assert tokens is not None, "only turns with ids are drawn"
-    most = 0 if turn.engine_build.startswith(OUR_ENGINE) else 1
-    ids = list(tokens.whole[: tokens.end])
-    scores = await scored(to, turn.policy, ids, turn.sampling, most=most)
-    if isinstance(scores, Refusal):
-        return Compared(run, turn.seq, turn.policy, None, unscored=scores.message)
-    worst, at = _difference(tokens, scores)
-    return Compared(run, turn.seq, turn.policy, worst, _doubt(turn, scores, worst, at, tolerance))
+    allowed_differences = 0 if role_call.engine_build.startswith(ENGINE_FINGERPRINT_PREFIX) else 1
+    ids = list(tokens.segment_ids[: tokens.end])
+    scores = await score_tokens(endpoint, role_call.policy, ids, role_call.sampling, max_tokens=allowed_differences)
+    if isinstance(scores, AttemptFailure):
+        return RoleCallParity(run_id, role_call.seq, role_call.policy, None, failure=scores.message)
+    worst, at = _max_difference(tokens, scores)
+    return RoleCallParity(
+        run_id, role_call.seq, role_call.policy, worst, _explain_quarantine(role_call, scores, worst, at, tolerance)
+    )
 
 
-def _difference(tokens: TurnTokens, scores: Scores) -> tuple[float, int]:
-    """The largest difference, and the completion id at which it is."""
+def _max_difference(tokens: RoleCallTokens, scores: TokenScores) -> tuple[float, int]:
+    """Return the largest difference, and the index of the completion id that has it."""
     again = scores.logprobs[tokens.start : tokens.end]
     differences = [abs(old - (new or 0.0)) for old, new in zip(tokens.logprobs, again, strict=True)]
     worst = max(differences)
     return worst, differences.index(worst)
 
 
-def _doubt(turn: StoredTurn, scores: Scores, worst: float, at: int, tolerance: float) -> str:
-    if turn.weights_sha256 and scores.weights_sha256 and turn.weights_sha256 != scores.weights_sha256:
-        return f"the weights of {turn.policy} are not those that it was sampled with"
-    if worst <= tolerance:
+def _explain_quarantine(
+    role_call: StoredRoleCall, scores: TokenScores, max_difference: float, index: int, tolerance: float
+) -> str:
+    if role_call.weights_sha256 and scores.weights_sha256 and role_call.weights_sha256 != scores.weights_sha256:
+        return f"the weights of {role_call.policy} are not those that it was sampled with"
+    if max_difference <= tolerance:
         return ""
-    return f"scored again, log-probabilities differ by up to {worst:.3g}, at completion id {at}"
+    return f"scored again, log-probabilities differ by up to {max_difference:.3g}, at completion id {index}"

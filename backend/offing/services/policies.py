@@ -1,234 +1,278 @@
-"""Policy versions: registering them, changing their state, and pinning those that a request names.
+"""Register policy versions, change their state, and pin those that a request names.
 
-Weights are files on the engine's machine; here are their names, hashes and lineage.
+Weights are files on the machine of the engine; the database has their names, hashes and lineage.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
+from offing.models.policy_folder import PolicyHashes
 from offing.services import policy_files
 from offing.storage import policy_versions, training_events
-from offing.storage.evaluations import ScoreRow, scores
-from offing.storage.policy_versions import NewVersion, VersionRow
+from offing.storage.evaluations import EvaluationSummary, list_summaries
+from offing.storage.policy_versions import NewPolicyVersion, PolicyVersionRow
 from offing.storage.pool import Connection, Database
-from offing.storage.training_events import Event
+from offing.storage.training_events import TrainingEvent
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-PROMPTS = "prompts"
-"""The kind that is text: a prompt library, which `services.prompt_library` registers."""
+PROMPT_LIBRARY_KIND = "prompt_library"
+"""The kind of a version that is text: a prompt library, which `services.prompt_library` registers."""
 
-UNREAD = frozenset({"extractive", "rules", "scripted"})
-"""Engines that read no prompt, so that a library would do nothing."""
+PROMPTLESS_ENGINES = frozenset({"extractive", "rules", "scripted"})
+"""Engines that read no prompt, so that a prompt library would have no effect."""
 
-ACTIVE = "active"
-"""In place of a version: the one that is active when a run is made."""
+ACTIVE_ALIAS = "active"
+"""Used in place of a version: the one that is active when a run is created."""
 
-KINDS = ("full", "lora")
-"""Of weights."""
+WEIGHT_KINDS = ("full", "lora")
+"""Kinds of versions that are weights."""
 
-FOLLOWING: Mapping[str, frozenset[str]] = {
-    "candidate": frozenset({"canary", "active", "retired", "bad"}),
-    "canary": frozenset({"candidate", "active", "retired", "bad"}),
-    "active": frozenset({"retired", "bad"}),
-    "retired": frozenset({"candidate", "active", "bad"}),
-    "bad": frozenset(),
+ALLOWED_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    "candidate": frozenset({"canary", "active", "retired", "blocked"}),
+    "canary": frozenset({"candidate", "active", "retired", "blocked"}),
+    "active": frozenset({"retired", "blocked"}),
+    "retired": frozenset({"candidate", "active", "blocked"}),
+    "blocked": frozenset(),
 }
-"""States that a version may have next. `bad` is for good; a retired one can be made active again."""
+"""States that may follow each state of a version. `blocked` is permanent; a retired version can be made active again.
+"""
 
 
-def parsed(text: str, field: str) -> tuple[str, int]:
-    """Name and version of NAME@VERSION. Raises InvalidInput that names `field`."""
+def parse_version_name(text: str, field: str) -> tuple[str, int]:
+    """Parse NAME@VERSION. Raises InvalidInput with the name of the field."""
     name, _, version = text.rpartition("@")
-    if not NAME.fullmatch(name) or not re.fullmatch(r"[1-9]\d{0,8}", version):
+    if not NAME_PATTERN.fullmatch(name) or not re.fullmatch(r"[1-9]\d{0,8}", version):
         raise InvalidInput(field, f"{text!r} is not NAME@VERSION", "Write for instance planner@3.")
     return name, int(version)
 
 
-async def register(
-    database: Database,
-    tenant: UUID,
-    *,
-    name: str,
-    kind: str,
-    uri: str,
-    sha256: str,
-    tokenizer_sha256: str,
-    template_sha256: str,
-    parent: str = "",
-    base_model: str = "",
-) -> tuple[VersionRow, bool]:
-    """Register files under the next version of a name, and whether that is new: the same files keep their version.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRegistration:
+    """Weights to register as the next version of a name."""
 
-    `parent`: NAME@VERSION, registered. Empty: it has none. Raises InvalidInput.
+    name: str
+    kind: str
+    """`full` or `lora`."""
+    uri: str
+    """Folder on the machine of the engine."""
+    hashes: PolicyHashes
+    parent_version: str = ""
+    """Registered NAME@VERSION that the weights were trained from. Empty means that there is none."""
+    base_model: str = ""
+    """Name of the original model. Empty means that of the parent."""
+
+    def check(self) -> None:
+        """Raise InvalidInput for a name or kind that cannot be registered, and for an adapter without a base."""
+        if not NAME_PATTERN.fullmatch(self.name):
+            remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
+            raise InvalidInput("name", f"{self.name!r} cannot name a policy", remedy)
+        if self.kind not in WEIGHT_KINDS:
+            raise InvalidInput("kind", f"there is no kind {self.kind!r}", f"Use one of: {', '.join(WEIGHT_KINDS)}.")
+        if self.kind == "lora" and not self.parent_version and not self.base_model:
+            raise InvalidInput(
+                "parent", "an adapter needs the weights that it stands on", "Name its parent or base model."
+            )
+
+
+async def register_version(
+    database: Database, tenant_id: UUID, registration: PolicyRegistration
+) -> tuple[PolicyVersionRow, bool]:
+    """Register files as the next version of a name. Returns the version and whether it is new.
+
+    Files that are already registered keep their version. Raises InvalidInput.
     """
-    if not NAME.fullmatch(name):
-        remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
-        raise InvalidInput("name", f"{name!r} cannot name a policy", remedy)
-    if kind not in KINDS:
-        raise InvalidInput("kind", f"there is no kind {kind!r}", f"Use one of: {', '.join(KINDS)}.")
-    if kind == "lora" and not parent and not base_model:
-        raise InvalidInput("parent", "an adapter needs the weights that it stands on", "Name its parent or base model.")
-    async with database.transaction(tenant) as connection:
-        above = await known(connection, parent, "parent") if parent else None
-        new = NewVersion(
-            id=new_id(),
-            name=name,
-            kind=kind,
-            uri=uri,
-            sha256=sha256,
-            tokenizer_sha256=tokenizer_sha256,
-            template_sha256=template_sha256,
-            base_model=base_model or (above.base_model if above else ""),
-            parent=above.id if above else None,
-        )
-        return await policy_versions.add(connection, tenant, new)
+    registration.check()
+    async with database.transaction(tenant_id) as connection:
+        label = registration.parent_version
+        parent = await require_version(connection, label, "parent") if label else None
+        return await policy_versions.insert_version(connection, tenant_id, _build_version(registration, parent))
 
 
-async def known(connection: Connection, text: str, field: str) -> VersionRow:
-    """The version that NAME@VERSION names. Raises InvalidInput when it is not registered."""
-    name, version = parsed(text, field)
-    row = await policy_versions.by_name(connection, name, version)
+def _build_version(registration: PolicyRegistration, parent: PolicyVersionRow | None) -> NewPolicyVersion:
+    return NewPolicyVersion(
+        id=new_id(),
+        name=registration.name,
+        kind=registration.kind,
+        uri=registration.uri,
+        sha256=registration.hashes.weights,
+        tokenizer_sha256=registration.hashes.tokenizer,
+        template_sha256=registration.hashes.template,
+        base_model=registration.base_model or (parent.base_model if parent else ""),
+        parent_id=parent.id if parent else None,
+    )
+
+
+async def require_version(connection: Connection, text: str, field: str) -> PolicyVersionRow:
+    """Return the version that NAME@VERSION names. Raises InvalidInput if it is not registered."""
+    name, version = parse_version_name(text, field)
+    row = await policy_versions.find_version(connection, name, version)
     if row is None:
         remedy = "Register it with `offing policy add`, or see `offing policy list`."
         raise InvalidInput(field, f"there is no policy {text}", remedy)
     return row
 
 
-async def pinned(connection: Connection, engines: Mapping[str, EngineChoice]) -> dict[str, UUID]:
-    """Ids of the versions that answer roles, by role, and of the libraries that `ROLE library` shows; they stay usable
-    until the transaction ends.
+async def pin_versions(connection: Connection, engines: Mapping[str, EngineConfig]) -> dict[str, UUID]:
+    """Return the ids of the versions that answer roles, by role, and of prompt libraries under `ROLE library`.
 
-    Raises InvalidInput for one that is not registered, or is bad.
+    They stay usable until the transaction ends. Raises InvalidInput for a version that is not registered or is blocked.
     """
-    found: dict[str, UUID] = {}
+    pins: dict[str, UUID] = {}
     for role, choice in engines.items():
-        if choice.library:
-            found[f"{role} library"] = (await _library(connection, role, choice)).id
+        if choice.prompt_library:
+            pins[f"{role} library"] = (await _require_library(connection, role, choice)).id
         if choice.engine != "policy":
             continue
-        version = await known(connection, choice.model, f"policies.{role}")
-        if version.state == "bad":
+        version = await require_version(connection, choice.model, f"policies.{role}")
+        if version.state == "blocked":
             remedy = "Name another version; see `offing policy list`."
-            raise InvalidInput(f"policies.{role}", f"{choice.model} is marked as bad", remedy)
-        found[role] = version.id
-    return found
+            raise InvalidInput(f"policies.{role}", f"{choice.model} is blocked", remedy)
+        pins[role] = version.id
+    return pins
 
 
-async def resolved(connection: Connection, engines: Mapping[str, EngineChoice], key: UUID) -> dict[str, EngineChoice]:
-    """Engines with a number where a policy or library is named without one: `NAME@active`, or `NAME` alone.
+async def resolve_versions(
+    connection: Connection, engines: Mapping[str, EngineConfig], sampling_key: UUID
+) -> dict[str, EngineConfig]:
+    """Replace `NAME@active` and `NAME` by a version in the engine configs of roles.
 
-    The active version answers; for `NAME` alone, the canary does for its share of keys, always the same for a key. So
-    runs keep the version that they began with. Raises InvalidInput for a name without an active version.
+    The active version answers. For `NAME` alone, the canary answers its fraction of sampling keys; the same key
+    always gets the same version. Runs keep the version that they started with. Raises InvalidInput for a name
+    without an active version.
     """
-    return {role: await _resolved(connection, role, choice, key) for role, choice in engines.items()}
+    return {role: await _resolve_engine(connection, role, choice, sampling_key) for role, choice in engines.items()}
 
 
-async def _resolved(connection: Connection, role: str, choice: EngineChoice, key: UUID) -> EngineChoice:
-    if choice.engine == "policy":
-        model = await _numbered(connection, f"policies.{role}", choice.model, key)
-        choice = choice.model_copy(update={"model": model})
-    if choice.library:
-        library = await _numbered(connection, f"engines.{role}.library", choice.library, key)
-        choice = choice.model_copy(update={"library": library})
-        await _library(connection, role, choice)
-    return choice
+async def _resolve_engine(
+    connection: Connection, role: str, engine_config: EngineConfig, sampling_key: UUID
+) -> EngineConfig:
+    if engine_config.engine == "policy":
+        model = await _resolve_version_name(connection, f"policies.{role}", engine_config.model, sampling_key)
+        engine_config = engine_config.model_copy(update={"model": model})
+    if engine_config.prompt_library:
+        library = await _resolve_version_name(
+            connection, f"engines.{role}.prompt_library", engine_config.prompt_library, sampling_key
+        )
+        engine_config = engine_config.model_copy(update={"prompt_library": library})
+        await _require_library(connection, role, engine_config)
+    return engine_config
 
 
-async def _numbered(connection: Connection, field: str, text: str, key: UUID) -> str:
-    """What a policy or library is called with its number."""
+async def _resolve_version_name(connection: Connection, field: str, text: str, sampling_key: UUID) -> str:
+    """Return the name of a policy or prompt library with its version."""
     name, at, version = text.partition("@")
-    if not name or (at and version != ACTIVE):
+    if not name or (at and version != ACTIVE_ALIAS):
         return text
-    row = None if at else await _canary(connection, name, key)
-    row = row or await policy_versions.in_state(connection, name, "active")
+    row = None if at else await _pick_canary(connection, name, sampling_key)
+    row = row or await policy_versions.find_version_in_state(connection, name, "active")
     if row is None:
         remedy = f"Name a version, such as {name}@1, or promote one with `offing policy promote`."
         raise InvalidInput(field, f"{name} has no active version", remedy)
     return row.label
 
 
-async def _library(connection: Connection, role: str, choice: EngineChoice) -> VersionRow:
-    """The version of a prompt library that a role's prompt is to show. Raises InvalidInput where it cannot."""
-    field = f"engines.{role}.library"
-    if choice.engine in UNREAD or choice.form == "compact":
-        who = f"the form {choice.form}" if choice.form == "compact" else f"the engine {choice.engine}"
+async def _require_library(connection: Connection, role: str, engine_config: EngineConfig) -> PolicyVersionRow:
+    """Return the version of the prompt library for a role's prompt.
+
+    Raises InvalidInput if the role cannot use it.
+    """
+    field = f"engines.{role}.prompt_library"
+    if engine_config.engine in PROMPTLESS_ENGINES or engine_config.prompt_format == "compact":
+        who = (
+            f"the form {engine_config.prompt_format}"
+            if engine_config.prompt_format == "compact"
+            else f"the engine {engine_config.engine}"
+        )
         raise InvalidInput(field, f"{who} reads no prompt library", "Choose a language model, or leave it out.")
-    row = await known(connection, choice.library, field)
-    if row.kind != PROMPTS or row.state == "bad":
-        told = "is marked as bad" if row.state == "bad" else f"holds weights ({row.kind}), not text"
-        raise InvalidInput(field, f"{choice.library} {told}", "Name another version; see `offing policy list`.")
+    row = await require_version(connection, engine_config.prompt_library, field)
+    if row.kind != PROMPT_LIBRARY_KIND or row.state == "blocked":
+        problem = "is blocked" if row.state == "blocked" else f"holds weights ({row.kind}), not text"
+        raise InvalidInput(
+            field, f"{engine_config.prompt_library} {problem}", "Name another version; see `offing policy list`."
+        )
     return row
 
 
-async def _canary(connection: Connection, name: str, key: UUID) -> VersionRow | None:
-    """The canary, if this key falls into its share."""
-    row = await policy_versions.in_state(connection, name, "canary")
-    drawn = int.from_bytes(hashlib.blake2b(name.encode() + key.bytes, digest_size=8).digest(), "big") / 2**64
-    return row if row is not None and drawn < (row.canary_share or 0.0) else None
+async def _pick_canary(connection: Connection, name: str, sampling_key: UUID) -> PolicyVersionRow | None:
+    """Return the canary if this key falls into its fraction, else `None`."""
+    row = await policy_versions.find_version_in_state(connection, name, "canary")
+    drawn = int.from_bytes(hashlib.blake2b(name.encode() + sampling_key.bytes, digest_size=8).digest(), "big") / 2**64
+    return row if row is not None and drawn < (row.canary_fraction or 0.0) else None
 
 
-async def page(
-    database: Database, tenant: UUID, name: str | None, before: UUID | None, limit: int
-) -> tuple[list[VersionRow], UUID | None]:
-    """Versions, newest first, and where the next page begins. None: this was the last."""
-    async with database.transaction(tenant) as connection:
-        found = await policy_versions.latest(connection, name, before, limit + 1)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
+async def list_versions(
+    database: Database, tenant_id: UUID, name: str | None, before_id: UUID | None, limit: int
+) -> tuple[list[PolicyVersionRow], UUID | None]:
+    """List versions, newest first, with the start of the next page. `None` means that this is the last page."""
+    async with database.transaction(tenant_id) as connection:
+        rows = await policy_versions.list_versions(connection, name, before_id, limit + 1)
+    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
 
 
-async def one(database: Database, tenant: UUID, id: UUID) -> VersionRow:
-    """Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        return await policy_versions.by_id(connection, id)
+async def get_version(database: Database, tenant_id: UUID, version_id: UUID) -> PolicyVersionRow:
+    """Return a version. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        return await policy_versions.get_version(connection, version_id)
 
 
-async def named(database: Database, tenant: UUID, text: str, field: str = "policy") -> VersionRow:
-    """The version that NAME@VERSION names. Raises InvalidInput that names `field`."""
-    async with database.transaction(tenant) as connection:
-        return await known(connection, text, field)
+async def get_version_by_name(
+    database: Database, tenant_id: UUID, text: str, field: str = "policy"
+) -> PolicyVersionRow:
+    """Return the version that NAME@VERSION names. Raises InvalidInput with the name of the field."""
+    async with database.transaction(tenant_id) as connection:
+        return await require_version(connection, text, field)
 
 
-async def events(database: Database, tenant: UUID, id: UUID, after: UUID | None, limit: int) -> list[Event]:
-    """What was decided about a version, in order. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        await policy_versions.by_id(connection, id)
-        return await training_events.listed(connection, policy=id, after=after, limit=limit)
+async def list_events(
+    database: Database, tenant_id: UUID, version_id: UUID, after_id: UUID | None, limit: int
+) -> list[TrainingEvent]:
+    """List the decisions about a version, in order. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await policy_versions.get_version(connection, version_id)
+        return await training_events.list_events(connection, policy_version_id=version_id, after=after_id, limit=limit)
 
 
-async def evaluations(
-    database: Database, tenant: UUID, policy: UUID | None, name: str | None, before: UUID | None, limit: int
-) -> tuple[list[ScoreRow], UUID | None]:
-    """Evaluations of a version, of a name, or all, newest first, and where the next page begins. None: the last."""
-    async with database.transaction(tenant) as connection:
-        found = await scores(connection, policy, name, before, limit + 1)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
+async def list_evaluations(
+    database: Database, tenant_id: UUID, version_id: UUID | None, name: str | None, before_id: UUID | None, limit: int
+) -> tuple[list[EvaluationSummary], UUID | None]:
+    """List evaluations of a version, of a name, or all, newest first, with the start of the next page or `None`."""
+    async with database.transaction(tenant_id) as connection:
+        summaries = await list_summaries(connection, version_id, name, before_id, limit + 1)
+    return summaries[:limit], summaries[limit - 1].id if len(summaries) > limit else None
 
 
-async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -> VersionRow:
-    """Move a version to another state; making one active retires the one that was. The same state is no change.
+async def set_version_state(database: Database, tenant_id: UUID, version_id: UUID, state: str) -> PolicyVersionRow:
+    """Set the state of a version.
 
-    Raises NotFound, and Conflict for a state that may not follow its present one or where its files are damaged.
+    Activating a version retires the active one; setting the same state changes nothing.
+
+    Raises NotFound, and Conflict if the state may not follow the present one or the files are damaged.
     """
     if state in ("active", "canary"):
-        await policy_files.refuse_damaged(database, tenant, await one(database, tenant, id))
-    async with database.transaction(tenant) as connection:
-        await policy_versions.one_at_a_time(connection, (await policy_versions.by_id(connection, id)).name)
-        row = await policy_versions.locked(connection, id)
+        await policy_files.check_files(database, tenant_id, await get_version(database, tenant_id, version_id))
+    async with database.transaction(tenant_id) as connection:
+        await policy_versions.lock_name(connection, (await policy_versions.get_version(connection, version_id)).name)
+        row = await policy_versions.lock_version(connection, version_id)
         if row.state == state:
             return row
-        if state not in FOLLOWING[row.state]:
-            after = ", ".join(sorted(FOLLOWING[row.state])) or "none"
+        if state not in ALLOWED_TRANSITIONS[row.state]:
+            after = ", ".join(sorted(ALLOWED_TRANSITIONS[row.state])) or "none"
             raise Conflict(f"{row.label} is {row.state}.", f"States that may follow: {after}.")
-        before = await policy_versions.in_state(connection, row.name, "active") if state == "active" else None
-        made = await policy_versions.set_state(connection, row, state)
+        before = (
+            await policy_versions.find_version_in_state(connection, row.name, "active") if state == "active" else None
+        )
+        changed = await policy_versions.set_state(connection, row, state)
         kind = {"active": "promoted", "canary": "canary"}.get(state, "state")
         policy = row.label
         detail = {"policy": policy, "from": row.state, "to": state, "before": before and str(before.id)}
-        await training_events.add(connection, tenant, kind, {**detail, "gate": "not asked"}, policy=made.id)
-        return made
+        await training_events.insert_event(
+            connection, tenant_id, kind, {**detail, "gate": "not asked"}, policy_version_id=changed.id
+        )
+        return changed

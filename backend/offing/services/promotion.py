@@ -1,7 +1,6 @@
-"""Which version of a policy new runs get: evaluating, promoting, trying on a share of runs, and going back.
+"""Choose the version of a policy that new runs get: evaluate, promote, start a canary, withdraw and roll back.
 
-Each change is one transaction with a record of who gave way to whom; files are never touched, so that going back is a
-change of two rows.
+Each change is one transaction with an event. Files are never changed, so a rollback only updates two rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,44 +8,45 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
+from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
-from offing.services.prompt_library import with_library
-from offing.services.rollouts import BatchRequest, Created, Hints, ScorerSpec
-from offing.services.training_gate import Result, Rules, Verdict, judged, paired
-from offing.storage import evaluations, groups, policy_versions, training_events, training_jobs
-from offing.storage.evaluations import Evaluation, ResultRow
-from offing.storage.policy_versions import VersionRow
+from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, compare_paired, judge_gate
+from offing.services.prompt_library import add_library
+from offing.services.rollouts import BatchRequest, CreatedBatch, ScorerSpec
+from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
+from offing.storage.evaluations import EvaluationResultRow, EvaluationRow
+from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection, Database
 
-EVALUATION = "evaluation"
-"""Tag of groups that are never trained on unless they are asked for by it."""
+EVALUATION_TAG = "evaluation"
+"""Tag of groups that are not used for training unless the tag is requested."""
 
-LEAST_CANARY = 20
-"""Scored rollouts of each side before a canary is judged."""
+MIN_CANARY_ROLLOUTS = 20
+"""Minimum number of scored rollouts of each version before a canary is compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
-    """What candidates and champions are compared on."""
+class EvaluationSetup:
+    """What candidates and active versions are evaluated on."""
 
     dataset: str
-    tasks: Sequence[UUID]
+    task_ids: Sequence[UUID]
     graph: str
     role: str
-    members: int = 1
+    rollouts_per_task: int = 1
     greedy: bool = True
     seed: int = 0
-    form: str = ""
-    max_tokens: int = EngineChoice.model_fields["max_tokens"].default
-    """Of an answer by weights."""
+    prompt_format: str = ""
+    max_tokens: int = EngineConfig.model_fields["max_tokens"].default
+    """Maximum tokens of an answer by weights."""
     budget: Budget = field(default_factory=Budget)
-    engines: Mapping[str, EngineChoice] | None = None
-    """Of the other roles. None: the graph's own."""
+    engines: Mapping[str, EngineConfig] | None = None
+    """Engines of the other roles. `None` means those of the graph."""
     scorers: Sequence[ScorerSpec] | None = None
 
     @property
@@ -54,217 +54,254 @@ class Frozen:
         return "greedy" if self.greedy else "sampled"
 
 
-async def evaluate(
+async def start_evaluation(
     database: Database,
-    hints: Hints,
-    tenant: UUID,
+    notifier: RunNotifier,
+    tenant_id: UUID,
     policy: str,
-    frozen: Frozen,
+    setup: EvaluationSetup,
     *,
     graphs: Mapping[str, Graph],
-    key: str | None = None,
-) -> Created:
-    """Collect the rollouts of an evaluation; `settle_evaluation` stores it when they have ended. Raises InvalidInput.
+    idempotency_key: str | None = None,
+) -> CreatedBatch:
+    """Collect the rollouts of an evaluation. `store_evaluation` stores the result when they have ended.
 
-    With `key`, the same request is the same batch. Members' seeds depend on seed, task and member alone, so that two
-    versions get the same. Raises Conflict for a version whose files are damaged.
+    With `idempotency_key`, the same request returns the same batch. Seeds depend on seed, task and member only,
+    so that two versions get the same seeds. Raises InvalidInput, and Conflict for a version whose files are
+    damaged.
     """
-    choice = await _answering(database, tenant, policy, frozen)
-    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
+    choice = await _choose_engine(database, tenant_id, policy, setup)
+    await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
     request = BatchRequest(
-        graph=frozen.graph,
-        tasks=frozen.tasks,
-        group_size=frozen.members,
-        engines={**(frozen.engines or {}), frozen.role: choice},
-        scorers=frozen.scorers,
-        budget=frozen.budget,
-        seed=frozen.seed,
-        tags=(EVALUATION,),
-        name=f"{policy} on {frozen.dataset}, {frozen.mode}",
-        idempotency_key=key,
+        graph=setup.graph,
+        task_ids=setup.task_ids,
+        group_size=setup.rollouts_per_task,
+        engines={**(setup.engines or {}), setup.role: choice},
+        scorers=setup.scorers,
+        budget=setup.budget,
+        seed=setup.seed,
+        tags=(EVALUATION_TAG,),
+        name=f"{policy} on {setup.dataset}, {setup.mode}",
+        idempotency_key=idempotency_key,
     )
-    return await rollouts.create(database, hints, tenant, request, graphs=graphs)
+    return await rollouts.create_batch(database, notifier, tenant_id, request, graphs=graphs)
 
 
-async def _answering(database: Database, tenant: UUID, policy: str, frozen: Frozen) -> EngineChoice:
-    """Weights answer the role themselves; a prompt library is shown to the model that was named for it, which keeps
-    its temperature but for greedy evaluations."""
-    policies.parsed(policy, "policy")
-    async with database.transaction(tenant) as connection:
-        row = await policies.known(connection, policy, "policy")
-    if row.kind != policies.PROMPTS:
-        heat = 0.0 if frozen.greedy else 1.0
-        return EngineChoice(
-            engine="policy", model=policy, form=frozen.form, temperature=heat, max_tokens=frozen.max_tokens
+async def _choose_engine(database: Database, tenant_id: UUID, policy: str, setup: EvaluationSetup) -> EngineConfig:
+    """Return the engine config that answers the evaluated role.
+
+    Weights answer the role themselves. A prompt library is shown to the model that was named for it, which
+    keeps its temperature except in greedy evaluations.
+    """
+    policies.parse_version_name(policy, "policy")
+    async with database.transaction(tenant_id) as connection:
+        row = await policies.require_version(connection, policy, "policy")
+    if row.kind != policies.PROMPT_LIBRARY_KIND:
+        heat = 0.0 if setup.greedy else 1.0
+        return EngineConfig(
+            engine="policy",
+            model=policy,
+            prompt_format=setup.prompt_format,
+            temperature=heat,
+            max_tokens=setup.max_tokens,
         )
-    choice = with_library((frozen.engines or {}).get(frozen.role), policy, frozen.role)
-    return choice.model_copy(update={"temperature": 0.0}) if frozen.greedy else choice
+    choice = add_library((setup.engines or {}).get(setup.role), policy, setup.role)
+    return choice.model_copy(update={"temperature": 0.0}) if setup.greedy else choice
 
 
-async def settle_evaluation(database: Database, tenant: UUID, policy: str, batch: UUID, frozen: Frozen) -> UUID:
-    """Store an evaluation whose batch has ended. Raises Conflict when it has not."""
-    seen = await rollouts.one_batch(database, tenant, batch)
-    if seen.progress.open or seen.progress.made < seen.batch.groups:
+async def store_evaluation(
+    database: Database, tenant_id: UUID, policy: str, batch_id: UUID, setup: EvaluationSetup
+) -> UUID:
+    """Store an evaluation whose batch has ended. Raises Conflict if the batch is still running."""
+    batch = await rollouts.get_batch(database, tenant_id, batch_id)
+    if batch.progress.open or batch.progress.group_count < batch.batch.group_count:
         raise Conflict("Rollouts of the evaluation are still running.", "Wait for them.")
-    async with database.transaction(tenant) as connection:
-        row = await policies.known(connection, policy, "policy")
+    async with database.transaction(tenant_id) as connection:
+        row = await policies.require_version(connection, policy, "policy")
         id = new_id()
         new = {
             "id": id,
             "policy": row.id,
-            "dataset": frozen.dataset,
-            "mode": frozen.mode,
-            "graph": frozen.graph,
-            "seed": frozen.seed,
-            "batch": batch,
+            "dataset": setup.dataset,
+            "mode": setup.mode,
+            "graph": setup.graph,
+            "seed": setup.seed,
+            "batch": batch_id,
         }
-        await evaluations.add(connection, tenant, new)
+        await evaluations.insert_evaluation(connection, tenant_id, new)
     return id
 
 
-async def gate(
-    database: Database, tenant: UUID, policy: str, rules: Rules, *, dataset: str | None = None, mode: str | None = None
-) -> Verdict | None:
-    """A candidate against the active version of its name, by their latest evaluations on the same tasks.
+async def run_gate(
+    database: Database,
+    tenant_id: UUID,
+    policy: str,
+    rules: GateRules,
+    *,
+    dataset: str | None = None,
+    mode: str | None = None,
+) -> GateResult | None:
+    """Compare a candidate with the active version of its name by their latest evaluations on the same tasks.
 
-    None: there is no active version to compare with. Raises InvalidInput where an evaluation is missing.
+    Returns `None` if there is no active version. Raises InvalidInput if an evaluation is missing.
     """
-    async with database.transaction(tenant) as connection:
-        candidate = await policies.known(connection, policy, "policy")
-        champion = await policy_versions.in_state(connection, candidate.name, "active")
+    async with database.transaction(tenant_id) as connection:
+        candidate = await policies.require_version(connection, policy, "policy")
+        champion = await policy_versions.find_version_in_state(connection, candidate.name, "active")
         if champion is None or champion.id == candidate.id:
             return None
-        ours, theirs = await _comparable(connection, candidate, champion, dataset, mode)
-        kl = await _kl(connection, candidate)
-        verdict = judged(paired(ours, theirs), rules, kl)
-        detail = {"champion": champion.label, **_told(verdict)}
-        await training_events.add(connection, tenant, "gate", detail, policy=candidate.id, job=_job(candidate))
+        ours, theirs = await _load_comparable_results(connection, candidate, champion, dataset, mode)
+        kl = await _find_last_kl(connection, candidate)
+        verdict = judge_gate(compare_paired(ours, theirs), rules, kl)
+        detail = {"champion": champion.label, **_serialize_gate_result(verdict)}
+        await training_events.insert_event(
+            connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=_find_job_id(candidate)
+        )
     return verdict
 
 
 async def promote(
     database: Database,
-    tenant: UUID,
+    tenant_id: UUID,
     policy: str,
-    rules: Rules | None = None,
+    rules: GateRules | None = None,
     *,
     dataset: str | None = None,
     mode: str | None = None,
-) -> tuple[VersionRow, Verdict | None]:
-    """Make a version the active one, if it passes the gate; `rules` None: whatever it is worth.
+) -> tuple[PolicyVersionRow, GateResult | None]:
+    """Make a version active if it passes the gate. If `rules` is `None`, the gate is skipped.
 
-    Raises Conflict that says why it did not pass; the refusal is on record. Raises Conflict for damaged files, too.
+    Raises Conflict with the reasons if it does not pass; the failure is recorded. Raises Conflict for damaged
+    files, too.
     """
-    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
-    verdict = await gate(database, tenant, policy, rules, dataset=dataset, mode=mode) if rules else None
+    await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
+    verdict = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
     if verdict is not None and not verdict.passed:
         raise Conflict(f"{policy} did not pass the gate: {'; '.join(verdict.why_not)}.", "Train on, or say --force.")
-    async with database.transaction(tenant) as connection:
-        row = await _following(connection, policy, "active")
+    async with database.transaction(tenant_id) as connection:
+        row = await _lock_for_transition(connection, policy, "active")
         if row.state == "active":
             return row, verdict
-        before = await policy_versions.in_state(connection, row.name, "active")
+        before = await policy_versions.find_version_in_state(connection, row.name, "active")
         detail = {
             "policy": policy,
             "before": None if before is None else str(before.id),
             "gate": "not asked" if rules is None else "passed" if verdict else "nothing to compare with",
         }
-        made = await policy_versions.set_state(connection, row, "active")
-        await training_events.add(connection, tenant, "promoted", detail, policy=made.id, job=_job(made))
-    return made, verdict
+        promoted = await policy_versions.set_state(connection, row, "active")
+        await training_events.insert_event(
+            connection, tenant_id, "promoted", detail, policy_version_id=promoted.id, job_id=_find_job_id(promoted)
+        )
+    return promoted, verdict
 
 
-async def try_canary(database: Database, tenant: UUID, policy: str, share: float) -> VersionRow:
-    """Let a version answer a share of the new runs that name the policy without a version. Raises InvalidInput."""
-    if not 0 < share <= 1:
-        raise InvalidInput("share", f"{share} is out of range", "Use more than 0, and 1 at most.")
-    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
-    async with database.transaction(tenant) as connection:
-        row = await _following(connection, policy, "canary")
-        made = await policy_versions.set_state(connection, row, "canary", share)
-        detail = {"policy": policy, "share": share}
-        await training_events.add(connection, tenant, "canary", detail, policy=made.id, job=_job(made))
-    return made
+async def start_canary(database: Database, tenant_id: UUID, policy: str, fraction: float) -> PolicyVersionRow:
+    """Start a canary that answers a fraction of the new runs that name the policy without a version.
 
-
-async def roll_back(database: Database, tenant: UUID, name: str, why: str = "a person asked for it") -> str:
-    """One step back: a canary leaves; without one, the active version gives way to the one before it. What was done.
-
-    Raises NotFound and Conflict where there is nothing to go back to.
+    Raises InvalidInput.
     """
-    async with database.transaction(tenant) as connection:
-        await policy_versions.one_at_a_time(connection, name)
-        if (canary := await policy_versions.in_state(connection, name, "canary")) is not None:
-            await _canary_leaves(connection, tenant, canary, why)
+    if not 0 < fraction <= 1:
+        raise InvalidInput("fraction", f"{fraction} is out of range", "Use more than 0, and 1 at most.")
+    await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
+    async with database.transaction(tenant_id) as connection:
+        row = await _lock_for_transition(connection, policy, "canary")
+        canary = await policy_versions.set_state(connection, row, "canary", fraction)
+        detail = {"policy": policy, "share": fraction}
+        await training_events.insert_event(
+            connection, tenant_id, "canary", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
+        )
+    return canary
+
+
+async def roll_back_policy(
+    database: Database, tenant_id: UUID, name: str, reason: str = "a person asked for it"
+) -> str:
+    """Roll a policy back by one step and return what was done.
+
+    This ends a canary. Without a canary, it makes the previously active version active again. Raises NotFound
+    and Conflict if there is nothing to roll back to.
+    """
+    async with database.transaction(tenant_id) as connection:
+        await policy_versions.lock_name(connection, name)
+        if (canary := await policy_versions.find_version_in_state(connection, name, "canary")) is not None:
+            await _end_canary(connection, tenant_id, canary, reason)
             return f"{canary.label} is no canary any more"
-        active = await policy_versions.in_state(connection, name, "active")
+        active = await policy_versions.find_version_in_state(connection, name, "active")
         if active is None:
             raise NotFound("active version of policy", name)
-        return await _gives_way(connection, tenant, active, why)
+        return await _restore_previous(connection, tenant_id, active, reason)
 
 
-async def take_back(database: Database, tenant: UUID, id: UUID, why: str = "a person asked for it") -> str:
-    """This very version leaves its place, as a canary or as the active one. What was done.
+async def withdraw_version(
+    database: Database, tenant_id: UUID, version_id: UUID, reason: str = "a person asked for it"
+) -> str:
+    """Withdraw exactly this version as the canary or the active version, and return what was done.
 
-    Raises NotFound, and Conflict for one that new runs do not get, or that took over from none.
+    Raises NotFound, and Conflict for a version that new runs do not get or that has no predecessor.
     """
-    async with database.transaction(tenant) as connection:
-        await policy_versions.one_at_a_time(connection, (await policy_versions.by_id(connection, id)).name)
-        row = await policy_versions.locked(connection, id)
+    async with database.transaction(tenant_id) as connection:
+        await policy_versions.lock_name(connection, (await policy_versions.get_version(connection, version_id)).name)
+        row = await policy_versions.lock_version(connection, version_id)
         if row.state == "canary":
-            await _canary_leaves(connection, tenant, row, why)
+            await _end_canary(connection, tenant_id, row, reason)
             return f"{row.label} is no canary any more"
         if row.state != "active":
             raise Conflict(f"{row.label} is {row.state}, and new runs do not get it.", "Nothing is left to do.")
-        return await _gives_way(connection, tenant, row, why)
+        return await _restore_previous(connection, tenant_id, row, reason)
 
 
-async def _gives_way(connection: Connection, tenant: UUID, active: VersionRow, why: str) -> str:
-    """Raises Conflict where there is no version before it."""
-    before = await _before(connection, active)
-    detail = {"policy": active.label, "back_to": before.label, "why": why}
-    await policy_versions.set_state(connection, await policy_versions.locked(connection, before.id), "active")
-    await training_events.add(connection, tenant, "rolled_back", detail, policy=active.id, job=_job(active))
+async def _restore_previous(connection: Connection, tenant_id: UUID, active: PolicyVersionRow, reason: str) -> str:
+    """Make the previously active version active again. Raises Conflict if there is none."""
+    before = await _get_previous_active(connection, active)
+    detail = {"policy": active.label, "back_to": before.label, "why": reason}
+    await policy_versions.set_state(connection, await policy_versions.lock_version(connection, before.id), "active")
+    await training_events.insert_event(
+        connection, tenant_id, "rolled_back", detail, policy_version_id=active.id, job_id=_find_job_id(active)
+    )
     return f"{before.label} is active again, in place of {active.label}"
 
 
-async def spare(database: Database, tenant: UUID, name: str, refused: str = "") -> list[str]:
-    """NAME@VERSION of versions that no server needs: see `policy_versions.spare`, less the one to go back to."""
-    async with database.transaction(tenant) as connection:
-        found = await policy_versions.spare(connection, name, refused)
-        active = await policy_versions.in_state(connection, name, "active")
-        try:
-            kept = (await _before(connection, active)).label if active else ""
-        except Conflict:
-            kept = ""
-    return [label for label in found if label != kept]
+async def list_unloadable(database: Database, tenant_id: UUID, name: str, rejected: str = "") -> list[str]:
+    """List NAME@VERSION of versions that no server needs, except the one to roll back to.
 
-
-async def watch_canary(database: Database, tenant: UUID, name: str, margin: float = 0.05) -> str | None:
-    """Take a canary back that does worse than the active version by more than `margin`, surely. What was done, if so.
-
-    Compared are the scored rollouts of both since the canary began; sure is a whole interval of the difference.
+    See `policy_versions`.
     """
-    async with database.transaction(tenant) as connection:
-        await policy_versions.one_at_a_time(connection, name)
-        canary = await policy_versions.in_state(connection, name, "canary")
-        active = await policy_versions.in_state(connection, name, "active")
+    async with database.transaction(tenant_id) as connection:
+        labels = await policy_versions.list_unused_labels(connection, name, rejected)
+        active = await policy_versions.find_version_in_state(connection, name, "active")
+        try:
+            previous_label = (await _get_previous_active(connection, active)).label if active else ""
+        except Conflict:
+            previous_label = ""
+    return [label for label in labels if label != previous_label]
+
+
+async def withdraw_worse_canary(database: Database, tenant_id: UUID, name: str, margin: float = 0.05) -> str | None:
+    """Withdraw the canary if it is significantly worse than the active version by more than `margin`.
+
+    Compares the scored rollouts of both since the canary started. It is significant if the whole interval of
+    the difference is below `-margin`. Returns what was done, or `None`.
+    """
+    async with database.transaction(tenant_id) as connection:
+        await policy_versions.lock_name(connection, name)
+        canary = await policy_versions.find_version_in_state(connection, name, "canary")
+        active = await policy_versions.find_version_in_state(connection, name, "active")
         if canary is None or active is None or canary.canary_since is None:
             return None
-        ours = await evaluations.collected(connection, canary.id, canary.canary_since)
-        theirs = await evaluations.collected(connection, active.id, canary.canary_since)
-        if min(len(ours), len(theirs)) < LEAST_CANARY:
+        ours = await evaluations.list_live_results(connection, canary.id, canary.canary_since)
+        theirs = await evaluations.list_live_results(connection, active.id, canary.canary_since)
+        if min(len(ours), len(theirs)) < MIN_CANARY_ROLLOUTS:
             return None
-        _, high = unpaired([r.reward or 0.0 for r in ours], [r.reward or 0.0 for r in theirs])
+        _, high = difference_interval([r.reward or 0.0 for r in ours], [r.reward or 0.0 for r in theirs])
         if high >= -margin:
             return None
         why = f"its mean reward is below that of {active.label} by {-high:.3f} at least"
-        await _canary_leaves(connection, tenant, canary, why)
+        await _end_canary(connection, tenant_id, canary, why)
     return f"{canary.label} was taken back: {why}"
 
 
-def unpaired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the difference of two means (Welch's standard error, normal approximation)."""
+def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of two means (Welch's standard error, normal approximation)."""
     gain = sum(ours) / len(ours) - sum(theirs) / len(theirs)
     error = (_variance(ours) / len(ours) + _variance(theirs) / len(theirs)) ** 0.5
     return gain - 1.96 * error, gain + 1.96 * error
@@ -275,85 +312,99 @@ def _variance(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
 
 
-async def _canary_leaves(connection: Connection, tenant: UUID, canary: VersionRow, why: str) -> None:
-    locked = await policy_versions.locked(connection, canary.id)
+async def _end_canary(connection: Connection, tenant_id: UUID, canary: PolicyVersionRow, reason: str) -> None:
+    locked = await policy_versions.lock_version(connection, canary.id)
     await policy_versions.set_state(connection, locked, "candidate")
-    detail = {"policy": canary.label, "why": why}
-    await training_events.add(connection, tenant, "canary_taken_back", detail, policy=canary.id, job=_job(canary))
+    detail = {"policy": canary.label, "why": reason}
+    await training_events.insert_event(
+        connection, tenant_id, "canary_withdrawn", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
+    )
 
 
-async def _following(connection: Connection, policy: str, state: str) -> VersionRow:
-    """The version, locked, if it may have this state next. Raises InvalidInput and Conflict."""
-    known = await policies.known(connection, policy, "policy")
-    await policy_versions.one_at_a_time(connection, known.name)
-    row = await policy_versions.locked(connection, known.id)
-    if state != row.state and state not in policies.FOLLOWING[row.state]:
+async def _lock_for_transition(connection: Connection, policy: str, state: str) -> PolicyVersionRow:
+    """Lock the version and return it if the state may follow its present one.
+
+    Raises InvalidInput and Conflict.
+    """
+    version = await policies.require_version(connection, policy, "policy")
+    await policy_versions.lock_name(connection, version.name)
+    row = await policy_versions.lock_version(connection, version.id)
+    if state != row.state and state not in policies.ALLOWED_TRANSITIONS[row.state]:
         raise Conflict(f"{policy} is {row.state}, and cannot be {state}.", "Choose another version.")
     return row
 
 
-async def _before(connection: Connection, active: VersionRow) -> VersionRow:
-    """The version that the active one took over from. Raises Conflict."""
-    events = await training_events.listed(connection, policy=active.id, limit=1000)
+async def _get_previous_active(connection: Connection, active: PolicyVersionRow) -> PolicyVersionRow:
+    """Return the version that was active before the given one. Raises Conflict."""
+    events = await training_events.list_events(connection, policy_version_id=active.id, limit=1000)
     promoted = [event for event in events if event.kind == "promoted"]
     before = promoted[-1].detail.get("before") if promoted else None
-    row = await policy_versions.by_id(connection, UUID(before)) if before else None
-    if row is None or row.state == "bad":
+    row = await policy_versions.get_version(connection, UUID(before)) if before else None
+    if row is None or row.state == "blocked":
         raise Conflict(f"{active.label} took over from no version that could go on.", "Promote one by its number.")
     return row
 
 
-async def _comparable(
-    connection: Connection, candidate: VersionRow, champion: VersionRow, dataset: str | None, mode: str | None
-) -> tuple[list[Result], list[Result]]:
-    """Results of both on the same tasks, the latest such; of prompt libraries, read by the same models."""
-    theirs = await evaluations.latest(connection, champion.id, dataset, mode)
-    for one in await evaluations.latest(connection, candidate.id, dataset, mode):
+async def _load_comparable_results(
+    connection: Connection, candidate: PolicyVersionRow, active: PolicyVersionRow, dataset: str | None, mode: str | None
+) -> tuple[list[EvaluationResult], list[EvaluationResult]]:
+    """Return the latest results of both versions on the same tasks.
+
+    Prompt libraries are comparable only if the same models read them.
+    """
+    theirs = await evaluations.list_evaluations(connection, active.id, dataset, mode)
+    for one in await evaluations.list_evaluations(connection, candidate.id, dataset, mode):
         for other in theirs:
             same = (one.dataset, one.mode, one.graph, one.seed) == (other.dataset, other.mode, other.graph, other.seed)
-            if same and (candidate.kind != policies.PROMPTS or await _same_readers(connection, one, other)):
-                ours = await evaluations.results(connection, one.id)
-                return _results(ours), _results(await evaluations.results(connection, other.id))
+            if same and (
+                candidate.kind != policies.PROMPT_LIBRARY_KIND or await _used_same_engines(connection, one, other)
+            ):
+                ours = await evaluations.list_results(connection, one.id)
+                return _results_from_rows(ours), _results_from_rows(
+                    await evaluations.list_results(connection, other.id)
+                )
     raise InvalidInput(
         "policy",
-        f"{candidate.label} and {champion.label} were not evaluated on the same tasks",
+        f"{candidate.label} and {active.label} were not evaluated on the same tasks",
         "Run `offing policy evaluate` for both with the same tasks and seed, or say --force.",
     )
 
 
-async def _same_readers(connection: Connection, one: Evaluation, other: Evaluation) -> bool:
-    """Whether the same engines answered in the rollouts of both. False: it is not known any more."""
-    if one.batch is None or other.batch is None:
+async def _used_same_engines(connection: Connection, first: EvaluationRow, second: EvaluationRow) -> bool:
+    """Return whether the same engines answered in the rollouts of both. `False` if this is no longer known."""
+    if first.batch_id is None or second.batch_id is None:
         return False
-    ours, theirs = [(await groups.batch(connection, id)).request["engines"] for id in (one.batch, other.batch)]
-    return _readers(ours) == _readers(theirs)
+    ours, theirs = [
+        (await rollout_batches.get_batch(connection, id)).request["engines"] for id in (first.batch_id, second.batch_id)
+    ]
+    return _engines_without_library(ours) == _engines_without_library(theirs)
 
 
-def _readers(engines: Mapping[str, Any]) -> dict[str, EngineChoice]:
-    choices = {role: EngineChoice.model_validate(choice) for role, choice in engines.items()}
-    return {role: choice.model_copy(update={"library": ""}) for role, choice in choices.items()}
+def _engines_without_library(engines: Mapping[str, Any]) -> dict[str, EngineConfig]:
+    choices = {role: EngineConfig.model_validate(choice) for role, choice in engines.items()}
+    return {role: choice.model_copy(update={"prompt_library": ""}) for role, choice in choices.items()}
 
 
-async def _kl(connection: Connection, candidate: VersionRow) -> float | None:
-    """The last `kl` that the version's job measured. None: it came of no job."""
-    job = _job(candidate)
-    found = await training_jobs.metrics_since(connection, job, 0, ["kl"], 100_000) if job else []
-    return found[-1].value if found else None
+async def _find_last_kl(connection: Connection, candidate: PolicyVersionRow) -> float | None:
+    """Return the last `kl` that the job of a version measured, or `None` if no job made the version."""
+    job = _find_job_id(candidate)
+    metrics = await training_jobs.list_metrics_since(connection, job, 0, ["kl"], 100_000) if job else []
+    return metrics[-1].value if metrics else None
 
 
-def _results(rows: Sequence[ResultRow]) -> list[Result]:
-    return [Result(row.task, row.member, row.reward, row.outcome, row.turns, row.tokens) for row in rows]
+def _results_from_rows(rows: Sequence[EvaluationResultRow]) -> list[EvaluationResult]:
+    return [EvaluationResult(row.task_id, row.member, row.reward, row.outcome, row.turns, row.tokens) for row in rows]
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
+def _serialize_gate_result(result: GateResult) -> dict[str, Any]:
     return {
-        "passed": verdict.passed,
-        "why_not": list(verdict.why_not),
-        **asdict(verdict.paired),
-        "rules": asdict(verdict.rules),
+        "passed": result.passed,
+        "why_not": list(result.why_not),
+        **asdict(result.comparison),
+        "rules": asdict(result.rules),
     }
 
 
-def _job(version: VersionRow) -> UUID | None:
+def _find_job_id(version: PolicyVersionRow) -> UUID | None:
     job = version.lineage.get("job")
     return UUID(job) if job else None

@@ -1,6 +1,6 @@
-"""Prompt libraries as policy versions: registering them, reading them, and what of one a run's prompts show.
+"""Prompt libraries as policy versions: register them, read them, and render excerpts for prompts.
 
-Their text is in Postgres, so that every worker has it; the folder that a version names is a copy for people.
+The text is in Postgres, so that every worker has it. The folder of a version is a copy for people.
 """
 
 import math
@@ -15,176 +15,195 @@ from uuid import UUID
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
+from offing.core.model import EngineConfig
 from offing.core.prompt_library import (
     Case,
-    Library,
-    files_of,
-    library_of,
-    sha256_of,
-    told_cases,
-    told_experiences,
+    PromptLibrary,
+    hash_files,
+    library_from_files,
+    library_to_files,
+    render_cases,
+    render_experiences,
 )
-from offing.library.terms import terms
-from offing.sdk.advice import Advice
+from offing.library.terms import extract_terms
+from offing.sdk.library_excerpt import LibraryExcerpt
 from offing.services import policies
 from offing.storage import policy_versions, prompt_libraries, training_events
-from offing.storage.policy_versions import NewVersion, VersionRow
+from offing.storage.policy_versions import NewPolicyVersion, PolicyVersionRow
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 
-MOST_SHOWN = 3
-"""Cases in a prompt."""
+MAX_CASES_PER_PROMPT = 3
+"""Maximum number of cases in a prompt."""
 
-LEAST_ALIKE = 0.2
-"""Of a question to a case's, so that a far one is not shown."""
+MIN_SIMILARITY = 0.2
+"""Minimum similarity of a question to that of a case for the case to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A version with what it holds."""
+class StoredPromptLibrary:
+    """A version with its prompt library."""
 
-    version: VersionRow
-    library: Library
+    version: PolicyVersionRow
+    library: PromptLibrary
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidInput for a name that cannot be a library's."""
-    if not policies.NAME.fullmatch(name):
+    """Raise InvalidInput for a text that cannot name a prompt library."""
+    if not policies.NAME_PATTERN.fullmatch(name):
         raise InvalidInput("name", f"{name!r} cannot name a library", "Use letters, digits, dots and dashes.")
 
 
-async def register(
+async def register_library(
     database: Database,
-    tenant: UUID,
+    tenant_id: UUID,
     name: str,
-    library: Library,
+    library: PromptLibrary,
     folder: Path,
     *,
-    parent: UUID | None = None,
+    parent_id: UUID | None = None,
     lineage: Mapping[str, Any] | None = None,
-) -> tuple[VersionRow, bool]:
-    """Store a library as the next version of a name, a candidate, and whether it is new: equal ones keep their version.
+) -> tuple[PolicyVersionRow, bool]:
+    """Register a prompt library as the next version of a name, in state candidate.
 
-    `folder`: where the readable copy goes, as NAME@VERSION. Raises InvalidInput for a name that cannot be one, and
-    Conflict where it is the name of weights.
+    Returns it and whether it is new.
+
+    A library that equals a registered one keeps its version. `folder` gets the readable copy as NAME@VERSION.
+    Raises InvalidInput for an invalid name, and Conflict if the name is that of weights.
     """
     check_name(name)
-    files = files_of(library)
-    aside = _written(folder, files)
+    files = library_to_files(library)
+    aside = _write_staging_dir(folder, files)
     try:
-        async with database.transaction(tenant) as connection:
-            return await _added(connection, tenant, name, files, aside, parent, lineage or {})
+        async with database.transaction(tenant_id) as connection:
+            return await _insert_version(connection, tenant_id, name, files, aside, parent_id, lineage or {})
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-async def of_version(database: Database, tenant: UUID, text: str) -> Stored:
-    """The library that NAME@VERSION names. Raises InvalidInput."""
-    async with database.transaction(tenant) as connection:
-        row = await policies.known(connection, text, "library")
-        return Stored(row, await read(connection, text))
+async def get_library(database: Database, tenant_id: UUID, text: str) -> StoredPromptLibrary:
+    """Return the prompt library that NAME@VERSION names. Raises InvalidInput."""
+    async with database.transaction(tenant_id) as connection:
+        row = await policies.require_version(connection, text, "prompt_library")
+        return StoredPromptLibrary(row, await read_library(connection, text))
 
 
-async def latest(database: Database, tenant: UUID, name: str) -> Stored | None:
-    """The active version of a name, else its newest that is not bad. None: the name is new."""
-    async with database.transaction(tenant) as connection:
-        row = await policy_versions.in_state(connection, name, "active")
+async def find_latest_library(database: Database, tenant_id: UUID, name: str) -> StoredPromptLibrary | None:
+    """Return the active version of a name, else its newest that is not blocked.
+
+    `None` means that the name is new.
+    """
+    async with database.transaction(tenant_id) as connection:
+        row = await policy_versions.find_version_in_state(connection, name, "active")
         if row is None:
-            found = await policy_versions.latest(connection, name, None, 1000)
-            row = next((one for one in found if one.state != "bad"), None)
+            versions = await policy_versions.list_versions(connection, name, None, 1000)
+            row = next((one for one in versions if one.state != "blocked"), None)
         if row is None:
             return None
-        if row.kind != policies.PROMPTS:
+        if row.kind != policies.PROMPT_LIBRARY_KIND:
             raise Conflict(f"{name} names weights ({row.kind}).", "Choose another name for the library.")
-        return Stored(row, await read(connection, row.label))
+        return StoredPromptLibrary(row, await read_library(connection, row.label))
 
 
-async def read(connection: Connection, text: str) -> Library:
-    """The library that NAME@VERSION names. Raises Conflict when it is not what was registered."""
-    name, version = policies.parsed(text, "library")
-    files, sha256 = await prompt_libraries.files(connection, name, version)
-    if sha256_of(files) != sha256:
+async def read_library(connection: Connection, text: str) -> PromptLibrary:
+    """Return the prompt library that NAME@VERSION names. Raises Conflict if it is not what was registered."""
+    name, version = policies.parse_version_name(text, "prompt_library")
+    files, sha256 = await prompt_libraries.get_files(connection, name, version)
+    if hash_files(files) != sha256:
         raise Conflict(f"The text of {text} is not what was registered.", "Mark it as bad, and use another version.")
-    return library_of(files)
+    return library_from_files(files)
 
 
-async def advice(connection: Connection, run: RunRow) -> dict[str, Advice]:
-    """What roles of a run are shown, by role; the same whenever it is asked for."""
-    named = {role: choice.library for role, choice in run.engines.items() if choice.library}
-    libraries = {text: await read(connection, text) for text in sorted(set(named.values()))}
-    shown = {text: told(one, run.question, run.kind == "rollout") for text, one in libraries.items()}
-    return {role: Advice(text, shown[text]) for role, text in named.items()}
+async def get_excerpts(connection: Connection, run: RunRow) -> dict[str, LibraryExcerpt]:
+    """Return the library excerpts of a run by role. The result is the same for every call."""
+    named = {role: choice.prompt_library for role, choice in run.engines.items() if choice.prompt_library}
+    libraries = {text: await read_library(connection, text) for text in sorted(set(named.values()))}
+    excerpts = {text: render_excerpt(one, run.question, run.kind == "rollout") for text, one in libraries.items()}
+    return {role: LibraryExcerpt(text, excerpts[text]) for role, text in named.items()}
 
 
-def told(library: Library, question: str, rollout: bool) -> str:
-    """The text for a prompt: every experience, and the cases nearest to the question. Empty: there is nothing.
+def render_excerpt(library: PromptLibrary, question: str, is_rollout: bool) -> str:
+    """Render the excerpt for a prompt: every experience, and the cases nearest to the question.
 
-    A rollout is never shown a case of its own question, so that a score is not that of a memory of the answer.
+    Empty if there are none.
+
+    A rollout never sees a case of its own question, so that a score does not come from a remembered answer.
     """
-    cases = [case for case in library.cases if not (rollout and _folded(case.question) == _folded(question))]
-    return "\n\n".join(filter(None, (told_experiences(library), told_cases(nearest(cases, question)))))
+    cases = [case for case in library.cases if not (is_rollout and _fold_terms(case.question) == _fold_terms(question))]
+    return "\n\n".join(filter(None, (render_experiences(library), render_cases(find_nearest_cases(cases, question)))))
 
 
-def nearest(cases: Sequence[Case], question: str, most: int = MOST_SHOWN) -> tuple[Case, ...]:
-    """The cases whose questions are most like this one, the best first; of equals the newer.
+def find_nearest_cases(cases: Sequence[Case], question: str, limit: int = MAX_CASES_PER_PROMPT) -> tuple[Case, ...]:
+    """Return the cases whose questions are most similar to this one, best first.
 
-    Likeness is the cosine of both questions' terms, each weighted by how few cases have it (tf-idf; Salton and Buckley,
-    Term-weighting approaches in automatic text retrieval, 1988).
+    Of equals, the newer comes first.
+
+    The similarity is the cosine of the terms of both questions, weighted by how few cases have each term
+    (tf-idf; Salton and Buckley, Term-weighting approaches in automatic text retrieval, 1988).
     """
-    asked = [Counter(terms(case.question)) for case in cases]
-    spread = Counter(term for one in asked for term in one)
+    case_terms = [Counter(extract_terms(case.question)) for case in cases]
+    spread = Counter(term for one in case_terms for term in one)
     rare = {term: math.log(1 + len(cases) / count) for term, count in spread.items()}
-    ours = Counter(terms(question))
-    scored = [(_alike(ours, one, rare, len(cases)), at) for at, one in enumerate(asked)]
-    best = sorted((pair for pair in scored if pair[0] >= LEAST_ALIKE), reverse=True)
-    return tuple(cases[at] for _, at in best[:most])
+    ours = Counter(extract_terms(question))
+    scored = [(_similarity(ours, one, rare, len(cases)), at) for at, one in enumerate(case_terms)]
+    best = sorted((pair for pair in scored if pair[0] >= MIN_SIMILARITY), reverse=True)
+    return tuple(cases[at] for _, at in best[:limit])
 
 
-def with_library(choice: EngineChoice | None, library: str, role: str) -> EngineChoice:
-    """The engine of a role, with a library in its prompt. Raises InvalidInput where no model was named for it."""
-    if choice is None or choice.engine in policies.UNREAD:
+def add_library(engine_config: EngineConfig | None, library: str, role: str) -> EngineConfig:
+    """Return the engine config of a role with a prompt library.
+
+    Raises InvalidInput if the role has no language model.
+    """
+    if engine_config is None or engine_config.engine in policies.PROMPTLESS_ENGINES:
         remedy = f"Name one, such as --engine {role}=litellm:openai/gpt-5-mini."
         raise InvalidInput(f"engines.{role}", "a prompt library needs a language model to read it", remedy)
-    return choice.model_copy(update={"library": library})
+    return engine_config.model_copy(update={"prompt_library": library})
 
 
-async def _added(
+async def _insert_version(
     connection: Connection,
-    tenant: UUID,
+    tenant_id: UUID,
     name: str,
     files: Mapping[str, str],
-    aside: Path,
-    parent: UUID | None,
+    staging_dir: Path,
+    parent_id: UUID | None,
     lineage: Mapping[str, Any],
-) -> tuple[VersionRow, bool]:
-    await policy_versions.one_at_a_time(connection, name)
-    await _refuse_weights(connection, name)
-    sha256 = sha256_of(files)
-    if earlier := await policy_versions.same(connection, name, sha256, policies.PROMPTS):
+) -> tuple[PolicyVersionRow, bool]:
+    await policy_versions.lock_name(connection, name)
+    await _check_no_weights(connection, name)
+    sha256 = hash_files(files)
+    if earlier := await policy_versions.find_identical_version(connection, name, sha256, policies.PROMPT_LIBRARY_KIND):
         return earlier, False
-    number = await policy_versions.next_number(connection, name)
-    place = aside.with_name(f"{name}@{number}")
-    new = NewVersion(new_id(), name, policies.PROMPTS, str(place), sha256, parent=parent, lineage=lineage)
-    row, _ = await policy_versions.add(connection, tenant, new)
-    await prompt_libraries.add(connection, tenant, row.id, files)
+    number = await policy_versions.get_next_number(connection, name)
+    version_dir = staging_dir.with_name(f"{name}@{number}")
+    new = NewPolicyVersion(
+        new_id(), name, policies.PROMPT_LIBRARY_KIND, str(version_dir), sha256, parent_id=parent_id, lineage=lineage
+    )
+    row, _ = await policy_versions.insert_version(connection, tenant_id, new)
+    await prompt_libraries.insert_files(connection, tenant_id, row.id, files)
     detail = {"policy": f"{name}@{row.version}", "sha256": sha256}
     job = UUID(new.lineage["job"]) if new.lineage and "job" in new.lineage else None
-    await training_events.add(connection, tenant, "registered", detail, policy=row.id, job=job)
-    shutil.rmtree(place, ignore_errors=True)  # of an attempt that was lost: no row names it
-    os.rename(aside, place)
+    await training_events.insert_event(
+        connection, tenant_id, "registered", detail, policy_version_id=row.id, job_id=job
+    )
+    shutil.rmtree(version_dir, ignore_errors=True)  # left by an attempt that crashed: no row names it
+    os.rename(staging_dir, version_dir)
     return row, True
 
 
-async def _refuse_weights(connection: Connection, name: str) -> None:
-    """A name is of one kind, so that what is active under it can always be compared with a candidate."""
-    found = await policy_versions.latest(connection, name, None, 1)
-    if found and found[0].kind != policies.PROMPTS:
-        raise Conflict(f"{name} names weights ({found[0].kind}).", "Choose another name for the library.")
+async def _check_no_weights(connection: Connection, name: str) -> None:
+    """Raise Conflict if the name is that of weights.
+
+    A name has a single kind, so that its active version can always be compared with a candidate.
+    """
+    versions = await policy_versions.list_versions(connection, name, None, 1)
+    if versions and versions[0].kind != policies.PROMPT_LIBRARY_KIND:
+        raise Conflict(f"{name} names weights ({versions[0].kind}).", "Choose another name for the library.")
 
 
-def _written(folder: Path, files: Mapping[str, str]) -> Path:
-    """The files in a folder aside, among the versions, so that renaming it is one step."""
+def _write_staging_dir(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write the files to a temporary folder beside the versions, so that a single rename publishes them."""
     aside = folder.resolve() / f".new-{new_id()}"
     aside.mkdir(parents=True)
     for name, text in files.items():
@@ -192,14 +211,16 @@ def _written(folder: Path, files: Mapping[str, str]) -> Path:
     return aside
 
 
-def _folded(question: str) -> tuple[str, ...]:
-    return tuple(terms(question))
+def _fold_terms(question: str) -> tuple[str, ...]:
+    return tuple(extract_terms(question))
 
 
-def _alike(ours: Counter[str], theirs: Counter[str], rare: Mapping[str, float], cases: int) -> float:
-    """0 to 1."""
-    unknown = math.log(1 + cases)
-    weigh = {term: rare.get(term, unknown) for term in ours | theirs}
-    product = sum(ours[term] * theirs[term] * weigh[term] ** 2 for term in ours)
-    lengths = [math.sqrt(sum((n * weigh[t]) ** 2 for t, n in one.items())) for one in (ours, theirs)]
+def _similarity(
+    question_terms: Counter[str], case_terms: Counter[str], weights: Mapping[str, float], case_count: int
+) -> float:
+    """Return the similarity of two questions, from 0 to 1."""
+    unknown = math.log(1 + case_count)
+    weigh = {term: weights.get(term, unknown) for term in question_terms | case_terms}
+    product = sum(question_terms[term] * case_terms[term] * weigh[term] ** 2 for term in question_terms)
+    lengths = [math.sqrt(sum((n * weigh[t]) ** 2 for t, n in one.items())) for one in (question_terms, case_terms)]
     return product / (lengths[0] * lengths[1]) if all(lengths) else 0.0

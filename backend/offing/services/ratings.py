@@ -1,48 +1,52 @@
-"""What people say about reports and their sentences: rewards with their origin, none ever overwritten."""
+"""Ratings of reports and their sentences by people.
+
+They are rewards with their origin and are never overwritten.
+"""
 
 from uuid import UUID
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
-from offing.storage import reports_read, rewards, views
+from offing.storage import reports, rewards, run_summaries
 from offing.storage.pool import Database
 from offing.storage.rewards import RewardRow
 
 
-async def rate(
+async def rate_report(
     database: Database,
-    tenant: UUID,
-    run: UUID,
+    tenant_id: UUID,
+    run_id: UUID,
     *,
     person: str,
-    claim: str | None,
+    sentence_id: str | None,
     value: float | None,
     correction: str,
 ) -> RewardRow:
-    """Record an opinion on the latest report of a run, or on one of its sentences.
+    """Record a rating of the latest report of a run or of one of its sentences.
 
-    `value` -1 to 1; None: only a correction. Raises NotFound without a report, InvalidInput for an empty opinion or an
-    unknown sentence.
+    `value` is -1 to 1; `None` means that there is only a correction. Raises NotFound without a report, and
+    InvalidInput for an empty rating or an unknown sentence.
     """
     if value is None and not correction.strip():
         raise InvalidInput("value", "the rating is empty", "Send a value from -1 to 1, a correction, or both.")
-    async with database.transaction(tenant) as connection:
-        await views.status(connection, run)
-        read = await reports_read.read(connection, run)
-        if claim is not None and claim not in {s.id for s in read.report.sentences()}:
+    async with database.transaction(tenant_id) as connection:
+        await run_summaries.get_run_status(connection, run_id)
+        read = await reports.get_verified_report(connection, run_id)
+        if sentence_id is not None and sentence_id not in {s.id for s in read.report.sentences()}:
             raise InvalidInput(
-                "claim",
+                "sentence_id",
                 f"version {read.version} of the report has no such sentence",
                 "Use a sentence id of the report.",
             )
-        return await rewards.add(
-            connection, tenant, id=new_id(), run=run, report=read.version, claim=claim, scorer=f"person:{person}",
+        return await rewards.insert_rating(
+            connection, tenant_id, rating_id=new_id(), run_id=run_id, report_version=read.version,
+            sentence_id=sentence_id, scorer=f"person:{person}",
             value=value, correction=correction.strip(),
         )  # fmt: skip
 
 
-async def of_run(database: Database, tenant: UUID, run: UUID) -> list[RewardRow]:
-    """Every version of every opinion, newest first. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        await views.status(connection, run)
-        return await rewards.of_run(connection, run)
+async def list_ratings_of_run(database: Database, tenant_id: UUID, run_id: UUID) -> list[RewardRow]:
+    """List every version of every rating of a run, newest first. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await run_summaries.get_run_status(connection, run_id)
+        return await rewards.list_ratings_of_run(connection, run_id)

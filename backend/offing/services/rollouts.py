@@ -1,87 +1,84 @@
-"""Collecting rollouts: a batch of groups, each of one task under pinned versions; progress, lists, and cancelling.
+"""Collect rollouts: create, list, read and cancel batches of groups, each of one task under pinned versions.
 
-Only workers advance and settle rollouts. What is pinned is checked in the transaction that makes the groups.
+Only workers advance and finalize rollouts. Pinned versions are checked in the transaction that creates the groups.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import orjson
 
+from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
-from offing.core.policy import policy_hash
+from offing.core.model import EngineConfig
 from offing.core.run import Budget
-from offing.scorers import named as scorer_named
+from offing.core.tool_policy import hash_tool_policy
+from offing.scorers import SCORERS
 from offing.sdk import Graph
-from offing.services import graphs as catalogue
+from offing.services import graphs as graph_registry
 from offing.services import policies
-from offing.services.runs import engines_for
-from offing.services.tool_rules import starting_policy
-from offing.storage import groups, rewards, rollouts, runs, tasks
-from offing.storage.groups import BatchRow, GroupFilter, GroupRow, NewGroup, NewMember, Pinned, Progress
+from offing.services.run_tool_policy import build_default_tool_policy
+from offing.services.runs import choose_engines
+from offing.storage import rewards, rollout_batches, rollouts, runs, tasks
 from offing.storage.pool import Database
 from offing.storage.rewards import ScoreRow
+from offing.storage.rollout_batches import (
+    BatchProgress,
+    GroupFilter,
+    GroupRow,
+    NewGroup,
+    NewGroupMember,
+    PinnedConfig,
+    RolloutBatchRow,
+)
 from offing.storage.rollouts import RolloutFilter, RolloutRow
 from offing.storage.tasks import TaskRow
 
-RUNS_AT_ONCE = 512
-"""Runs of one transaction, as far as groups allow."""
+MAX_RUNS_PER_TRANSACTION = 512
+"""Maximum number of runs that are created in one transaction, in whole groups."""
 
-MOST_RUNS = 100_000
-"""Of one batch."""
+MAX_RUNS_PER_BATCH = 100_000
+"""Maximum number of runs of one batch."""
 
-MOST_MEMBERS = 256
+MAX_GROUP_SIZE = 256
 
-MOST_ATTEMPTS = 10
+MAX_ATTEMPTS = 10
 
-CANCELLED_AT_ONCE = 500
-
-
-class Hints(Protocol):
-    """The best-effort side of the bus."""
-
-    async def wake_all(self, runs: Sequence[UUID]) -> None:
-        """Tell workers that these can be claimed."""
-        ...
-
-    async def nudge(self, run: UUID) -> None:
-        """Tell the worker that holds the run to look at it."""
-        ...
+MAX_CANCELLED_PER_TRANSACTION = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerSpec:
-    """A scorer and how much of the reward it makes."""
+    """A scorer and its weight in the reward."""
 
     name: str
     weight: float = 1.0
-    """0: recorded, and no part of the reward."""
+    """Weight in the reward. With 0 the score is recorded but not part of the reward."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What to collect."""
+    """A request for rollouts."""
 
     graph: str
-    tasks: Sequence[UUID]
-    """Stored ones, a group each; one that occurs twice counts once."""
+    task_ids: Sequence[UUID]
+    """Ids of stored tasks, one group each. Duplicates count once."""
     group_size: int
-    engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
-    """By role; a policy as `policy:NAME@VERSION`."""
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
+    """Engine configs by role. A policy is `policy:NAME@VERSION`."""
     scorers: Sequence[ScorerSpec] | None = None
-    """None: exact_match, if every task has a reference."""
+    """The scorers. `None` means exact_match if every task has a reference."""
     budget: Budget = field(default_factory=Budget)
     durability: str | None = None
-    """None: exit where the turns fit one slice, else sync."""
+    """The durability. `None` means `exit` if the turns fit one slice, else `sync`."""
     attempts: int = 3
-    """Runs of a member at most; further ones follow an infrastructure error."""
+    """Maximum number of attempts per member. Infrastructure errors are retried."""
     seed: int = 0
     tags: Sequence[str] = ()
     name: str = ""
@@ -90,276 +87,295 @@ class BatchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    batch: BatchRow
-    new: bool
-    """False: an earlier request with the same idempotency key made it; what was missing of it has been made."""
-    runs: int
-    """Made just now."""
+class CreatedBatch:
+    batch: RolloutBatchRow
+    is_new: bool
+    """`False` if an earlier request with the same idempotency key created the batch. Its missing groups have been
+    created.
+    """
+    new_run_count: int
+    """Number of runs that were created just now."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBatch:
-    batch: BatchRow
-    progress: Progress
+class BatchStatus:
+    batch: RolloutBatchRow
+    progress: BatchProgress
 
 
 @dataclass(frozen=True, slots=True)
-class SeenGroup:
+class GroupWithScores:
     group: GroupRow
     rollouts: list[RolloutRow]
     scores: list[ScoreRow]
-    """Of all of them."""
+    """Scores of all rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRollout:
+class RolloutWithScores:
     rollout: RolloutRow
     scores: list[ScoreRow]
 
 
-async def create(
+async def create_batch(
     database: Database,
-    hints: Hints,
-    tenant: UUID,
+    notifier: RunNotifier,
+    tenant_id: UUID,
     request: BatchRequest,
     *,
     graphs: Mapping[str, Graph],
-    default_engine: EngineChoice | None = None,
-    slice_turns: int = 64,
-) -> Created:
-    """Make a batch with all of its groups and runs, in transactions of whole groups.
+    default_engine: EngineConfig | None = None,
+    slice_max_turns: int = 64,
+) -> CreatedBatch:
+    """Create a batch with all its groups and runs, in transactions of whole groups.
 
-    Cut short, the same request with the same key makes what is missing. Raises InvalidInput for what cannot be
-    collected, before anything is stored, and when a policy becomes unusable in the middle.
+    After an interruption, the same request with the same key creates what is missing. Raises InvalidInput
+    before anything is stored, or later if a policy becomes unusable in the meantime.
     """
-    wanted = list(dict.fromkeys(request.tasks))
-    _check(request, wanted)
-    graph = catalogue.named(graphs, request.graph)
-    engines = engines_for(graph, request.engines, default_engine or EngineChoice())
-    digest = _digest(request, wanted)
-    async with database.transaction(tenant) as connection:
+    task_ids = list(dict.fromkeys(request.task_ids))
+    _check_request(request, task_ids)
+    graph = graph_registry.get_graph(graphs, request.graph)
+    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
+    digest = _hash_request(request, task_ids)
+    async with database.transaction(tenant_id) as connection:
         earlier = None
         if request.idempotency_key:
-            await connection.execute(runs.ONE_AT_A_TIME, (f"batch {request.idempotency_key}",))
-            earlier = await groups.batch_before(connection, request.idempotency_key)
+            await connection.execute(runs.LOCK_IDEMPOTENCY_KEY, (f"batch {request.idempotency_key}",))
+            earlier = await rollout_batches.find_earlier_batch(connection, request.idempotency_key)
         id = new_id()
-        engines = _engines_of(earlier[0]) if earlier else await policies.resolved(connection, engines, id)
-        versions = await policies.pinned(connection, engines)
-        found = await tasks.by_ids(connection, wanted)
-        scorers = _scorers(request, found, await tasks.references(connection, wanted))
-        batch = _same(earlier, digest) if earlier else await groups.insert_batch(
-            connection, tenant, id, name=request.name, request=_described(request, graph, engines, scorers),
-            groups=len(wanted), key=request.idempotency_key, digest=digest,
+        engines = (
+            _engines_from_batch(earlier[0]) if earlier else await policies.resolve_versions(connection, engines, id)
+        )
+        versions = await policies.pin_versions(connection, engines)
+        found_tasks = await tasks.get_tasks(connection, task_ids)
+        scorers = _pin_scorers(request, found_tasks, await tasks.get_references(connection, task_ids))
+        batch = _check_same_request(earlier, digest) if earlier else await rollout_batches.insert_batch(
+            connection, tenant_id, id, name=request.name, request=_describe_request(request, graph, engines, scorers),
+            group_count=len(task_ids), idempotency_key=request.idempotency_key, request_sha256=digest,
         )  # fmt: skip
-        done = await groups.tasks_made(connection, batch.id) if earlier else set[UUID]()
-    pinned = _pinned(request, graph, engines, versions, scorers, slice_turns)
-    missing = [task for task in found if task.id not in done]
-    made = await _make(database, hints, tenant, batch, pinned, missing, request.seed)
-    return Created(batch, earlier is None, made)
+        grouped_task_ids = await rollout_batches.list_grouped_task_ids(connection, batch.id) if earlier else set[UUID]()
+    pinned = _build_pinned_config(request, graph, engines, versions, scorers, slice_max_turns)
+    missing = [task for task in found_tasks if task.id not in grouped_task_ids]
+    created_count = await _create_groups(database, notifier, tenant_id, batch, pinned, missing, request.seed)
+    return CreatedBatch(batch, earlier is None, created_count)
 
 
-async def cancel(database: Database, hints: Hints, tenant: UUID, batch: UUID) -> SeenBatch:
-    """End every run of a batch, and make and repeat none. What was settled stays. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        await groups.cancel(connection, batch)
+async def cancel_batch(database: Database, notifier: RunNotifier, tenant_id: UUID, batch_id: UUID) -> BatchStatus:
+    """Cancel every run of a batch and create or retry none. Finalized rollouts are kept. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await rollout_batches.cancel_batch(connection, batch_id)
     while True:
-        async with database.transaction(tenant) as connection:
-            if not await groups.cancel_idle(connection, tenant, batch, CANCELLED_AT_ONCE):
+        async with database.transaction(tenant_id) as connection:
+            if not await rollout_batches.cancel_unclaimed_runs(
+                connection, tenant_id, batch_id, MAX_CANCELLED_PER_TRANSACTION
+            ):
                 break
-    async with database.transaction(tenant) as connection:
-        running = await groups.cancel_running(connection, batch)
+    async with database.transaction(tenant_id) as connection:
+        running = await rollout_batches.request_cancel_of_running(connection, batch_id)
     for run in running:
-        await hints.nudge(run)
-    return await one_batch(database, tenant, batch)
+        await notifier.notify_control(run)
+    return await get_batch(database, tenant_id, batch_id)
 
 
-async def one_batch(database: Database, tenant: UUID, batch: UUID) -> SeenBatch:
-    """A batch and how far it is. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        row = await groups.batch(connection, batch)
-        return SeenBatch(row, (await groups.progress(connection, [batch]))[batch])
+async def get_batch(database: Database, tenant_id: UUID, batch_id: UUID) -> BatchStatus:
+    """Return a batch with its progress. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        row = await rollout_batches.get_batch(connection, batch_id)
+        return BatchStatus(row, (await rollout_batches.get_progress(connection, [batch_id]))[batch_id])
 
 
-async def batches(
-    database: Database, tenant: UUID, before: UUID | None, limit: int
-) -> tuple[list[SeenBatch], UUID | None]:
-    """Batches, newest first, and where the next page begins. None: this was the last."""
-    async with database.transaction(tenant) as connection:
-        found = await groups.batches(connection, before, limit + 1)
-        progress = await groups.progress(connection, [b.id for b in found[:limit]])
-    page = [SeenBatch(b, progress[b.id]) for b in found[:limit]]
-    return page, found[limit - 1].id if len(found) > limit else None
+async def list_batches(
+    database: Database, tenant_id: UUID, before_id: UUID | None, limit: int
+) -> tuple[list[BatchStatus], UUID | None]:
+    """List batches, newest first, with the start of the next page. `None` means that this is the last page."""
+    async with database.transaction(tenant_id) as connection:
+        batches = await rollout_batches.list_batches(connection, before_id, limit + 1)
+        progress = await rollout_batches.get_progress(connection, [b.id for b in batches[:limit]])
+    page = [BatchStatus(b, progress[b.id]) for b in batches[:limit]]
+    return page, batches[limit - 1].id if len(batches) > limit else None
 
 
 async def list_groups(
-    database: Database, tenant: UUID, wanted: GroupFilter, before: UUID | None, limit: int
+    database: Database, tenant_id: UUID, group_filter: GroupFilter, before_id: UUID | None, limit: int
 ) -> tuple[list[GroupRow], UUID | None]:
-    """Groups, newest first. Raises NotFound for a batch that is not there."""
-    async with database.transaction(tenant) as connection:
-        if wanted.batch is not None:
-            await groups.batch(connection, wanted.batch)
-        found = await groups.groups(connection, wanted, before, limit + 1)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
+    """List groups, newest first. Raises NotFound for an unknown batch."""
+    async with database.transaction(tenant_id) as connection:
+        if group_filter.batch_id is not None:
+            await rollout_batches.get_batch(connection, group_filter.batch_id)
+        groups = await rollout_batches.list_groups(connection, group_filter, before_id, limit + 1)
+    return groups[:limit], groups[limit - 1].id if len(groups) > limit else None
 
 
-async def one_group(database: Database, tenant: UUID, group: UUID) -> SeenGroup:
-    """A group with all of its rollouts and their scores. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        row = await groups.group(connection, group)
-        members = await rollouts.of_group(connection, group)
-        return SeenGroup(row, members, await rewards.scores(connection, [m.run for m in members]))
+async def get_group(database: Database, tenant_id: UUID, group_id: UUID) -> GroupWithScores:
+    """Return a group with all its rollouts and their scores. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        row = await rollout_batches.get_group(connection, group_id)
+        members = await rollouts.list_rollouts_of_group(connection, group_id)
+        return GroupWithScores(row, members, await rewards.list_scores(connection, [m.run_id for m in members]))
 
 
 async def list_rollouts(
-    database: Database, tenant: UUID, wanted: RolloutFilter, before: UUID | None, limit: int
+    database: Database, tenant_id: UUID, rollout_filter: RolloutFilter, before_id: UUID | None, limit: int
 ) -> tuple[list[RolloutRow], UUID | None]:
-    """Rollouts, newest first. Raises NotFound for a batch that is not there."""
-    async with database.transaction(tenant) as connection:
-        if wanted.batch is not None:
-            await groups.batch(connection, wanted.batch)
-        found = await rollouts.latest(connection, wanted, before, limit + 1)
-    return found[:limit], found[limit - 1].run if len(found) > limit else None
+    """List rollouts, newest first. Raises NotFound for an unknown batch."""
+    async with database.transaction(tenant_id) as connection:
+        if rollout_filter.batch_id is not None:
+            await rollout_batches.get_batch(connection, rollout_filter.batch_id)
+        rows = await rollouts.list_rollouts(connection, rollout_filter, before_id, limit + 1)
+    return rows[:limit], rows[limit - 1].run_id if len(rows) > limit else None
 
 
-async def one_rollout(database: Database, tenant: UUID, run: UUID) -> SeenRollout:
-    """Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        return SeenRollout(await rollouts.rollout(connection, run), await rewards.scores(connection, [run]))
+async def get_rollout(database: Database, tenant_id: UUID, run_id: UUID) -> RolloutWithScores:
+    """Return a rollout with its scores. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        return RolloutWithScores(
+            await rollouts.get_rollout(connection, run_id), await rewards.list_scores(connection, [run_id])
+        )
 
 
-def member_seed(batch_seed: int, content: str, member: int) -> int:
-    """A rollout's seed, 0 to 2**48 - 1: another for each member of each task, the same whenever it is asked for."""
+def derive_member_seed(batch_seed: int, content: str, member: int) -> int:
+    """Return the seed of a rollout, from 0 to 2**48 - 1.
+
+    It differs for each member of each task and is always the same for one.
+    """
     digest = hashlib.blake2b(f"{batch_seed}:{content}:{member}".encode(), digest_size=6).digest()
     return int.from_bytes(digest, "big")
 
 
-async def _make(
+async def _create_groups(
     database: Database,
-    hints: Hints,
-    tenant: UUID,
-    batch: BatchRow,
-    pinned: Pinned,
+    notifier: RunNotifier,
+    tenant_id: UUID,
+    batch: RolloutBatchRow,
+    pinned: PinnedConfig,
     missing: Sequence[TaskRow],
     seed: int,
 ) -> int:
-    """Make the groups of these tasks; the number of runs. Hints go out while the next groups are made."""
-    made, told, chunk = 0, None, max(1, RUNS_AT_ONCE // pinned.size)
+    """Create the groups of these tasks and return the number of runs.
+
+    Notifications are sent while the next groups are created.
+    """
+    created_count, dispatching, chunk = 0, None, max(1, MAX_RUNS_PER_TRANSACTION // pinned.size)
     try:
         for start in range(0, len(missing), chunk):
             new = [_new_group(task, pinned.size, seed) for task in missing[start : start + chunk]]
-            async with database.transaction(tenant) as connection:
-                await policies.pinned(connection, pinned.engines)
-                created = await groups.create(connection, tenant, batch.id, pinned, new)
-            made += len(created)
-            if told is not None:
-                await told
-            told = asyncio.create_task(hints.wake_all(created))
+            async with database.transaction(tenant_id) as connection:
+                await policies.pin_versions(connection, pinned.engines)
+                created = await rollout_batches.create_groups(connection, tenant_id, batch.id, pinned, new)
+            created_count += len(created)
+            if dispatching is not None:
+                await dispatching
+            dispatching = asyncio.create_task(notifier.dispatch_runs(created))
     finally:
-        if told is not None:
-            await told
-    return made
+        if dispatching is not None:
+            await dispatching
+    return created_count
 
 
 def _new_group(task: TaskRow, size: int, seed: int) -> NewGroup:
     group = new_id()
     members = tuple(
-        NewMember(group, n, new_id(), new_id(), member_seed(seed, task.content_sha256, n)) for n in range(size)
+        NewGroupMember(group, n, new_id(), new_id(), derive_member_seed(seed, task.content_sha256, n))
+        for n in range(size)
     )
     return NewGroup(group, task.id, seed, members)
 
 
-def _check(request: BatchRequest, wanted: Sequence[UUID]) -> None:
-    if not wanted:
+def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
+    if not task_ids:
         raise InvalidInput("tasks", "there is none", "Name at least one task.")
-    if not 1 <= request.group_size <= MOST_MEMBERS:
-        raise InvalidInput("group_size", f"{request.group_size} is out of range", f"Use 1 to {MOST_MEMBERS}.")
-    if len(wanted) * request.group_size > MOST_RUNS:
-        raise InvalidInput("tasks", f"more than {MOST_RUNS:,} runs", "Ask for fewer tasks, or for smaller groups.")
-    if not 1 <= request.attempts <= MOST_ATTEMPTS:
-        raise InvalidInput("attempts", f"{request.attempts} is out of range", f"Use 1 to {MOST_ATTEMPTS}.")
+    if not 1 <= request.group_size <= MAX_GROUP_SIZE:
+        raise InvalidInput("group_size", f"{request.group_size} is out of range", f"Use 1 to {MAX_GROUP_SIZE}.")
+    if len(task_ids) * request.group_size > MAX_RUNS_PER_BATCH:
+        raise InvalidInput(
+            "tasks", f"more than {MAX_RUNS_PER_BATCH:,} runs", "Ask for fewer tasks, or for smaller groups."
+        )
+    if not 1 <= request.attempts <= MAX_ATTEMPTS:
+        raise InvalidInput("max_attempts", f"{request.attempts} is out of range", f"Use 1 to {MAX_ATTEMPTS}.")
     if request.durability not in (None, "exit", "sync"):
         raise InvalidInput("durability", f"there is no durability {request.durability!r}", "Use exit or sync.")
 
 
-def _scorers(request: BatchRequest, found: Sequence[TaskRow], references: Mapping[UUID, Any]) -> list[dict[str, Any]]:
-    """Scorers as a group pins them. Raises InvalidInput for what they cannot work with."""
-    wanted = request.scorers
-    if wanted is None:
-        wanted = [ScorerSpec("exact_match")] if all(task.id in references for task in found) else []
-    names = [spec.name for spec in wanted]
+def _pin_scorers(
+    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]
+) -> list[dict[str, Any]]:
+    """Return the scorers as a group pins them. Raises InvalidInput for tasks that a scorer cannot score."""
+    scorer_configs = request.scorers
+    if scorer_configs is None:
+        scorer_configs = [ScorerSpec("exact_match")] if all(task.id in references for task in task_rows) else []
+    names = [spec.name for spec in scorer_configs]
     if len(set(names)) < len(names):
         raise InvalidInput("scorers", "one is named twice", "Name each scorer once.")
-    return [_scorer(spec, found, references) for spec in wanted]
+    return [_pin_scorer(spec, task_rows, references) for spec in scorer_configs]
 
 
-def _scorer(spec: ScorerSpec, found: Sequence[TaskRow], references: Mapping[UUID, Any]) -> dict[str, Any]:
-    scorer = scorer_named(spec.name)
-    scorer.check(spec.options)
-    for task in found:
-        if lacks := scorer.lacks(references.get(task.id)):
+def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]) -> dict[str, Any]:
+    scorer = SCORERS.get_named(spec.name, "scorers")
+    scorer.check_options(spec.options)
+    for task in task_rows:
+        if lacks := scorer.find_missing(references.get(task.id)):
             raise InvalidInput(
                 "scorers", f"{spec.name} cannot score task {task.name or task.id}: {lacks}", "Choose other scorers."
             )
     return {"name": spec.name, "version": scorer.version, "weight": spec.weight, "options": dict(spec.options)}
 
 
-def _pinned(
+def _build_pinned_config(
     request: BatchRequest,
     graph: Graph,
-    engines: Mapping[str, EngineChoice],
+    engines: Mapping[str, EngineConfig],
     versions: Mapping[str, UUID],
     scorers: list[dict[str, Any]],
     slice_turns: int,
-) -> Pinned:
-    policy = starting_policy(graph)
-    fits = request.budget.turns <= slice_turns
-    return Pinned(
+) -> PinnedConfig:
+    policy = build_default_tool_policy(graph)
+    fits = request.budget.max_turns <= slice_turns
+    return PinnedConfig(
         graph=graph.name,
         graph_version=graph.version,
         engines=engines,
-        policies=versions,
+        policy_version_ids=versions,
         scorers=scorers,
         size=request.group_size,
-        attempts=request.attempts,
+        max_attempts=request.attempts,
         tags=request.tags,
-        policy=policy.model_dump(mode="json"),
-        policy_sha256=policy_hash(policy),
-        budget=_budget(request.budget),
+        tool_policy=policy.model_dump(mode="json"),
+        tool_policy_sha256=hash_tool_policy(policy),
+        budget=_serialize_budget(request.budget),
         durability=request.durability or ("exit" if fits else "sync"),
         traceparent=request.traceparent,
     )
 
 
-def _described(
-    request: BatchRequest, graph: Graph, engines: Mapping[str, EngineChoice], scorers: list[dict[str, Any]]
+def _describe_request(
+    request: BatchRequest, graph: Graph, engines: Mapping[str, EngineConfig], scorers: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The request as its batch keeps it, without its tasks."""
+    """Return the request without its tasks, as stored in the batch."""
     return {
         "graph": graph.name,
         "group_size": request.group_size,
         "engines": {role: choice.model_dump() for role, choice in engines.items()},
         "scorers": scorers,
-        "budget": _budget(request.budget),
+        "budget": _serialize_budget(request.budget),
         "attempts": request.attempts,
         "seed": request.seed,
         "tags": list(request.tags),
     }
 
 
-def _engines_of(batch: BatchRow) -> dict[str, EngineChoice]:
-    """As the batch pinned them when it was made."""
-    return {role: EngineChoice.model_validate(choice) for role, choice in batch.request["engines"].items()}
+def _engines_from_batch(batch: RolloutBatchRow) -> dict[str, EngineConfig]:
+    """Return the engine configs that the batch has pinned."""
+    return {role: EngineConfig.model_validate(choice) for role, choice in batch.request["engines"].items()}
 
 
-def _digest(request: BatchRequest, wanted: Sequence[UUID]) -> str:
+def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
     body = {
-        "tasks": sorted(str(id) for id in wanted),
+        "tasks": sorted(str(id) for id in task_ids),
         "graph": request.graph,
         "group_size": request.group_size,
         "engines": {role: choice.model_dump() for role, choice in request.engines.items()},
         "scorers": None if request.scorers is None else [asdict(spec) for spec in request.scorers],
-        "budget": _budget(request.budget),
+        "budget": _serialize_budget(request.budget),
         "durability": request.durability,
         "attempts": request.attempts,
         "seed": request.seed,
@@ -368,14 +384,19 @@ def _digest(request: BatchRequest, wanted: Sequence[UUID]) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _same(earlier: tuple[BatchRow, str], digest: str) -> BatchRow:
+def _check_same_request(earlier: tuple[RolloutBatchRow, str], request_sha256: str) -> RolloutBatchRow:
     batch, its_digest = earlier
-    if its_digest != digest:
+    if its_digest != request_sha256:
         remedy = "Send a new key, or repeat the first request as it was."
         raise Conflict("This Idempotency-Key was used for another request.", remedy)
     return batch
 
 
-def _budget(budget: Budget) -> dict[str, Any]:
-    usd = None if budget.usd is None else str(budget.usd)
-    return {"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}
+def _serialize_budget(budget: Budget) -> dict[str, Any]:
+    usd = None if budget.max_cost_usd is None else str(budget.max_cost_usd)
+    return {
+        "max_turns": budget.max_turns,
+        "max_tokens": budget.max_tokens,
+        "max_cost_usd": usd,
+        "max_seconds": budget.max_seconds,
+    }

@@ -1,264 +1,275 @@
-"""Submitting a run and telling it what to do: submit, cancel, pause, resume, steer.
+"""Submit runs and control them: submit, cancel, pause, resume, send user messages.
 
-Each is one transaction followed by hints that may be lost. Only workers advance runs.
+Each function is one transaction followed by best-effort notifications. Only workers advance runs.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import orjson
 
+from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice, answering, parse_engine
-from offing.core.policy import Policy, policy_hash
+from offing.core.model import EngineConfig, describe_engine, parse_engine
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
-from offing.core.step import Step, StepDraft, StepKind, shortened
-from offing.mcp.catalogue import Catalogue
+from offing.core.step import Step, StepDraft, StepKind, shorten_line
+from offing.core.tool_policy import ToolPolicy, hash_tool_policy
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.sdk import Graph
-from offing.services import graphs as catalogue
+from offing.services import graphs as graph_registry
 from offing.services import policies
-from offing.services.engine_choices import check_engines
-from offing.services.tool_policies import policy_of_run
+from offing.services.engine_configs import check_engines
+from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
 
 
-class Hints(Protocol):
-    """The best-effort side of the bus."""
-
-    async def wake(self, run: UUID) -> None:
-        """Tell workers that the run can be claimed."""
-        ...
-
-    async def nudge(self, run: UUID) -> None:
-        """Tell the worker that holds the run to look at it."""
-        ...
-
-    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None:
-        """Show new steps to whoever watches."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a person asks for."""
+    """A request for a run."""
 
     question: str
     graph: str = "agentflow"
-    thread: UUID | None = None
-    """None: a new thread."""
+    thread_id: UUID | None = None
+    """The thread of the run. `None` means a new thread."""
     budget: Budget = field(default_factory=Budget)
-    engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`collections` and `sources` that the run may see. None named: all of it; in a thread, what its last run saw.
-    `web`: whether it may use the web. `mcp`: names of MCP servers whose tools it may use."""
+    """The scope of the run: `collections` and `sources` that it may see, `web` if it may use the web, and `mcp`,
+    the names of MCP servers whose tools it may use. Without collections and sources it sees the whole library,
+    or in a thread what the last run saw.
+    """
     deadline: datetime | None = None
     seed: int = 0
-    tool_policy: Policy | None = None
-    """None: in a thread, what was given with its last question; else the default, with what the scope asks for."""
+    tool_policy: ToolPolicy | None = None
+    """The tool policy. `None` means that of the last question in the thread, else the default for the scope."""
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
-    """exit: nothing is written before a slice ends, and a lost slice is done again with the same seed."""
+    """The durability. `exit` writes nothing before a slice ends, and a lost slice is repeated with the same seed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedRun:
     run: RunRow
-    new: bool
-    """False: an earlier request with the same idempotency key made this run."""
+    is_new: bool
+    """`False` if an earlier request with the same idempotency key created this run."""
 
 
-async def submit(
+async def submit_run(
     database: Database,
-    hints: Hints,
-    tenant: UUID,
+    notifier: RunNotifier,
+    tenant_id: UUID,
     request: RunRequest,
     *,
     graphs: Mapping[str, Graph],
-    default_engine: EngineChoice | None = None,
-    servers: Catalogue | None = None,
-) -> Submitted:
-    """Accept a run. It is stored, with its first step, before this returns; Redis may be away.
+    default_engine: EngineConfig | None = None,
+    servers: McpServerRegistry | None = None,
+) -> SubmittedRun:
+    """Accept a run. The run and its first step are stored before this returns, even if Redis is unavailable.
 
-    `servers`: MCP servers that a scope may name. None: there are none.
+    `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
-    graph = catalogue.named(graphs, request.graph)
-    engines = engines_for(graph, request.engines, default_engine or EngineChoice())
-    digest = _digest(request)
-    async with database.transaction(tenant) as connection:
-        if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
-            return check_same(earlier, digest)
-        if request.thread is not None:
-            request = await _as_before(connection, request, request.thread)
-        new = _new_run(request, graph, engines, digest, servers or Catalogue())
-        new = replace(new, engines=await policies.resolved(connection, engines, new.id))
-        if request.thread is None:
-            await threads.insert(connection, tenant, new.thread, shortened(request.question))
-        run = await runs.insert(connection, tenant, new)
-        first = await steps.append_unowned(connection, run.id, [_queued(request, new.engines)])
-    await hints.wake(run.id)
-    await hints.steps(tenant, run.id, first)
-    return Submitted(run, True)
+    graph = graph_registry.get_graph(graphs, request.graph)
+    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
+    digest = _hash_request(request)
+    async with database.transaction(tenant_id) as connection:
+        if request.idempotency_key and (
+            earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
+        ):
+            return check_same_request(earlier, digest)
+        if request.thread_id is not None:
+            request = await _inherit_from_thread(connection, request, request.thread_id)
+        new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
+        new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
+        if request.thread_id is None:
+            await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
+        run = await runs.insert_run(connection, tenant_id, new)
+        first = await steps.append_external(connection, run.id, [_draft_queued_step(request, new.engines)])
+    await notifier.dispatch_run(run.id)
+    await notifier.publish_steps(tenant_id, run.id, first)
+    return SubmittedRun(run, True)
 
 
-async def cancel(database: Database, hints: Hints, tenant: UUID, run: UUID, mode: CancelMode) -> RunRow:
-    """End a run: at once if nobody works on it, else at its next boundary. Ended runs stay as they are."""
+async def cancel_run(
+    database: Database, notifier: RunNotifier, tenant_id: UUID, run_id: UUID, mode: CancelMode
+) -> RunRow:
+    """Cancel a run: at once if no worker has it, else at its next step boundary.
+
+    Runs that have ended are unchanged.
+    """
     ended: list[Step] = []
-    async with database.transaction(tenant) as connection:
-        row = await runs.locked(connection, run)
-        if row.terminal:
+    async with database.transaction(tenant_id) as connection:
+        row = await runs.lock_run(connection, run_id)
+        if row.is_terminal:
             return row
-        _refuse_rollout(row)
-        await runs.want_cancel(connection, run, mode)
+        _check_not_rollout(row)
+        await runs.request_cancel(connection, run_id, mode)
         if row.status is not RunStatus.RUNNING and mode is CancelMode.DISCARD:
-            ended = await steps.append_unowned(connection, run, [ended_step(RunStatus.CANCELLED, StopReason.CANCELLED)])
-            await runs.set_status(connection, run, RunStatus.CANCELLED, StopReason.CANCELLED)
+            ended = await steps.append_external(
+                connection, run_id, [draft_end_step(RunStatus.CANCELLED, StopReason.CANCELLED)]
+            )
+            await runs.set_run_status(connection, run_id, RunStatus.CANCELLED, StopReason.CANCELLED)
         elif row.status in (RunStatus.PAUSED, RunStatus.WAITING):
-            await runs.set_status(connection, run, RunStatus.QUEUED)
-        after = await runs.by_id(connection, run)
-        children = await child_runs.open_children(connection, run)
-        parent = await child_runs.parent_of(connection, run) if ended and row.kind == "child" else None
-    await _tell(hints, tenant, after, ended)
+            await runs.set_run_status(connection, run_id, RunStatus.QUEUED)
+        after = await runs.get_run(connection, run_id)
+        children = await child_runs.list_active_child_ids(connection, run_id)
+        parent = await child_runs.find_parent_id(connection, run_id) if ended and row.kind == "child" else None
+    await _notify(notifier, tenant_id, after, ended)
     if parent is not None:
-        await hints.wake(parent)
-    for child in children:  # in transactions of their own: one that ends locks itself before its parent
-        await cancel(database, hints, tenant, child, mode)
+        await notifier.dispatch_run(parent)
+    for child in children:  # in separate transactions: one that ends locks itself before its parent
+        await cancel_run(database, notifier, tenant_id, child, mode)
     return after
 
 
-async def pause(database: Database, hints: Hints, tenant: UUID, run: UUID) -> RunRow:
-    """Hold a run at its next boundary until it is resumed."""
+async def pause_run(database: Database, notifier: RunNotifier, tenant_id: UUID, run_id: UUID) -> RunRow:
+    """Pause a run at its next step boundary until it is resumed."""
     paused: list[Step] = []
-    async with database.transaction(tenant) as connection:
-        row = await _active(connection, run)
+    async with database.transaction(tenant_id) as connection:
+        row = await _lock_active_run(connection, run_id)
         if row.status is RunStatus.RUNNING:
-            await runs.want_pause(connection, run, True)
+            await runs.request_pause(connection, run_id, True)
         elif row.status is not RunStatus.PAUSED:
-            paused = await steps.append_unowned(connection, run, [StepDraft(StepKind.PAUSED, "Paused by a person")])
-            await runs.set_status(connection, run, RunStatus.PAUSED, waiting_for="a person to resume it")
-        after = await runs.by_id(connection, run)
-        children = await child_runs.open_children(connection, run)
-    await _tell(hints, tenant, after, paused)
+            paused = await steps.append_external(connection, run_id, [StepDraft(StepKind.PAUSED, "Paused by a person")])
+            await runs.set_run_status(connection, run_id, RunStatus.PAUSED, waiting_for="a person to resume it")
+        after = await runs.get_run(connection, run_id)
+        children = await child_runs.list_active_child_ids(connection, run_id)
+    await _notify(notifier, tenant_id, after, paused)
     for child in children:
-        with suppress(Conflict):  # it has ended meanwhile
-            await pause(database, hints, tenant, child)
+        with suppress(Conflict):  # it has ended in the meantime
+            await pause_run(database, notifier, tenant_id, child)
     return after
 
 
-async def resume(database: Database, hints: Hints, tenant: UUID, run: UUID) -> RunRow:
-    """Let a paused run go on."""
+async def resume_run(database: Database, notifier: RunNotifier, tenant_id: UUID, run_id: UUID) -> RunRow:
+    """Resume a paused run."""
     resumed: list[Step] = []
-    async with database.transaction(tenant) as connection:
-        row = await _active(connection, run)
-        await runs.want_pause(connection, run, False)
+    async with database.transaction(tenant_id) as connection:
+        row = await _lock_active_run(connection, run_id)
+        await runs.request_pause(connection, run_id, False)
         if row.status is RunStatus.PAUSED:
-            resumed = await steps.append_unowned(connection, run, [StepDraft(StepKind.RESUMED, "Resumed by a person")])
-            await runs.set_status(connection, run, RunStatus.QUEUED)
-        after = await runs.by_id(connection, run)
-        children = await child_runs.open_children(connection, run)
-    await _tell(hints, tenant, after, resumed)
+            resumed = await steps.append_external(
+                connection, run_id, [StepDraft(StepKind.RESUMED, "Resumed by a person")]
+            )
+            await runs.set_run_status(connection, run_id, RunStatus.QUEUED)
+        after = await runs.get_run(connection, run_id)
+        children = await child_runs.list_active_child_ids(connection, run_id)
+    await _notify(notifier, tenant_id, after, resumed)
     for child in children:
-        with suppress(Conflict):  # it has ended meanwhile
-            await resume(database, hints, tenant, child)
+        with suppress(Conflict):  # it has ended in the meantime
+            await resume_run(database, notifier, tenant_id, child)
     return after
 
 
-async def steer(database: Database, hints: Hints, tenant: UUID, run: UUID, text: str) -> Step:
-    """Write to a run; its planner reads it at its next turn."""
+async def send_user_message(
+    database: Database, notifier: RunNotifier, tenant_id: UUID, run_id: UUID, text: str
+) -> Step:
+    """Send a user message to a run. Its planner reads the message in its next turn."""
     if not text.strip():
         raise InvalidInput("text", "The message is empty", "Write what the run should take into account.")
-    async with database.transaction(tenant) as connection:
-        await _active(connection, run)
-        written = await steps.append_unowned(connection, run, [StepDraft(StepKind.HUMAN, text, {"text": text})])
-    await hints.steps(tenant, run, written)
-    await hints.nudge(run)
+    async with database.transaction(tenant_id) as connection:
+        await _lock_active_run(connection, run_id)
+        written = await steps.append_external(
+            connection, run_id, [StepDraft(StepKind.USER_MESSAGE, text, {"text": text})]
+        )
+    await notifier.publish_steps(tenant_id, run_id, written)
+    await notifier.notify_control(run_id)
     return written[0]
 
 
-def ended_step(
+def draft_end_step(
     status: RunStatus, reason: StopReason, *, detail: str = "", report_version: int | None = None
 ) -> StepDraft:
-    """A run's last step."""
+    """Return the last step of a run."""
     payload = {"status": status, "stop_reason": reason, "detail": detail, "report_version": report_version}
-    ok = status is not RunStatus.FAILED and status is not RunStatus.DEAD
+    ok = status is not RunStatus.FAILED
     return StepDraft(StepKind.ENDED, f"Ended: {reason.replace('_', ' ')}", payload, detail=detail, ok=ok)
 
 
-async def _active(connection: Connection, run: UUID) -> RunRow:
-    row = await runs.locked(connection, run)
-    if row.terminal:
-        raise Conflict(f"Run {run} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
-    _refuse_rollout(row)
+async def _lock_active_run(connection: Connection, run_id: UUID) -> RunRow:
+    row = await runs.lock_run(connection, run_id)
+    if row.is_terminal:
+        raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
+    _check_not_rollout(row)
     return row
 
 
-def _refuse_rollout(row: RunRow) -> None:
-    """What a person does to a rollout would change what it shows of its policy."""
+def _check_not_rollout(row: RunRow) -> None:
+    """Raise an error for a rollout, because a person's intervention would distort what it shows about its policy."""
     if row.kind == "rollout":
         raise Conflict(
             f"Run {row.id} is a rollout: nobody steers, pauses or cancels it by itself.", "Cancel its batch instead."
         )
 
 
-async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> None:
+async def _notify(notifier: RunNotifier, tenant_id: UUID, run: RunRow, new: list[Step]) -> None:
     if new:
-        await hints.steps(tenant, run.id, new)
+        await notifier.publish_steps(tenant_id, run.id, new)
     if run.status is RunStatus.QUEUED:
-        await hints.wake(run.id)
+        await notifier.dispatch_run(run.id)
     elif run.status is RunStatus.RUNNING:
-        await hints.nudge(run.id)
+        await notifier.notify_control(run.id)
 
 
-async def _as_before(connection: Connection, request: RunRequest, thread: UUID) -> RunRequest:
-    """A follow-up that names no scope, or gives no tool policy, gets those of the question before it."""
+async def _inherit_from_thread(connection: Connection, request: RunRequest, thread_id: UUID) -> RunRequest:
+    """Give a follow-up without a scope or a tool policy those of the previous question."""
     if not any(request.scope.values()):
-        request = replace(request, scope=await threads.scope(connection, thread) or request.scope)
-    if request.tool_policy is None and (given := await threads.policy(connection, thread)) is not None:
-        request = replace(request, tool_policy=Policy.model_validate(given))
+        request = replace(request, scope=await threads.get_scope(connection, thread_id) or request.scope)
+    if (
+        request.tool_policy is None
+        and (inherited := await threads.find_requested_tool_policy(connection, thread_id)) is not None
+    ):
+        request = replace(request, tool_policy=ToolPolicy.model_validate(inherited))
     return request
 
 
-def _new_run(
-    request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str, servers: Catalogue
+def _build_run(
+    request: RunRequest,
+    graph: Graph,
+    engines: Mapping[str, EngineConfig],
+    request_sha256: str,
+    servers: McpServerRegistry,
 ) -> NewRun:
-    policy = policy_of_run(graph, request.scope, request.tool_policy, servers)
+    policy = build_tool_policy(graph, request.scope, request.tool_policy, servers)
     return NewRun(
         id=new_id(),
-        thread=request.thread or new_id(),
+        thread_id=request.thread_id or new_id(),
         graph=graph.name,
         graph_version=graph.version,
         question=request.question,
         engines=engines,
-        policy=policy.model_dump(mode="json"),
-        policy_sha256=policy_hash(policy),
+        tool_policy=policy.model_dump(mode="json"),
+        tool_policy_sha256=hash_tool_policy(policy),
         budget=request.budget,
         scope=request.scope,
         seed=request.seed,
-        deadline=request.deadline,
+        deadline_at=request.deadline,
         idempotency_key=request.idempotency_key,
-        request_sha256=digest,
+        request_sha256=request_sha256,
         traceparent=request.traceparent,
         durability=request.durability,
-        policy_given=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
+        requested_tool_policy=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
     )
 
 
-def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: EngineChoice) -> dict[str, EngineChoice]:
-    """Who answers each role of a graph.
+def choose_engines(
+    graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
+) -> dict[str, EngineConfig]:
+    """Return the engine of each role of a graph.
 
-    Raises InvalidInput for a role or an engine that there is not, and for one at an address that is not allowed.
+    Raises InvalidInput for an unknown role or engine, and for an engine at an address that is not allowed.
     """
     names = {role.name for role in graph.roles}
-    for name, choice in wanted.items():
+    for name, choice in requested.items():
         if name not in names:
             raise InvalidInput(
                 f"engines.{name}", f"{graph.name} has no such role", f"Roles: {', '.join(sorted(names))}."
@@ -268,38 +279,38 @@ def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: Engin
                 f"engines.{name}.engine", f"There is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {name: wanted.get(name) or shipped.get(name, default) for name in sorted(names)}
+    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(names)}
     check_engines(chosen)
     return chosen
 
 
-def _queued(request: RunRequest, engines: Mapping[str, EngineChoice]) -> StepDraft:
-    who = {name: answering(choice) for name, choice in engines.items()}
+def _draft_queued_step(request: RunRequest, engines: Mapping[str, EngineConfig]) -> StepDraft:
+    who = {name: describe_engine(choice) for name, choice in engines.items()}
     return StepDraft(
         StepKind.QUEUED, request.question, {"question": request.question, "graph": request.graph, "engines": who}
     )
 
 
-def _digest(request: RunRequest) -> str:
+def _hash_request(request: RunRequest) -> str:
     body = {
         "question": request.question,
         "graph": request.graph,
-        "thread": request.thread,
+        "thread": request.thread_id,
         "budget": asdict(request.budget),
         "engines": {name: choice.model_dump() for name, choice in sorted(request.engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,
-        **({"tool_policy": request.tool_policy.stored()} if request.tool_policy else {}),
+        **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def check_same(earlier: tuple[RunRow, str], digest: str) -> Submitted:
-    """The run that a key made earlier. Raises Conflict if that was for another request."""
+def check_same_request(earlier: tuple[RunRow, str], request_sha256: str) -> SubmittedRun:
+    """Return the run that an idempotency key created earlier. Raises Conflict if the request was different."""
     run, its_digest = earlier
-    if its_digest != digest:
+    if its_digest != request_sha256:
         raise Conflict(
             "This Idempotency-Key was used for another request.",
             "Send a new key, or repeat the first request as it was.",
         )
-    return Submitted(run, False)
+    return SubmittedRun(run, False)

@@ -1,4 +1,4 @@
-"""The items of LangGraph's store of a tenant: as its runs share them, and as a store of their own."""
+"""Items of a tenant's LangGraph store: for its runs, and as a store for code outside runs."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -8,63 +8,69 @@ from uuid import UUID
 from langgraph.store.base import Op, PutOp, Result, TTLConfig
 
 from offing.core.store_item import ItemPut, Vectors
-from offing.kernel.item_index import ItemIndex, query_vectors
-from offing.kernel.item_store import ON_LOOP, ItemStore
-from offing.kernel.run_items import check_room
-from offing.sdk.running import BlockedLoop, on_loop
+from offing.kernel.item_index import ItemIndex, embed_queries
+from offing.kernel.item_store import BLOCKED_LOOP_MESSAGE, ItemStore
+from offing.kernel.run_items import check_item_count
+from offing.sdk.current_run import EventLoopBlockedError, is_on_loop
 from offing.storage import store_items
 from offing.storage.pool import Database
 
-MAX_ITEMS = 100_000
-"""Items of a tenant."""
+MAX_ITEMS_PER_TENANT = 100_000
+"""Maximum number of items of a tenant."""
 
-COUNT_AFTER = 100
-"""Items after which a run's are counted again."""
+RECOUNT_AFTER_ITEMS = 100
+"""Number of written items after which the items are counted again."""
 
 
 class TenantItems:
-    """The items of a tenant as a run reads them. What it puts goes with its steps."""
+    """The items of a tenant as a run reads them. What the run writes is stored with its steps."""
 
-    def __init__(self, database: Database, tenant: UUID, max_items: int = MAX_ITEMS) -> None:
-        self._database, self._tenant, self._max_items = database, tenant, max_items
-        self._room = 0
+    def __init__(self, database: Database, tenant_id: UUID, max_items: int = MAX_ITEMS_PER_TENANT) -> None:
+        self._database, self._tenant, self._max_items = database, tenant_id, max_items
+        self._remaining = 0
 
     async def read_items(
         self, ops: Sequence[Any], queries: Sequence[Vectors | None], unsaved: Sequence[ItemPut]
     ) -> Sequence[Any]:
         async with self._database.transaction(self._tenant) as connection:
-            return await store_items.read(connection, self._tenant, ops, queries, unsaved)
+            return await store_items.read_items(connection, self._tenant, ops, queries, unsaved)
 
-    async def check_room(self, new: int) -> None:
-        if new > self._room:
+    async def check_capacity(self, new_items: int) -> None:
+        if new_items > self._remaining:
             async with self._database.transaction(self._tenant) as connection:
-                stored = await store_items.count_up_to(connection, self._tenant, self._max_items)
-            check_room(stored + new, self._max_items)
-            self._room = max(new, min(COUNT_AFTER, self._max_items - stored))
-        self._room -= new
+                stored = await store_items.count_items(connection, self._tenant, self._max_items)
+            check_item_count(stored + new_items, self._max_items)
+            self._remaining = max(new_items, min(RECOUNT_AFTER_ITEMS, self._max_items - stored))
+        self._remaining -= new_items
 
 
 class PostgresStore(ItemStore):
-    """LangGraph's store over the items of a tenant, for code outside runs. Made on the event loop that it uses."""
+    """LangGraph's store over the items of a tenant, for code outside runs.
+
+    Create it on the event loop that it uses.
+    """
 
     def __init__(
-        self, database: Database, tenant: UUID, *, index: ItemIndex | None = None, ttl: TTLConfig | None = None
+        self, database: Database, tenant_id: UUID, *, index: ItemIndex | None = None, ttl: TTLConfig | None = None
     ) -> None:
         super().__init__(index, ttl)
-        self._database, self._tenant = database, tenant
-        self._items, self._loop = TenantItems(database, tenant), asyncio.get_running_loop()
+        self._database, self._tenant = database, tenant_id
+        self._items, self._loop = TenantItems(database, tenant_id), asyncio.get_running_loop()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """See BaseStore; for other threads. Raises BlockedLoop on the event loop itself, which would wait for ever."""
-        if on_loop(self._loop):
-            raise BlockedLoop(ON_LOOP)
+        """Execute operations from another thread; see BaseStore.
+
+        Raises EventLoopBlockedError on the event loop itself, where it would wait forever.
+        """
+        if is_on_loop(self._loop):
+            raise EventLoopBlockedError(BLOCKED_LOOP_MESSAGE)
         return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
 
-    async def _read(self, ops: Sequence[Op]) -> Sequence[Any]:
-        return await self._items.read_items(ops, await query_vectors(self.index, ops), ())
+    async def _read_items(self, ops: Sequence[Op]) -> Sequence[Any]:
+        return await self._items.read_items(ops, await embed_queries(self.index, ops), ())
 
-    async def _put(self, ops: Sequence[PutOp]) -> None:
-        await self._items.check_room(sum(op.value is not None for op in ops))
-        puts = await self._indexed(ops)
+    async def _put_items(self, ops: Sequence[PutOp]) -> None:
+        await self._items.check_capacity(sum(op.value is not None for op in ops))
+        puts = await self._build_puts(ops)
         async with self._database.transaction(self._tenant) as connection:
-            await store_items.put(connection, self._tenant, puts)
+            await store_items.write_items(connection, self._tenant, puts)

@@ -1,7 +1,6 @@
-"""Tasks from files, worlds and requests: read strictly, told apart by content, stored once.
+"""Read tasks from files, environments and requests. They are validated strictly, and each content is stored once.
 
-The only home of what a line of a task file may hold. A task's reference answers go into their own table and come out of
-it for scoring alone.
+Reference answers are stored in a separate table and read only for scoring.
 """
 
 import asyncio
@@ -18,22 +17,23 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, model
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
-from offing.core.scoring import Evidence, Reference
+from offing.core.scoring import Reference, ReferenceEvidence
 from offing.storage import tasks
 from offing.storage.pool import Database
 from offing.storage.tasks import NewTask, TaskRow
+from offing.tools.environment import TaskSample, get_environment
 
-AT_ONCE = 1_000
-"""Tasks of one transaction."""
+MAX_TASKS_PER_TRANSACTION = 1_000
+"""Maximum number of tasks that are stored in one transaction."""
 
-LARGEST_FILE = 256 * 2**20
-"""Bytes of a task file."""
+MAX_FILE_BYTES = 256 * 2**20
+"""Maximum bytes of a task file."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=8_000)]
 
 
 class TaskEvidence(BaseModel, frozen=True, extra="forbid"):
-    """Where an answer stands. Either its words, or a stretch of a source, or both."""
+    """Where an answer is stated: its words, a range of a source, or both."""
 
     quote: str = Field(default="", max_length=20_000)
     source: str = Field(default="", max_length=4_096, description="Id or title of a source of the library.")
@@ -59,7 +59,7 @@ class TaskScope(BaseModel, frozen=True, extra="forbid"):
 
 
 class TaskSpec(BaseModel, frozen=True, extra="forbid"):
-    """A task as it comes in. `answers` left out: it has no reference; an empty list: it cannot be answered."""
+    """A task to store. Without `answers` it has no reference; an empty list means that it cannot be answered."""
 
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=8_000)]
     answers: list[Text] | None = Field(default=None, max_length=100)
@@ -84,127 +84,117 @@ class TaskSpec(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def reference(self) -> Reference | None:
-        """None: nothing is known to be right."""
+        """The reference of the task. `None` if no correct answer is known."""
         answers = [self.answer] if self.answer is not None else self.answers
-        return None if answers is None else Reference(tuple(answers), tuple(_evidence(e) for e in self.evidence))
+        return None if answers is None else Reference(tuple(answers), tuple(_build_evidence(e) for e in self.evidence))
 
     def scope_of_run(self) -> dict[str, Any]:
-        """As a run keeps it: what is not limited is left out."""
+        """Return the scope as a run stores it, without fields that limit nothing."""
         return {name: value for name, value in self.scope.model_dump(mode="json").items() if value}
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    ids: list[UUID]
-    """Of the tasks, in the order given, each once."""
-    new: int
+class StoredTasks:
+    task_ids: list[UUID]
+    """Ids of the tasks in the order given, each once."""
+    new_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Which tasks of a world."""
+def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:
+    """Read the tasks of a file with one JSON object per line. Empty lines are skipped.
 
-    spec: str
-    count: int
-    hops: tuple[int, int] = (1, 4)
-    kinds: tuple[str, ...] | None = None
-    seed: int = 0
-
-
-def read_file(path: Path, count: int | None = None) -> list[TaskSpec]:
-    """The tasks of a file, one JSON object a line; empty lines are skipped. `count` None: all.
-
-    Raises InvalidInput that names the line.
+    If `max_tasks` is `None`, all tasks are read. Raises InvalidInput with the line.
     """
     if not path.is_file():
         raise InvalidInput("--tasks", f"{path} is not a file", "Name a file with one JSON object a line.")
-    if path.stat().st_size > LARGEST_FILE:
-        raise InvalidInput("--tasks", f"{path} is larger than {LARGEST_FILE:,} bytes", "Split it.")
-    found: list[TaskSpec] = []
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise InvalidInput("--tasks", f"{path} is larger than {MAX_FILE_BYTES:,} bytes", "Split it.")
+    task_specs: list[TaskSpec] = []
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            if count is not None and len(found) >= count:
+            if max_tasks is not None and len(task_specs) >= max_tasks:
                 break
             if line.strip():
-                found.append(parse_line(line, f"{path.name} line {number}"))
-    return found
+                task_specs.append(parse_task_line(line, f"{path.name} line {number}"))
+    return task_specs
 
 
-def parse_line(line: str, place: str) -> TaskSpec:
-    """One task. Raises InvalidInput that begins with `place`."""
+def parse_task_line(line: str, location: str) -> TaskSpec:
+    """Parse one task. Raises InvalidInput with a message that begins with `location`."""
     try:
         return TaskSpec.model_validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join([place, *map(str, first["loc"])])
-        known = "question, answers, evidence, scope, name, split, difficulty and tags"
-        raise InvalidInput(where, first["msg"], f"A task is a JSON object with {known}.") from None
+        where = ".".join([location, *map(str, first["loc"])])
+        names = "question, answers, evidence, scope, name, split, difficulty and tags"
+        raise InvalidInput(where, first["msg"], f"A task is a JSON object with {names}.") from None
 
 
-def of_world(drawn: Drawn) -> list[TaskSpec]:
-    """Tasks of a world. Takes processor time. Raises InvalidInput."""
-    from offing.world.tasks import tasks as draw
-
-    found = draw(drawn.spec, count=drawn.count, hops=drawn.hops, kinds=drawn.kinds, seed=drawn.seed)
-    return [parse_line(json.dumps(task.as_json()), task.name) for task in found]
+def sample_tasks(sample: TaskSample) -> list[TaskSpec]:
+    """Generate tasks of an environment. This is CPU-bound. Raises InvalidInput."""
+    found = get_environment(sample.spec).generate_tasks(sample)
+    return [parse_task_line(json.dumps(task), str(task["name"])) for task in found]
 
 
-async def store(database: Database, tenant: UUID, dataset: str, specs: Iterable[TaskSpec]) -> Stored:
-    """Store tasks, each content once; the same content keeps its id, so that this may be repeated.
+async def store_tasks(database: Database, tenant_id: UUID, dataset: str, specs: Iterable[TaskSpec]) -> StoredTasks:
+    """Store tasks, each content once. The same content keeps its id, so storing may be repeated.
 
-    Raises InvalidInput for a dataset without a name, or without tasks.
+    Raises InvalidInput for a dataset without a name or without tasks.
     """
-    given = {content_sha256(spec): spec for spec in specs}
-    if not dataset.strip() or not given:
-        what = "has no name" if given else "holds no task"
+    specs_by_hash = {hash_task(spec): spec for spec in specs}
+    if not dataset.strip() or not specs_by_hash:
+        what = "has no name" if specs_by_hash else "holds no task"
         raise InvalidInput("tasks", f"the dataset {what}", "Give a name and at least one task.")
-    ids, new, pending = list[UUID](), 0, list(given.items())
-    for start in range(0, len(pending), AT_ONCE):
-        made = [_new(spec, digest) for digest, spec in pending[start : start + AT_ONCE]]
-        async with database.transaction(tenant) as connection:
-            kept = await tasks.store(connection, tenant, dataset.strip(), made)
-        new += sum(task.id == id for task, id in zip(made, kept, strict=True))
-        ids += kept
-    return Stored(ids, new)
+    ids, new, pending = list[UUID](), 0, list(specs_by_hash.items())
+    for start in range(0, len(pending), MAX_TASKS_PER_TRANSACTION):
+        new_tasks = [_build_task(spec, digest) for digest, spec in pending[start : start + MAX_TASKS_PER_TRANSACTION]]
+        async with database.transaction(tenant_id) as connection:
+            stored_ids = await tasks.store_tasks(connection, tenant_id, dataset.strip(), new_tasks)
+        new += sum(task.id == id for task, id in zip(new_tasks, stored_ids, strict=True))
+        ids += stored_ids
+    return StoredTasks(ids, new)
 
 
-async def page(
-    database: Database, tenant: UUID, dataset: str | None, before: UUID | None, limit: int
+async def list_tasks(
+    database: Database, tenant_id: UUID, dataset: str | None, before_id: UUID | None, limit: int
 ) -> tuple[list[TaskRow], UUID | None]:
-    """Tasks, newest first, and where the next page begins. None: this was the last."""
-    async with database.transaction(tenant) as connection:
-        found = await tasks.latest(connection, dataset, before, limit + 1)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
+    """List tasks, newest first, with the start of the next page. `None` means that this is the last page."""
+    async with database.transaction(tenant_id) as connection:
+        rows = await tasks.list_tasks(connection, dataset, before_id, limit + 1)
+    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
 
 
-async def one(database: Database, tenant: UUID, id: UUID) -> TaskRow:
-    """Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        return (await tasks.by_ids(connection, [id]))[0]
+async def get_task(database: Database, tenant_id: UUID, task_id: UUID) -> TaskRow:
+    """Return a task. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        return (await tasks.get_tasks(connection, [task_id]))[0]
 
 
-async def of_dataset(
-    database: Database, tenant: UUID, dataset: str, count: int, *, seed: int | None = None
+async def list_dataset_task_ids(
+    database: Database, tenant_id: UUID, dataset: str, count: int, *, seed: int | None = None
 ) -> list[UUID]:
-    """The first tasks of a dataset; with a seed, some at random. Raises InvalidInput when it has none."""
-    async with database.transaction(tenant) as connection:
+    """Return the ids of the first tasks of a dataset, or of a random sample if a seed is given.
+
+    Raises InvalidInput if the dataset has no tasks.
+    """
+    async with database.transaction(tenant_id) as connection:
         if seed is None:
-            found = [task.id for task in await tasks.of_dataset(connection, dataset, count)]
+            task_ids = [task.id for task in await tasks.list_tasks_of_dataset(connection, dataset, count)]
         else:
-            found = await tasks.drawn(connection, dataset, seed, count)
-    if not found:
+            task_ids = await tasks.sample_task_ids(connection, dataset, seed, count)
+    if not task_ids:
         raise InvalidInput("tasks.dataset", f"there is no dataset {dataset!r}", "Store its tasks first.")
-    return found
+    return task_ids
 
 
-async def of_world_stored(database: Database, tenant: UUID, drawn: Drawn) -> list[UUID]:
-    """Tasks of a world, stored under its name. Raises InvalidInput."""
-    specs = await asyncio.to_thread(of_world, drawn)
-    return (await store(database, tenant, f"world:{drawn.spec}", specs)).ids
+async def store_sampled_tasks(database: Database, tenant_id: UUID, sample: TaskSample) -> list[UUID]:
+    """Generate tasks of an environment and store them under the name of its world. Raises InvalidInput."""
+    specs = await asyncio.to_thread(sample_tasks, sample)
+    return (await store_tasks(database, tenant_id, f"world:{sample.spec}", specs)).task_ids
 
 
-def content_sha256(spec: TaskSpec) -> str:
-    """Over everything that makes it another task: question, scope, and what counts as right."""
+def hash_task(spec: TaskSpec) -> str:
+    """Return a hash of everything that distinguishes a task: question, scope and accepted answers."""
     reference = spec.reference
     content = {
         "question": spec.question,
@@ -214,12 +204,12 @@ def content_sha256(spec: TaskSpec) -> str:
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _new(spec: TaskSpec, digest: str) -> NewTask:
+def _build_task(spec: TaskSpec, content_sha256: str) -> NewTask:
     return NewTask(
         id=new_id(),
         question=spec.question,
         scope=spec.scope_of_run(),
-        content_sha256=digest,
+        content_sha256=content_sha256,
         reference=spec.reference,
         split=spec.split,
         name=spec.name,
@@ -228,8 +218,8 @@ def _new(spec: TaskSpec, digest: str) -> NewTask:
     )
 
 
-def _evidence(given: TaskEvidence) -> Evidence:
-    """Places count within a source only: without one, the words decide."""
-    if not given.source.strip():
-        return Evidence(given.quote)
-    return Evidence(given.quote, given.source, given.start, given.end)
+def _build_evidence(evidence: TaskEvidence) -> ReferenceEvidence:
+    """Return reference evidence. Positions are used only with a source; otherwise only the words are compared."""
+    if not evidence.source.strip():
+        return ReferenceEvidence(evidence.quote)
+    return ReferenceEvidence(evidence.quote, evidence.source, evidence.start, evidence.end)

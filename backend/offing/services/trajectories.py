@@ -1,7 +1,7 @@
-"""Finished runs as training jobs pull them, and one run as a person reads it.
+"""Export finalized runs as training records, and read one run as a trajectory.
 
-Portions come from short transactions of their own, so that a slow reader holds neither a connection nor a snapshot, and
-nothing but pages of runs and a few batches of segments are in memory.
+Chunks are read in short transactions of their own, so that a slow reader holds neither a connection nor a
+snapshot. Only pages of runs and a few batches of segments are in memory.
 """
 
 import asyncio
@@ -14,300 +14,341 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from offing.core.episode import Dialogue, Episode, Talk
 from offing.core.errors import InvalidInput
-from offing.core.packed import PackedSegment
-from offing.exports.format import Format, Options, Unit, open_sink
-from offing.services.pieces import Pieces, pieces_of
-from offing.services.views import cursor_of, place_of
-from offing.storage import stretches, trajectories, views
+from offing.core.packed_segment import PackedSegment
+from offing.core.trajectory_records import RoleCallRecord, TextTrajectory, TrajectoryMetadata
+from offing.exports.format import ExportOptions, Format, RecordUnit
+from offing.services.token_texts import TokenTexts, decode_tokens
+from offing.storage import tenants, trajectories, trajectory_reads
+from offing.storage.pagination import PageKey, parse_page_cursor, render_page_cursor
 from offing.storage.pool import Database
-from offing.storage.trajectories import Place, Query
+from offing.storage.trajectories import TrajectoryQuery
 
-PAGE = 256
-"""Runs that are looked up at once."""
+PAGE_RUNS = 256
+"""Number of runs that are looked up at once."""
 
-SETTLING = timedelta(seconds=1)
-"""How long after its time stamp a run may take to become visible; a cursor is never given out past such a gap."""
-
-
-Behind = tuple[Any, Place | None]
-"""A unit, and where to go on after it: behind the last run that is whole with it. None: none is."""
+VISIBILITY_DELAY = timedelta(seconds=1)
+"""Maximum time after its time stamp until a run becomes visible. A cursor never skips this window."""
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """What is to be written next."""
-
-    units: Callable[[], Sequence[Behind]]
-    """Makes what is to be written; work for a thread, beside the reading of the next portion."""
-    place: Place | None
-    """Where to go on after all of it."""
-    runs: int = 0
-    """That are whole with it."""
-    without_ids: int = 0
-    """Turns of which only the text is known, so that they are in no row."""
-    quarantined: int = 0
-    """Turns whose record is in doubt."""
+UnitWithKey = tuple[Any, PageKey | None]
+"""A record and the page key to continue from after it: that of the last run that is complete with it. `None`
+if none is complete.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """What an export came to."""
+class ExportChunk:
+    """The next records to write."""
 
-    records: int
-    runs: int
-    without_ids: int
-    quarantined: int
+    units: Callable[[], Sequence[UnitWithKey]]
+    """Builds the records. It runs in a thread, beside the reading of the next chunk."""
+    page_key: PageKey | None
+    """The page key to continue from after this chunk."""
+    run_count: int = 0
+    """Number of runs that are complete with this chunk."""
+    without_ids_count: int = 0
+    """Number of role calls of which only the text is known, so that they are in no row."""
+    quarantined_count: int = 0
+    """Number of role calls in quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """The summary of an export."""
+
+    record_count: int
+    run_count: int
+    without_ids_count: int
+    quarantined_count: int
     cursor: str | None
-    """Where the next export goes on. None: nothing was ever exported."""
+    """The cursor of the next export. `None` if nothing was ever exported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trajectory:
-    """A run as a person reads it. `pieces`: what a turn's ids decode to, by seq, where a tokenizer is at hand."""
+class ReadableTrajectory:
+    """A run as a person reads it.
 
-    dialogue: Dialogue
-    pieces: dict[int, Pieces]
-    following: int | None
-    """Seq after which the turns go on. None: these were the last."""
-
-
-async def portions(
-    database: Database,
-    tenant: UUID,
-    wanted: Query,
-    unit: Unit,
-    options: Options,
-    after: Place | None,
-    most: int | None = None,
-) -> AsyncGenerator[Portion]:
-    """Everything that matches, run after run, at most `most` runs; None: all.
-
-    Raises InvalidInput where the tenant has not agreed to it.
+    `token_texts` are the decoded ids of role calls by seq, if a tokenizer is available.
     """
-    wanted = await _bounded(database, tenant, wanted)
-    groups, taken = set[UUID](), 0
-    while most is None or taken < most:
-        limit = PAGE if most is None else min(PAGE, most - taken)
-        async with database.transaction(tenant) as connection:
-            page = await trajectories.page(connection, wanted, after, limit, references=options.references)
+
+    trajectory: TextTrajectory
+    token_texts: dict[int, TokenTexts]
+    next_after: int | None
+    """Seq after which the role calls continue. `None` means that these were the last."""
+
+
+async def iter_chunks(
+    database: Database,
+    tenant_id: UUID,
+    query: TrajectoryQuery,
+    unit: RecordUnit,
+    options: ExportOptions,
+    page_key: PageKey | None,
+    max_runs: int | None = None,
+) -> AsyncGenerator[ExportChunk]:
+    """Yield all matching records, run by run, of at most `max_runs` runs. `None` means all runs.
+
+    Raises InvalidInput if the tenant has not opted in.
+    """
+    query = await _bound_query(database, tenant_id, query)
+    groups, run_count = set[UUID](), 0
+    while max_runs is None or run_count < max_runs:
+        limit = PAGE_RUNS if max_runs is None else min(PAGE_RUNS, max_runs - run_count)
+        async with database.transaction(tenant_id) as connection:
+            page = await trajectories.list_trajectories(
+                connection, query, page_key, limit, include_references=options.include_references
+            )
         if not page:
             return
-        taken += len(page)
+        run_count += len(page)
         match unit:
-            case Unit.ROW:
-                async for portion in _rows(database, tenant, page, wanted, options, after):
-                    yield portion
-            case Unit.DIALOGUE:
-                async for portion in _dialogues(database, tenant, page, wanted):
-                    yield portion
-            case Unit.PREFERENCE:
-                yield await _preferences(database, tenant, page, wanted, groups, after)
-        after = _place(page[-1])
+            case RecordUnit.ROW:
+                async for chunk in _iter_row_chunks(database, tenant_id, page, query, options, page_key):
+                    yield chunk
+            case RecordUnit.TRAJECTORY:
+                async for chunk in _iter_trajectory_chunks(database, tenant_id, page, query):
+                    yield chunk
+            case RecordUnit.PREFERENCE:
+                yield await _build_preference_chunk(database, tenant_id, page, query, groups, page_key)
+        page_key = _page_key(page[-1])
 
 
-async def export(
-    database: Database, tenant: UUID, wanted: Query, format: Format, options: Options, cursor: str | None, out: Path
-) -> Exported:
-    """Everything that matches, as a file; it has its name only when it is whole."""
-    place, runs, without, doubtful = place_of(cursor), 0, 0, 0
+async def export_trajectories(
+    database: Database,
+    tenant_id: UUID,
+    query: TrajectoryQuery,
+    format: Format,
+    options: ExportOptions,
+    cursor: str | None,
+    out: Path,
+) -> ExportSummary:
+    """Write all matching records to a file. It gets its name only when it is complete."""
+    page_key, runs, without, doubtful = parse_page_cursor(cursor), 0, 0, 0
     unfinished = out.with_name(out.name + ".part")
     with unfinished.open("wb") as file:
-        sink = open_sink(format, file, options)
+        sink = format.create_sink(file, options)
         writing: asyncio.Future[None] = asyncio.ensure_future(asyncio.sleep(0))
-        async for portion in _ahead(portions(database, tenant, wanted, format.unit, options, place)):
-            units = await asyncio.to_thread(portion.units)
+        async for chunk in _read_ahead(iter_chunks(database, tenant_id, query, format.unit, options, page_key)):
+            units = await asyncio.to_thread(chunk.units)
             await writing
             writing = asyncio.ensure_future(asyncio.to_thread(sink.write, [u for u, _ in units]))  # noqa: RUF006
-            place, runs = portion.place, runs + portion.runs
-            without, doubtful = without + portion.without_ids, doubtful + portion.quarantined
+            page_key, runs = chunk.page_key, runs + chunk.run_count
+            without, doubtful = without + chunk.without_ids_count, doubtful + chunk.quarantined_count
         await writing
         sink.close()
     unfinished.replace(out)
-    return Exported(sink.written, runs, without, doubtful, cursor_of(place) if place else None)
+    return ExportSummary(sink.record_count, runs, without, doubtful, render_page_cursor(page_key) if page_key else None)
 
 
-async def stream(
-    database: Database, tenant: UUID, wanted: Query, format: Format, options: Options, cursor: str | None, most: int
+async def stream_trajectories(
+    database: Database,
+    tenant_id: UUID,
+    query: TrajectoryQuery,
+    format: Format,
+    options: ExportOptions,
+    cursor: str | None,
+    max_runs: int,
 ) -> AsyncGenerator[bytes]:
-    """At most `most` runs as JSON lines `{"cursor", "record"}`, and a last line `{"cursor", "more"}`.
+    """Yield at most `max_runs` runs as JSON lines `{"cursor", "record"}`, and a last line `{"cursor", "more"}`.
 
-    A cursor goes on after the last run that is whole at its line; a run that was cut is sent again from its beginning.
+    A cursor continues after the last run that is complete at its line. A run that was interrupted is sent again
+    from its beginning.
     """
-    place, runs = place_of(cursor), 0
+    page_key, runs = parse_page_cursor(cursor), 0
     file = BytesIO()
-    sink = open_sink(format, file, options)
-    found = portions(database, tenant, wanted, format.unit, options, place, most)
+    sink = format.create_sink(file, options)
+    chunks = iter_chunks(database, tenant_id, query, format.unit, options, page_key, max_runs)
     try:
-        async for portion in found:
-            for unit, behind in await asyncio.to_thread(portion.units):
+        async for chunk in chunks:
+            for unit, behind in await asyncio.to_thread(chunk.units):
                 sink.write((unit,))
                 *lines, last = file.getvalue().splitlines() or [b""]
                 file.seek(0)
                 file.truncate()
                 for line in lines:
-                    yield _line(place, line)
-                place = behind
+                    yield _render_line(page_key, line)
+                page_key = behind
                 if last:
-                    yield _line(place, last)
-            place, runs = portion.place, runs + portion.runs
+                    yield _render_line(page_key, last)
+            page_key, runs = chunk.page_key, runs + chunk.run_count
     finally:
-        await found.aclose()
-    yield b'{"cursor":%s,"more":%s}\n' % (_quoted(place), b"true" if runs >= most else b"false")
+        await chunks.aclose()
+    yield b'{"cursor":%s,"more":%s}\n' % (_render_cursor(page_key), b"true" if runs >= max_runs else b"false")
 
 
-async def trajectory(
-    database: Database, tenant: UUID, run: UUID, after: int = 0, limit: int | None = None
-) -> Trajectory:
-    """A run's segments, and its turns after step `after`. `limit` None: all of them. Raises NotFound."""
-    async with database.transaction(tenant) as connection:
-        episode = await trajectories.episode(connection, run)
-        heads = await stretches.heads(connection, run)
-        turns = await stretches.talks(connection, run)
-        tools = await trajectories.tools(connection, run)
+async def get_trajectory(
+    database: Database, tenant_id: UUID, run_id: UUID, after: int = 0, limit: int | None = None
+) -> ReadableTrajectory:
+    """Return the segments of a run and its role calls after step `after`.
+
+    If `limit` is `None`, all of them are returned. Raises NotFound.
+    """
+    async with database.transaction(tenant_id) as connection:
+        episode = await trajectories.get_trajectory_metadata(connection, run_id)
+        heads = await trajectory_reads.list_segments(connection, run_id)
+        turns = await trajectory_reads.list_role_calls(connection, run_id)
+        tools = await trajectories.list_tool_calls(connection, run_id)
         later = tuple(turn for turn in turns if turn.seq > after)
-        shown = later if limit is None else later[:limit]
-        places = await trajectories.policy_places(connection, sorted({t.policy for t in shown if t.policy}))
-    pieces = await asyncio.to_thread(_all_pieces, shown, places)
-    following = shown[-1].seq if shown and len(shown) < len(later) else None
-    return Trajectory(Dialogue(episode, heads, shown, tools), pieces, following)
+        role_calls = later if limit is None else later[:limit]
+        policy_uris = await trajectories.get_policy_uris(connection, sorted({t.policy for t in role_calls if t.policy}))
+    token_texts = await asyncio.to_thread(_decode_role_calls, role_calls, policy_uris)
+    following = role_calls[-1].seq if role_calls and len(role_calls) < len(later) else None
+    return ReadableTrajectory(TextTrajectory(episode, heads, role_calls, tools), token_texts, following)
 
 
-async def _ahead(found: AsyncGenerator[Portion]) -> AsyncGenerator[Portion]:
-    """The same, with the next two being read while one is used, so that neither side waits for the other's pauses."""
-    read = asyncio.Queue[Portion | Exception | None](1)
-    reading = asyncio.ensure_future(_read(found, read))
+async def _read_ahead(chunks: AsyncGenerator[ExportChunk]) -> AsyncGenerator[ExportChunk]:
+    """Yield the same chunks and read up to two ahead.
+
+    So neither the reader nor the writer waits for the pauses of the other.
+    """
+    read = asyncio.Queue[ExportChunk | Exception | None](1)
+    reading = asyncio.ensure_future(_fill_queue(chunks, read))
     try:
-        while (portion := await read.get()) is not None:
-            if isinstance(portion, Exception):
-                raise portion
-            yield portion
+        while (chunk := await read.get()) is not None:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        await found.aclose()
+        await chunks.aclose()
 
 
-async def _read(found: AsyncGenerator[Portion], into: asyncio.Queue[Portion | Exception | None]) -> None:
-    """Everything found, and None; or up to the exception that ended it, and that."""
+async def _fill_queue(
+    chunks: AsyncGenerator[ExportChunk], queue: asyncio.Queue[ExportChunk | Exception | None]
+) -> None:
+    """Put all chunks into the queue, and then `None`, or the exception that ended the iteration."""
     try:
-        async for portion in found:
-            await into.put(portion)
+        async for chunk in chunks:
+            await queue.put(chunk)
     except Exception as error:
-        await into.put(error)
+        await queue.put(error)
     else:
-        await into.put(None)
+        await queue.put(None)
 
 
-async def _bounded(database: Database, tenant: UUID, wanted: Query) -> Query:
-    """The query up to now, waiting until everything that is stamped with an earlier time can be seen."""
-    async with database.transaction(tenant) as connection:
-        if wanted.kind == "ask" and not (await views.tenant(connection, tenant)).training_opt_in:
+async def _bound_query(database: Database, tenant_id: UUID, query: TrajectoryQuery) -> TrajectoryQuery:
+    """Return the query limited to now, after waiting until all runs with an earlier time stamp are visible."""
+    async with database.transaction(tenant_id) as connection:
+        if query.kind == "interactive" and not (await tenants.get_tenant(connection, tenant_id)).training_opt_in:
             problem = "what people asked is not for training here, because they have not agreed to it"
             raise InvalidInput("kind", problem, "Export rollouts, or switch `training_opt_in` on in the settings.")
-        now, newest = await trajectories.newest(connection)
-    if newest is not None and newest > now - SETTLING:
-        await asyncio.sleep(SETTLING.total_seconds())
-    return replace(wanted, until=now if wanted.until is None else min(now, wanted.until))
+        now, newest = await trajectories.get_high_water_mark(connection)
+    if newest is not None and newest > now - VISIBILITY_DELAY:
+        await asyncio.sleep(VISIBILITY_DELAY.total_seconds())
+    return replace(query, until=now if query.until is None else min(now, query.until))
 
 
-async def _rows(
+async def _iter_row_chunks(
     database: Database,
-    tenant: UUID,
-    page: Sequence[Episode],
-    wanted: Query,
-    options: Options,
-    place: Place | None,
-) -> AsyncGenerator[Portion]:
-    episodes = {episode.run: episode for episode in page}
-    async with database.transaction(tenant) as connection:
-        batches, without = await trajectories.batches(connection, list(episodes), wanted.roles)
+    tenant_id: UUID,
+    page: Sequence[TrajectoryMetadata],
+    query: TrajectoryQuery,
+    options: ExportOptions,
+    page_key: PageKey | None,
+) -> AsyncGenerator[ExportChunk]:
+    episodes = {episode.run_id: episode for episode in page}
+    async with database.transaction(tenant_id) as connection:
+        batches, without = await trajectories.split_segments(connection, list(episodes), query.roles)
     last = dict(segment for batch in batches for segment in batch)
     for batch in batches:
-        async with database.transaction(tenant) as connection:
-            segments = await stretches.segments(connection, batch)
-        whole = {(run, s.head.idx): _place(episodes[run]) for run, s in segments if s.head.idx == last[run]}
+        async with database.transaction(tenant_id) as connection:
+            segments = await trajectory_reads.read_packed_segments(connection, batch)
+        whole = {
+            (run, s.segment_info.idx): _page_key(episodes[run])
+            for run, s in segments
+            if s.segment_info.idx == last[run]
+        }
         doubtful = sum(bool(why) for _, segment in segments for why in segment.turns.quarantine)
-        made = partial(_merged, segments, episodes, whole, place, quarantined=options.quarantined)
-        place = list(whole.values())[-1] if whole else place
+        build_units = partial(
+            _build_units, segments, episodes, whole, page_key, quarantined=options.include_quarantined
+        )
+        page_key = list(whole.values())[-1] if whole else page_key
         if batch is batches[-1]:
-            yield Portion(made, _place(page[-1]), len(page), without, doubtful)
+            yield ExportChunk(build_units, _page_key(page[-1]), len(page), without, doubtful)
         else:
-            yield Portion(made, place, quarantined=doubtful)
+            yield ExportChunk(build_units, page_key, quarantined_count=doubtful)
     if not batches:
-        yield Portion(tuple, _place(page[-1]), len(page), without)
+        yield ExportChunk(tuple, _page_key(page[-1]), len(page), without)
 
 
-def _merged(
+def _build_units(
     segments: Sequence[tuple[UUID, PackedSegment]],
-    episodes: Mapping[UUID, Episode],
-    whole: Mapping[tuple[UUID, int], Place],
-    place: Place | None,
+    metadata: Mapping[UUID, TrajectoryMetadata],
+    completing_keys: Mapping[tuple[UUID, int], PageKey],
+    page_key: PageKey | None,
     *,
     quarantined: bool,
-) -> list[Behind]:
-    """Rows of segments. `whole`: those with which a run is; `place`: where to go on before the first."""
-    from offing.core.rows import merged_all  # needs numpy, which the platform itself does without
+) -> list[UnitWithKey]:
+    """Build the rows of segments with their page keys.
 
-    rows: list[Behind] = []
-    made = merged_all([(episodes[run], segment) for run, segment in segments], quarantined=quarantined)
-    for (run, segment), found in zip(segments, made, strict=True):
-        before, place = place, whole.get((run, segment.head.idx), place)
-        rows += _behind(found, before, place)
+    `completing_keys` are the keys of segments that complete a run; `page_key` is where to continue before the first.
+    """
+    from offing.core.training_rows import build_all_rows  # needs numpy, which the platform itself does not install
+
+    rows: list[UnitWithKey] = []
+    segment_rows = build_all_rows(
+        [(metadata[run], segment) for run, segment in segments], include_quarantined=quarantined
+    )
+    for (run, segment), row in zip(segments, segment_rows, strict=True):
+        before, page_key = page_key, completing_keys.get((run, segment.segment_info.idx), page_key)
+        rows += _attach_keys(row, before, page_key)
     return rows
 
 
-async def _dialogues(
-    database: Database, tenant: UUID, page: Sequence[Episode], wanted: Query
-) -> AsyncGenerator[Portion]:
+async def _iter_trajectory_chunks(
+    database: Database, tenant_id: UUID, page: Sequence[TrajectoryMetadata], query: TrajectoryQuery
+) -> AsyncGenerator[ExportChunk]:
     for episode in page:
-        async with database.transaction(tenant) as connection:
-            heads = await stretches.heads(connection, episode.run)
-            turns = await stretches.talks(connection, episode.run, wanted.roles)
-            tools = await trajectories.tools(connection, episode.run)
+        async with database.transaction(tenant_id) as connection:
+            heads = await trajectory_reads.list_segments(connection, episode.run_id)
+            turns = await trajectory_reads.list_role_calls(connection, episode.run_id, query.roles)
+            tools = await trajectories.list_tool_calls(connection, episode.run_id)
         doubtful = sum(bool(turn.quarantine) for turn in turns)
-        place = _place(episode)
-        made = ((Dialogue(episode, heads, turns, tools), place),)
-        yield Portion(partial(tuple, made), place, 1, quarantined=doubtful)
+        page_key = _page_key(episode)
+        units = ((TextTrajectory(episode, heads, turns, tools), page_key),)
+        yield ExportChunk(partial(tuple, units), page_key, 1, quarantined_count=doubtful)
 
 
-async def _preferences(
+async def _build_preference_chunk(
     database: Database,
-    tenant: UUID,
-    page: Sequence[Episode],
-    wanted: Query,
-    seen: set[UUID],
-    before: Place | None,
-) -> Portion:
-    """The preferences of the groups that the page meets first."""
-    new = [group for group in dict.fromkeys(e.group for e in page) if group is not None and group not in seen]
-    seen.update(new)
-    async with database.transaction(tenant) as connection:
-        found = [p for group in new for p in await stretches.preferences(connection, group, wanted.roles)]
-    place = _place(page[-1])
-    return Portion(partial(_behind, found, before, place), place, len(page))
+    tenant_id: UUID,
+    page: Sequence[TrajectoryMetadata],
+    query: TrajectoryQuery,
+    seen_groups: set[UUID],
+    page_key: PageKey | None,
+) -> ExportChunk:
+    """Build the preference pairs of the groups that occur first in this page."""
+    new = [group for group in dict.fromkeys(e.group_id for e in page) if group is not None and group not in seen_groups]
+    seen_groups.update(new)
+    async with database.transaction(tenant_id) as connection:
+        pairs = [p for group in new for p in await trajectory_reads.list_preferences(connection, group, query.roles)]
+    last_key = _page_key(page[-1])
+    return ExportChunk(partial(_attach_keys, pairs, page_key, last_key), last_key, len(page))
 
 
-def _all_pieces(turns: Sequence[Talk], places: dict[str, str]) -> dict[int, Pieces]:
-    found = {turn.seq: pieces_of(turn, places[turn.policy]) for turn in turns if turn.policy in places}
-    return {seq: pieces for seq, pieces in found.items() if pieces is not None}
+def _decode_role_calls(role_calls: Sequence[RoleCallRecord], policy_dirs: dict[str, str]) -> dict[int, TokenTexts]:
+    decoded = {
+        turn.seq: decode_tokens(turn, policy_dirs[turn.policy]) for turn in role_calls if turn.policy in policy_dirs
+    }
+    return {seq: texts for seq, texts in decoded.items() if texts is not None}
 
 
-def _behind(units: Sequence[Any], before: Place | None, after: Place | None) -> list[Behind]:
-    """Units of which the last makes something whole."""
+def _attach_keys(units: Sequence[Any], before: PageKey | None, after: PageKey | None) -> list[UnitWithKey]:
+    """Attach page keys to records of which the last one completes a run."""
     return [(unit, after if nth == len(units) else before) for nth, unit in enumerate(units, 1)]
 
 
-def _place(episode: Episode) -> Place:
-    at = episode.settled_at or episode.ended_at
+def _page_key(metadata: TrajectoryMetadata) -> PageKey:
+    at = metadata.finalized_at or metadata.ended_at
     assert at is not None, "only runs that are final are in a page"
-    return at, episode.run
+    return at, metadata.run_id
 
 
-def _line(place: Place | None, record: bytes) -> bytes:
-    return b'{"cursor":%s,"record":%s}\n' % (_quoted(place), record)
+def _render_line(page_key: PageKey | None, record: bytes) -> bytes:
+    return b'{"cursor":%s,"record":%s}\n' % (_render_cursor(page_key), record)
 
 
-def _quoted(place: Place | None) -> bytes:
-    return b"null" if place is None else b'"%s"' % cursor_of(place).encode()
+def _render_cursor(page_key: PageKey | None) -> bytes:
+    return b"null" if page_key is None else b'"%s"' % render_page_cursor(page_key).encode()

@@ -1,1 +1,4 @@
-"""The only room that speaks to Postgres. Rows become typed values here and nowhere else."""
+"""Access to Postgres.
+
+Only this package reads and writes rows, and it returns them as typed values.
+"""

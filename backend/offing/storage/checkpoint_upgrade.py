@@ -1,7 +1,8 @@
-"""A run's last checkpoint written anew for another version of its graph, and the run's version changed.
+"""Upgrade of a run to another version of its graph.
 
-The checkpoint keeps its id, from which LangGraph makes the ids of tasks and interrupts. What it was before stays in the
-history under another id, as the one that it follows.
+The last checkpoint of the run is rewritten and its graph version is changed. The checkpoint
+keeps its id, from which LangGraph derives the ids of tasks and interrupts. The previous content
+stays in the history under another id, as its parent.
 """
 
 from collections.abc import Sequence
@@ -9,17 +10,19 @@ from typing import Any
 
 from langgraph.checkpoint.base.id import uuid6
 
-from offing.core.checkpoint import BEGINS, StoredCheckpoint, UpgradedCheckpoint
-from offing.core.errors import Fenced
-from offing.core.run import Fence
-from offing.storage.checkpoints import PostgresCheckpoints
-from offing.storage.fencing import OURS, SHARED, ours
+from offing.core.checkpoint import RUN_START_KEY, StoredCheckpoint, UpgradedCheckpoint
+from offing.core.errors import LeaseLostError
+from offing.core.run import FencingToken
+from offing.storage.checkpoints import PostgresCheckpointStore
+from offing.storage.fencing_sql import LOCK_OWNED_RUN, OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection
 
-CALLED = "select distinct ns from checkpoint where thread_id = %s and ns <> '' and metadata->'parents'->>'' = %s"
+LIST_CALLED_SUBGRAPHS = (
+    "select distinct ns from checkpoint where thread_id = %s and ns <> '' and metadata->'parents'->>'' = %s"
+)
 
-FOLLOW = f"""
-    with guard as ({SHARED}),
+INSERT_FOLLOWING_CHECKPOINT = f"""
+    with guard as ({LOCK_OWNED_RUN}),
     stored as (
       select * from checkpoint where thread_id = %(thread)s and ns = '' and checkpoint_id = %(id)s
          and exists (select from guard)),
@@ -30,91 +33,127 @@ FOLLOW = f"""
       from stored where c.thread_id = stored.thread_id and c.ns = '' and c.checkpoint_id = stored.checkpoint_id
     returning 1
 """
-"""The latest again, behind the one that holds what it was before, which is as old as it was. A fork from a step before
-the upgrade begins with that one."""
+"""Makes the rewritten checkpoint the latest again, after the one with the previous content, which
+keeps its age. A fork from a step before the upgrade begins with that one.
+"""
 
-DROP_WRITES = f"""
-    with guard as ({SHARED})
+DELETE_WRITES = f"""
+    with guard as ({LOCK_OWNED_RUN})
     delete from checkpoint_write
      where thread_id = %(thread)s and ns = '' and checkpoint_id = %(id)s and exists (select from guard)
        and (task_id, idx) in (select * from unnest(%(tasks)s::text[], %(positions)s::int[]))
 """
 
-BEFORE = """
+FIND_PREVIOUS_VERSION = """
     select r.graph_version from run r join (
       select run_id from checkpoint where thread_id = %s and ns = '' order by nth desc limit 1) as c on r.id = c.run_id
      where r.id <> %s and r.graph = %s
 """
 
-REPIN = f"update run set graph_version = %(version)s where {OURS} returning 1"
+SET_GRAPH_VERSION = f"update run set graph_version = %(version)s where {OWNS_RUN} returning 1"
 
 
-async def called(
-    connection: Connection, store: PostgresCheckpoints, fence: Fence, stored: StoredCheckpoint
+async def list_called_subgraphs(
+    connection: Connection, store: PostgresCheckpointStore, fence: FencingToken, stored: StoredCheckpoint
 ) -> list[StoredCheckpoint]:
-    """The latest checkpoints of the subgraphs that the superstep after a checkpoint has called."""
-    rows = await (await connection.execute(CALLED, (fence.thread, stored.id))).fetchall()
-    found = [await store.get(connection, ns, None) for (ns,) in rows]
-    return [one for one in found if one is not None and one.metadata["parents"][""] == stored.id]
+    """Return the latest checkpoints of subgraphs called in the superstep after a checkpoint."""
+    rows = await (await connection.execute(LIST_CALLED_SUBGRAPHS, (fence.thread_id, stored.id))).fetchall()
+    checkpoints = [await store.find_checkpoint(connection, ns, None) for (ns,) in rows]
+    return [one for one in checkpoints if one is not None and one.metadata["parents"][""] == stored.id]
 
 
-async def version_before(connection: Connection, fence: Fence, graph: str) -> str | None:
-    """The version of the graph whose state a run would begin with. `None`: it has begun, or there is no such state."""
-    row = await (await connection.execute(BEFORE, (fence.thread, fence.run, graph))).fetchone()
+async def find_previous_version(connection: Connection, fence: FencingToken, graph: str) -> str | None:
+    """Return the graph version of the state with which a run would begin.
+
+    `None` means that the run has begun or that there is no such state.
+    """
+    row = await (await connection.execute(FIND_PREVIOUS_VERSION, (fence.thread_id, fence.run_id, graph))).fetchone()
     return row[0] if row else None
 
 
-async def rewrite(
+async def rewrite_checkpoint(
     connection: Connection,
-    store: PostgresCheckpoints,
-    fence: Fence,
+    store: PostgresCheckpointStore,
+    fence: FencingToken,
     stored: StoredCheckpoint,
-    new: UpgradedCheckpoint,
-    rebuilt: Sequence[str],
+    upgraded: UpgradedCheckpoint,
+    rebuilt_channels: Sequence[str],
     turn: int | None,
 ) -> None:
-    """Write a checkpoint anew. Raises Fenced, and StateTooLarge before anything is written.
+    """Replace the content of a checkpoint.
 
-    `rebuilt` names the channels of the stored one that are rebuilt from earlier ones.
+    Raises `LeaseLostError`, or `StateTooLargeError` before anything is written.
+    `rebuilt_channels` are the channels of the stored checkpoint that are rebuilt from earlier
+    ones.
     """
-    before: Any = {**stored.checkpoint, "id": _new_id(stored)}
-    after: Any = new.checkpoint
+    before: Any = {**stored.checkpoint, "id": _derive_checkpoint_id(stored)}
+    after: Any = upgraded.checkpoint
     rows = [
-        store.prepare("", before, stored.metadata, parent=stored.parent, turn=None, delta=rebuilt, parent_writes=()),
-        store.prepare("", after, new.metadata, parent=before["id"], turn=turn, delta=new.delta, parent_writes=()),
+        store.prepare(
+            "",
+            before,
+            stored.metadata,
+            parent_id=stored.parent_id,
+            turn=None,
+            delta_channels=rebuilt_channels,
+            parent_writes=(),
+        ),
+        store.prepare(
+            "",
+            after,
+            upgraded.metadata,
+            parent_id=before["id"],
+            turn=turn,
+            delta_channels=upgraded.delta_channels,
+            parent_writes=(),
+        ),
     ]
     for row in rows:
-        await store.put(connection, row)
-    given = {**_guard(fence), "before": before["id"], "turn": turn, "id": stored.id}
-    if await (await connection.execute(FOLLOW, given)).fetchone() is None:
-        raise Fenced(str(fence.run), fence.number)
+        await store.put_checkpoint(connection, row)
+    parameters = {**_guard_parameters(fence), "before": before["id"], "turn": turn, "id": stored.id}
+    if await (await connection.execute(INSERT_FOLLOWING_CHECKPOINT, parameters)).fetchone() is None:
+        raise LeaseLostError(str(fence.run_id), fence.number)
 
 
-async def follow(
-    connection: Connection, store: PostgresCheckpoints, stored: StoredCheckpoint, new: UpgradedCheckpoint
+async def insert_following_checkpoint(
+    connection: Connection, store: PostgresCheckpointStore, stored: StoredCheckpoint, upgraded: UpgradedCheckpoint
 ) -> None:
-    """Write a checkpoint that a run begins with, behind the last one of its thread. Raises Fenced, StateTooLarge."""
-    after: Any = {**new.checkpoint, "id": _new_id(stored)}
-    metadata = {**new.metadata, BEGINS: True}
-    row = store.prepare("", after, metadata, parent=stored.id, turn=None, delta=new.delta, parent_writes=())
-    await store.put(connection, row)
+    """Write the checkpoint with which a run begins, after the last one of its thread.
+
+    Raises `LeaseLostError` and `StateTooLargeError`.
+    """
+    after: Any = {**upgraded.checkpoint, "id": _derive_checkpoint_id(stored)}
+    metadata = {**upgraded.metadata, RUN_START_KEY: True}
+    row = store.prepare(
+        "", after, metadata, parent_id=stored.id, turn=None, delta_channels=upgraded.delta_channels, parent_writes=()
+    )
+    await store.put_checkpoint(connection, row)
 
 
-def _new_id(stored: StoredCheckpoint) -> str:
+def _derive_checkpoint_id(stored: StoredCheckpoint) -> str:
     return str(uuid6(clock_seq=stored.superstep))
 
 
-async def drop_writes(connection: Connection, fence: Fence, id: str, writes: Sequence[tuple[str, int]]) -> None:
-    """Remove what tasks wrote at a checkpoint, so that they run again."""
+async def delete_writes(
+    connection: Connection, fence: FencingToken, checkpoint_id: str, writes: Sequence[tuple[str, int]]
+) -> None:
+    """Delete writes of tasks at a checkpoint, so that these tasks run again."""
     tasks, positions = [task for task, _ in writes], [position for _, position in writes]
-    await connection.execute(DROP_WRITES, {**_guard(fence), "id": id, "tasks": tasks, "positions": positions})
+    await connection.execute(
+        DELETE_WRITES, {**_guard_parameters(fence), "id": checkpoint_id, "tasks": tasks, "positions": positions}
+    )
 
 
-async def repin(connection: Connection, fence: Fence, version: str) -> None:
-    """Give the run another version of its graph. Raises Fenced."""
-    if await (await connection.execute(REPIN, {**_guard(fence), "version": version})).fetchone() is None:
-        raise Fenced(str(fence.run), fence.number)
+async def set_graph_version(connection: Connection, fence: FencingToken, graph_version: str) -> None:
+    """Set the graph version of the run. Raises `LeaseLostError`."""
+    if (
+        await (
+            await connection.execute(SET_GRAPH_VERSION, {**_guard_parameters(fence), "version": graph_version})
+        ).fetchone()
+        is None
+    ):
+        raise LeaseLostError(str(fence.run_id), fence.number)
 
 
-def _guard(fence: Fence) -> dict[str, Any]:
-    return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}
+def _guard_parameters(fence: FencingToken) -> dict[str, Any]:
+    return {**fence_parameters(fence), "thread": fence.thread_id, "tenant": fence.tenant_id}

@@ -1,7 +1,8 @@
-"""Checkpoints of a run in Postgres, fenced: a worker that lost the run cannot save.
+"""Checkpoints of a run in Postgres, protected by the fencing token.
 
-A checkpoint is a row without its large values. Those are rows of their own, each with what is new in it since the
-version before (`state_values`). Which checkpoints are written, and when, is decided by the caller.
+A worker that lost the run cannot save. A checkpoint is a row without its large values. Those
+have rows of their own that contain only the changes since the previous version (`state_values`).
+The caller decides which checkpoints are written, and when.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,36 +16,38 @@ from langgraph.checkpoint.base import Checkpoint
 from psycopg.types.json import Jsonb
 
 from offing.core.checkpoint import StoredCheckpoint, TaskWrite
-from offing.core.errors import Fenced, StateTooLarge
-from offing.core.run import Fence
-from offing.storage import checkpoint_pruning, checkpoint_reading
-from offing.storage.checkpoint_reading import checkpoint_from_row
-from offing.storage.fencing import SHARED, ours
-from offing.storage.plain_state import PlainStateSerializer, serializer
+from offing.core.errors import LeaseLostError, StateTooLargeError
+from offing.core.run import FencingToken
+from offing.storage import checkpoint_cleanup, checkpoint_reads
+from offing.storage.checkpoint_reads import checkpoint_from_row
+from offing.storage.fencing_sql import LOCK_OWNED_RUN, fence_parameters
 from offing.storage.pool import Connection, Database
+from offing.storage.state_serializer import StateSerializer, build_serializer
 from offing.storage.state_values import EncodedValues, ValueEncoder
 
-LIMIT = 256 * 1024
-"""Bytes of the state of a graph that keeps its content in steps."""
+MAX_STATE_BYTES = 256 * 1024
+"""Maximum size of the state of a graph that keeps its content in steps."""
 
-CONTENT_LIMIT = 16 * 1024 * 1024
-"""Bytes of the whole state of a graph whose state holds content, as one that is written for LangGraph alone does."""
+MAX_CONTENT_STATE_BYTES = 16 * 1024 * 1024
+"""Maximum size of the state of a graph that keeps content in its state, for example one that was
+written for LangGraph alone.
+"""
 
-INSERT = """
+INSERT_CHECKPOINT = """
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
-                            metadata, channels, versions, delta)
+                            metadata, channels, versions, delta_channels)
     select %(thread)s, %(ns)s, %(id)s, %(parent)s, %(tenant)s, %(run)s, %(fence)s, %(superstep)s, %(turn)s, %(body)s,
            %(metadata)s, %(channels)s, %(versions)s, %(delta)s
       from guard
     on conflict (thread_id, ns, checkpoint_id)
     do update set body = excluded.body, metadata = excluded.metadata, channels = excluded.channels,
-                  versions = excluded.versions, delta = excluded.delta
+                  versions = excluded.versions, delta_channels = excluded.delta_channels
     returning 1
 """
 
-PUT = f"with guard as ({SHARED}) {INSERT}"
+PUT_CHECKPOINT = f"with guard as ({LOCK_OWNED_RUN}) {INSERT_CHECKPOINT}"
 
-WRITES = """
+INSERT_WRITES = """
     insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
                                   type, body)
     select %(thread)s, %(ns)s, %(written_at)s, w.task_id, w.idx, %(tenant)s, %(run)s, w.task_path, w.channel, w.type,
@@ -56,52 +59,52 @@ WRITES = """
     do update set channel = excluded.channel, type = excluded.type, body = excluded.body
      where checkpoint_write.idx < 0
 """
-"""LangGraph keeps the first of a task's ordinary writes at a checkpoint, and the last of its special ones."""
+"""LangGraph keeps the first ordinary write of a task at a checkpoint, and the last special write."""
 
 PUT_VALUES = f"""
-    with guard as ({SHARED}),
+    with guard as ({LOCK_OWNED_RUN}),
     stored as (
-      insert into checkpoint_value (thread_id, ns, channel, version, tenant_id, base_version, type, items, body)
-      select %(thread)s, %(ns)s, v.channel, v.version, %(tenant)s, v.base_version, v.type, v.items, v.body
+      insert into checkpoint_value (thread_id, ns, channel, version, tenant_id, base_version, type, item_count, body)
+      select %(thread)s, %(ns)s, v.channel, v.version, %(tenant)s, v.base_version, v.type, v.item_count, v.body
         from guard cross join unnest(%(value_channels)s::text[], %(value_versions)s::text[], %(bases)s::text[],
                                      %(types)s::text[], %(items)s::int[], %(bodies)b::bytea[])
-          as v(channel, version, base_version, type, items, body)
+          as v(channel, version, base_version, type, item_count, body)
       on conflict do nothing),
-    written as ({WRITES})
-    {INSERT}
+    written as ({INSERT_WRITES})
+    {INSERT_CHECKPOINT}
 """
 
-PUT_WRITES = f"with guard as ({SHARED}), written as ({WRITES}) select 1 from guard"
+PUT_WRITES = f"with guard as ({LOCK_OWNED_RUN}), written as ({INSERT_WRITES}) select 1 from guard"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCheckpoint:
-    """A checkpoint in the form in which it is written."""
+    """An encoded checkpoint that is ready to be written."""
 
     parameters: Mapping[str, Any]
     has_values: bool
-    """It has rows beside its own: values, or writes that its channels are rebuilt from."""
+    """Whether it has additional rows: values, or writes from which its channels are rebuilt."""
 
 
-class PostgresCheckpoints:
-    """The checkpoints of one claim's thread. Not shared between claims.
+class PostgresCheckpointStore:
+    """The checkpoints of one claim's thread. An object is not shared between claims.
 
-    `content` is `None` for a graph whose state is small by rule. Otherwise the state holds content, in messages and in
-    these classes, and is stored by what is new in it.
+    If `content_types` is `None`, the graph keeps its state small. Otherwise the state contains
+    content, in messages and in these classes, and only changes of the content are stored.
     """
 
-    def __init__(self, database: Database, fence: Fence, content: Sequence[type] | None = None) -> None:
-        self.serde: PlainStateSerializer = serializer(content or ())
-        self._database, self._fence, self._by_new = database, fence, content is not None
-        self._limit = LIMIT if content is None else CONTENT_LIMIT
+    def __init__(self, database: Database, fence: FencingToken, content_types: Sequence[type] | None = None) -> None:
+        self.serde: StateSerializer = build_serializer(content_types or ())
+        self._database, self._fence, self._by_new = database, fence, content_types is not None
+        self._limit = MAX_STATE_BYTES if content_types is None else MAX_CONTENT_STATE_BYTES
         self._values = ValueEncoder(self.serde)
 
     @property
     def thread(self) -> str:
-        return str(self._fence.thread)
+        return str(self._fence.thread_id)
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        return self._database.transaction(self._fence.tenant)
+        return self._database.transaction(self._fence.tenant_id)
 
     def prepare(
         self,
@@ -109,111 +112,133 @@ class PostgresCheckpoints:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         *,
-        parent: str | None,
+        parent_id: str | None,
         turn: int | None,
-        delta: Sequence[str],
+        delta_channels: Sequence[str],
         parent_writes: Sequence[TaskWrite],
     ) -> PreparedCheckpoint:
-        """Encode a checkpoint. Raises StateTooLarge.
+        """Encode a checkpoint. Raises `StateTooLargeError`.
 
-        `delta` names the channels that are rebuilt from earlier checkpoints and `parent_writes`, which are written at
-        the parent.
+        `delta_channels` are the channels that are rebuilt from earlier checkpoints and from
+        `parent_writes`, which are written at the parent.
         """
-        encoded = self._values.encode(ns, checkpoint, by_new=self._by_new)
+        encoded = self._values.encode(ns, checkpoint, incremental=self._by_new)
         _, body = self.serde.dumps_typed({**checkpoint, "channel_values": encoded.inline})
-        writes = self._write_columns(parent, parent_writes)
+        writes = self._write_columns(parent_id, parent_writes)
         self._check_size(checkpoint, encoded, len(body), sum(map(len, writes["write_bodies"])))
         parameters = {
-            **self._guard(),
+            **self._guard_parameters(),
             **writes,
             **_value_columns(encoded),
             "ns": ns,
             "id": checkpoint["id"],
-            "parent": parent,
+            "parent": parent_id,
             "superstep": metadata.get("step", -1),
             "turn": turn,
             "body": body,
             "metadata": Jsonb(metadata, dumps=orjson.dumps),
-            "delta": list(delta),
+            "delta": list(delta_channels),
         }
         return PreparedCheckpoint(parameters, bool(encoded.rows or parent_writes))
 
-    async def put(self, connection: Connection, prepared: PreparedCheckpoint) -> None:
-        """Write a checkpoint in the caller's transaction. Raises Fenced."""
-        put = PUT_VALUES if prepared.has_values else PUT
-        await self._written(connection, put, prepared.parameters)
+    async def put_checkpoint(self, connection: Connection, prepared: PreparedCheckpoint) -> None:
+        """Write a checkpoint in the caller's transaction. Raises `LeaseLostError`."""
+        put = PUT_VALUES if prepared.has_values else PUT_CHECKPOINT
+        await self._execute_fenced(connection, put, prepared.parameters)
 
     async def put_writes(
         self, connection: Connection, ns: str, checkpoint_id: str, writes: Sequence[TaskWrite]
     ) -> None:
-        """Write what a task wrote at a checkpoint: all of it, or nothing where it is too large. Raises Fenced."""
+        """Write the writes of a task at a checkpoint.
+
+        If they are too large, nothing is written. Raises `LeaseLostError`.
+        """
         columns = self._write_columns(checkpoint_id, writes)
         if sum(map(len, columns["write_bodies"])) <= self._limit:
-            await self._written(connection, PUT_WRITES, {**self._guard(), "ns": ns, **columns})
+            await self._execute_fenced(connection, PUT_WRITES, {**self._guard_parameters(), "ns": ns, **columns})
 
-    async def end_calls(self, connection: Connection, namespaces: Sequence[str]) -> None:
-        """Remove what subgraphs stored whose calls have ended. Raises Fenced."""
-        self._values.forget(namespaces)
-        await self._written(connection, checkpoint_pruning.DROP_NAMESPACES, {"namespaces": list(namespaces)})
+    async def delete_namespaces(self, connection: Connection, namespaces: Sequence[str]) -> None:
+        """Delete what subgraphs stored in calls that have ended. Raises `LeaseLostError`."""
+        self._values.drop_namespaces(namespaces)
+        await self._execute_fenced(connection, checkpoint_cleanup.DELETE_NAMESPACES, {"namespaces": list(namespaces)})
 
-    async def get(self, connection: Connection, ns: str, id: str | None) -> StoredCheckpoint | None:
-        """A checkpoint, or the latest of a namespace."""
-        where = (self._fence.thread, ns)
-        query, given = (checkpoint_reading.LATEST, where) if id is None else (checkpoint_reading.EXACT, (*where, id))
-        row = await (await connection.execute(query, given)).fetchone()
+    async def find_checkpoint(
+        self, connection: Connection, ns: str, checkpoint_id: str | None
+    ) -> StoredCheckpoint | None:
+        """Return a checkpoint.
+
+        If `checkpoint_id` is `None`, return the latest one of the namespace. `None` means that
+        there is none.
+        """
+        where = (self._fence.thread_id, ns)
+        query, parameters = (
+            (checkpoint_reads.GET_LATEST_CHECKPOINT, where)
+            if checkpoint_id is None
+            else (checkpoint_reads.GET_CHECKPOINT, (*where, checkpoint_id))
+        )
+        row = await (await connection.execute(query, parameters)).fetchone()
         if row is None:
             return None
-        found = checkpoint_from_row(self.serde, row)
-        rows = await checkpoint_reading.values_of(connection, self._fence.thread, ns, [found])
-        self._values.note(ns, found.body["channel_versions"], found.references, rows)
-        writes = await checkpoint_reading.writes_of(connection, self.serde, self._fence.thread, [found])
-        return found.completed(self.serde, rows, writes)
+        checkpoint = checkpoint_from_row(self.serde, row)
+        rows = await checkpoint_reads.read_values(connection, self._fence.thread_id, ns, [checkpoint])
+        self._values.cache_versions(ns, checkpoint.body["channel_versions"], checkpoint.references, rows)
+        writes = await checkpoint_reads.read_writes(connection, self.serde, self._fence.thread_id, [checkpoint])
+        return checkpoint.build_stored_checkpoint(self.serde, rows, writes)
 
-    async def list(
+    async def list_checkpoints(
         self,
         connection: Connection,
         ns: str | None,
-        id: str | None,
+        checkpoint_id: str | None,
         metadata: Mapping[str, Any],
-        before: str | None,
+        before_id: str | None,
         limit: int,
     ) -> Sequence[StoredCheckpoint]:
-        """Checkpoints of a namespace, the last to be written first. `None` stands for any."""
-        where = {"thread": self._fence.thread, "ns": ns, "id": id, "before": before, "limit": limit}
-        return await checkpoint_reading.history(connection, self.serde, where, metadata)
+        """Return checkpoints of a namespace, the last written first. `None` means no filter."""
+        where = {"thread": self._fence.thread_id, "ns": ns, "id": checkpoint_id, "before": before_id, "limit": limit}
+        return await checkpoint_reads.list_checkpoints(connection, self.serde, where, metadata)
 
-    async def ancestors(
-        self, connection: Connection, ns: str, id: str, channels: Sequence[str], limit: int
+    async def list_ancestors(
+        self, connection: Connection, ns: str, checkpoint_id: str, channels: Sequence[str], limit: int
     ) -> Sequence[StoredCheckpoint]:
-        """A checkpoint and those that it follows, with values and writes of these channels alone."""
-        where = {"thread": self._fence.thread, "ns": ns, "id": id, "limit": limit}
-        return await checkpoint_reading.ancestors(connection, self.serde, where, channels)
+        """Return a checkpoint and its ancestors, with values and writes of these channels only."""
+        where = {"thread": self._fence.thread_id, "ns": ns, "id": checkpoint_id, "limit": limit}
+        return await checkpoint_reads.list_ancestors(connection, self.serde, where, channels)
 
-    async def calls(self, connection: Connection) -> Mapping[str, str]:
-        """Namespaces of called subgraphs that have stored something, with the root checkpoint of the call."""
-        found = await connection.execute(checkpoint_reading.CALLS, (self._fence.thread,))
-        return dict(await found.fetchall())
+    async def get_call_roots(self, connection: Connection) -> Mapping[str, str]:
+        """Return the namespaces of called subgraphs with stored checkpoints.
 
-    async def copy_from(self, connection: Connection, thread: UUID) -> None:
-        """Copy all checkpoints of another thread to this one. Raises Fenced."""
-        await self._written(connection, checkpoint_pruning.COPY, {"source": thread})
+        Each has the root checkpoint of its call as its value.
+        """
+        cursor = await connection.execute(checkpoint_reads.LIST_CALLS, (self._fence.thread_id,))
+        return dict(await cursor.fetchall())
 
-    async def prune(self, connection: Connection, keep: int) -> None:
-        """Remove all but the latest checkpoints of each namespace and what those need. Raises Fenced."""
-        await self._written(connection, checkpoint_pruning.KEEP_LATEST, {"keep": keep})
+    async def copy_from_thread(self, connection: Connection, thread_id: UUID) -> None:
+        """Copy all checkpoints of another thread to this one. Raises `LeaseLostError`."""
+        await self._execute_fenced(connection, checkpoint_cleanup.COPY_THREAD, {"source": thread_id})
 
-    async def drop_runs(self, connection: Connection, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of these runs that no other checkpoint needs. Raises Fenced."""
-        await self._written(connection, checkpoint_pruning.DROP_RUNS, {"run_ids": list(run_ids)})
+    async def prune(self, connection: Connection, keep_latest: int) -> None:
+        """Delete all but the latest checkpoints of each namespace and what those need.
 
-    async def drop_all(self, connection: Connection) -> None:
-        """Remove all checkpoints of the thread. Raises Fenced."""
-        await self._written(connection, checkpoint_pruning.DROP_THREAD, {})
+        `keep_latest` is the number to keep per namespace. Raises `LeaseLostError`.
+        """
+        await self._execute_fenced(connection, checkpoint_cleanup.DELETE_ALL_BUT_LATEST, {"keep": keep_latest})
 
-    async def _written(self, connection: Connection, statement: str, parameters: Mapping[str, Any]) -> None:
-        given = {**self._guard(), **parameters}
-        if await (await connection.execute(statement, given)).fetchone() is None:  # type: ignore[arg-type]
-            raise Fenced(str(self._fence.run), self._fence.number)
+    async def delete_runs(self, connection: Connection, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs that no other checkpoint needs.
+
+        Raises `LeaseLostError`.
+        """
+        await self._execute_fenced(connection, checkpoint_cleanup.DELETE_RUNS, {"run_ids": list(run_ids)})
+
+    async def delete_all(self, connection: Connection) -> None:
+        """Delete all checkpoints of the thread. Raises `LeaseLostError`."""
+        await self._execute_fenced(connection, checkpoint_cleanup.DELETE_THREAD, {})
+
+    async def _execute_fenced(self, connection: Connection, statement: str, parameters: Mapping[str, Any]) -> None:
+        guarded = {**self._guard_parameters(), **parameters}
+        if await (await connection.execute(statement, guarded)).fetchone() is None:  # type: ignore[arg-type]
+            raise LeaseLostError(str(self._fence.run_id), self._fence.number)
 
     def _write_columns(self, checkpoint_id: str | None, writes: Sequence[TaskWrite]) -> dict[str, Any]:
         bodies = [self.serde.dumps_typed(write.value) for write in writes]
@@ -227,14 +252,14 @@ class PostgresCheckpoints:
             "write_bodies": [body for _, body in bodies],
         }
 
-    def _check_size(self, checkpoint: Checkpoint, encoded: EncodedValues, body: int, written: int) -> None:
-        size = body + sum(encoded.sizes.values()) + written
+    def _check_size(self, checkpoint: Checkpoint, encoded: EncodedValues, body_bytes: int, write_bytes: int) -> None:
+        size = body_bytes + sum(encoded.sizes_bytes.values()) + write_bytes
         if size > self._limit:
-            raise StateTooLarge(_too_large(self.serde, checkpoint, size, self._limit))
+            raise StateTooLargeError(_describe_excess(self.serde, checkpoint, size, self._limit))
 
-    def _guard(self) -> dict[str, Any]:
+    def _guard_parameters(self) -> dict[str, Any]:
         fence = self._fence
-        return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}
+        return {**fence_parameters(fence), "thread": fence.thread_id, "tenant": fence.tenant_id}
 
 
 def _value_columns(encoded: EncodedValues) -> dict[str, Any]:
@@ -251,12 +276,15 @@ def _value_columns(encoded: EncodedValues) -> dict[str, Any]:
     }
 
 
-def _too_large(serde: PlainStateSerializer, checkpoint: Checkpoint, size: int, limit: int) -> str:
+def _describe_excess(serde: StateSerializer, checkpoint: Checkpoint, size_bytes: int, max_bytes: int) -> str:
     values = checkpoint["channel_values"]
     sizes = {name: len(serde.dumps_typed(value)[1]) for name, value in values.items()}
-    largest = max(sizes, key=lambda name: sizes[name], default="")
-    remedy = "record its content as a step and keep the step's seq." if limit == LIMIT else "keep less in it."
+    largest_channel = max(sizes, key=lambda name: sizes[name], default="")
+    remedy = (
+        "record its content as a step and keep the step's seq." if max_bytes == MAX_STATE_BYTES else "keep less in it."
+    )
     return (
-        f"The graph's state has {size} bytes, over the limit of {limit} for a whole state. Its largest key is "
-        f"{largest!r} with {sizes.get(largest, 0)} bytes: {remedy}"
+        f"The graph's state has {size_bytes} bytes, over the limit of {max_bytes} for a whole state. Its largest "
+        "key is "
+        f"{largest_channel!r} with {sizes.get(largest_channel, 0)} bytes: {remedy}"
     )

@@ -1,6 +1,6 @@
-"""Which transaction of a process gets the next database connection: interactive work goes before work that can wait.
+"""The queue for the database connections of a process.
 
-Knows no connection, and of the work only its priority.
+Interactive transactions come before those that can wait.
 """
 
 import asyncio
@@ -8,55 +8,63 @@ from collections import deque
 from contextvars import ContextVar
 
 low_priority: ContextVar[bool] = ContextVar("low_priority", default=False)
-"""Set in the context of work that nobody waits for, such as a slice of a rollout. Tasks that it starts inherit it."""
+"""Set in the context of work that nobody waits for, such as a slice of a rollout. Tasks started in
+it inherit the value.
+"""
 
-LOW_EVERY = 4
-"""While both kinds wait, one of so many connections goes to work of low priority: it is slowed, and never stopped."""
+LOW_PRIORITY_INTERVAL = 4
+"""While both kinds wait, one of this many connections goes to low priority, so that such work is
+slowed but never blocked.
+"""
 
 
 class ConnectionQueue:
-    """Admits as many transactions as there are connections. Those of low priority never take the last quarter.
+    """Admits as many transactions as there are connections.
 
-    For one event loop.
+    Transactions of low priority never use the last quarter of them. An object belongs to one
+    event loop.
     """
 
-    def __init__(self, most: int) -> None:
-        self._free, self._free_for_low = most, most - most // 4
+    def __init__(self, max_connections: int) -> None:
+        self._free, self._free_for_low = max_connections, max_connections - max_connections // 4
         self._normal, self._low = deque[asyncio.Future[None]](), deque[asyncio.Future[None]]()
         self._contested = 0
 
-    async def acquire(self, low: bool) -> None:
-        """Wait for a connection to be free. `low`: for work of low priority."""
+    async def acquire(self, is_low_priority: bool) -> None:
+        """Wait for a free connection. `is_low_priority` must be true for work of low priority."""
         waiter = asyncio.get_running_loop().create_future()
-        (self._low if low else self._normal).append(waiter)
-        self._admit()
+        (self._low if is_low_priority else self._normal).append(waiter)
+        self._admit_next()
         try:
             await waiter
         except asyncio.CancelledError:
             if not waiter.cancelled():
-                self.release(low)  # it was admitted in the same moment
+                self.release(is_low_priority)  # it was admitted at the same moment
             raise
 
-    def release(self, low: bool) -> None:
-        """Give back what was acquired with the same `low`."""
+    def release(self, is_low_priority: bool) -> None:
+        """Release a connection that was acquired with the same `is_low_priority`."""
         self._free += 1
-        self._free_for_low += low
-        self._admit()
+        self._free_for_low += is_low_priority
+        self._admit_next()
 
-    def _admit(self) -> None:
-        while self._free and (queue := self._next()) is not None:
+    def _admit_next(self) -> None:
+        while self._free and (queue := self._find_next_queue()) is not None:
             waiter = queue.popleft()
             if not waiter.done():
                 low = queue is self._low
                 self._free, self._free_for_low = self._free - 1, self._free_for_low - low
                 waiter.set_result(None)
 
-    def _next(self) -> "deque[asyncio.Future[None]] | None":
-        """Where the next to be admitted waits. None: nobody waits, or none that may."""
+    def _find_next_queue(self) -> "deque[asyncio.Future[None]] | None":
+        """Return the queue from which the next transaction is admitted.
+
+        `None` means that none is waiting or none may be admitted.
+        """
         low = self._low if self._low and self._free_for_low else None
         if not self._normal:
             return low
         if low is None:
             return self._normal
         self._contested += 1
-        return self._normal if self._contested % LOW_EVERY else low
+        return self._normal if self._contested % LOW_PRIORITY_INTERVAL else low

@@ -1,6 +1,6 @@
-"""What erasing a source touches, table by table. Which words are copies is decided by the caller.
+"""Erasure of a source, table by table. The caller decides which text is a copy of the source.
 
-All of it runs in one transaction, whose time limits are lifted: an erasure is rare and must not stop half-way.
+An erasure is one transaction without time limits: it is rare and must not stop halfway.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,35 +13,35 @@ from psycopg.types.json import Jsonb
 
 from offing.storage.pool import Connection
 
-Clean = Callable[[str], str]
-CleanJson = Callable[[Any], Any]
+TextCleaner = Callable[[str], str]
+JsonCleaner = Callable[[Any], Any]
 
-PATIENT = """
+LIFT_TIMEOUTS = """
     select set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true),
            set_config('lock_timeout', '60000', true)
 """
 
-HELD = """
-    select title, name, array(select artefact_id from source_past p where p.source_id = s.id) || s.artefact_id
+GET_SOURCE_CONTENTS = """
+    select title, name, array(select text_id from source_history p where p.source_id = s.id) || s.text_id
       from source s where tenant_id = %s and id = %s for update
 """
 
-DROP_SOURCE = "delete from source where tenant_id = %s and id = %s"
+DELETE_SOURCE = "delete from source where tenant_id = %s and id = %s"
 
-ORPHANS = """
-    select a.id, a.snapshot, a.body, a.title from artefact a
+LIST_ORPHANED_TEXTS = """
+    select a.id, a.snapshot_sha256, a.body, a.title from extracted_text a
      where a.tenant_id = %s and a.id = any(%s)
-       and not exists (select from source s where s.artefact_id = a.id)
-       and not exists (select from source_past p where p.artefact_id = a.id)
+       and not exists (select from source s where s.text_id = a.id)
+       and not exists (select from source_history p where p.text_id = a.id)
        for update
 """
-"""Texts that no source holds, or held."""
+"""Texts that no source refers to now or in its history."""
 
-TOLD = """
+AFFECTED_RUNS = """
     with recursive read as (
       select distinct run_id from step
-       where tenant_id = %(tenant)s and kind in ('tool', 'report') and payload::text ~ %(ids)s
-      union select run_id from citation where tenant_id = %(tenant)s and artefact_id = any(%(artefacts)s)),
+       where tenant_id = %(tenant)s and kind in ('tool_result', 'report') and payload::text ~ %(ids)s
+      union select run_id from citation where tenant_id = %(tenant)s and text_id = any(%(text_ids)s)),
     remembering as (
       select distinct run_id from step where tenant_id = %(tenant)s and kind = 'note' and label = 'store'),
     told as (
@@ -50,233 +50,265 @@ TOLD = """
     threads(thread_id) as (
       select thread_id from run where id in (select run_id from told) union
       select fork.thread_id from threads t join run origin on origin.thread_id = t.thread_id
-             join run fork on fork.tenant_id = origin.tenant_id and fork.forked_from = origin.id)
+             join run fork on fork.tenant_id = origin.tenant_id and fork.forked_from_id = origin.id)
 """
 
-IS_TOUCHED = """
+IS_AFFECTED = """
      where r.tenant_id = %(tenant)s
        and (r.thread_id in (select thread_id from threads)
             or r.id in (select parent_id from child_run where run_id in (select run_id from read)))
 """
-"""Runs that retrieved one of the texts, and the others of their threads, forks of those, and who started them: they may
-have been told of it. Where one of them used LangGraph's store, so may all have been that used it, too."""
-
-RUNS_TOUCHED = f"""
-    {TOLD}
-    select r.id, r.status, r.id in (select run_id from read) as read_it from run r {IS_TOUCHED}
+"""Runs that retrieved one of the texts, the other runs of their threads, their forks and their
+parents: all of them may contain the text. If one of them used LangGraph's store, all other runs
+that used the store may contain it too.
 """
 
-HOLD_TOUCHED = f"""
-    {TOLD}
-    select 1 from run r {IS_TOUCHED}
-       and r.status in ('done', 'failed', 'cancelled', 'dead') order by r.id for update
+LIST_AFFECTED_RUNS = f"""
+    {AFFECTED_RUNS}
+    select r.id, r.status, r.id in (select run_id from read) as read_it from run r {IS_AFFECTED}
 """
-"""A fork holds the run that it copies from, so from here on none is made of what is not clean yet."""
 
-QUOTES = "select distinct quote from citation where tenant_id = %s and artefact_id = any(%s)"
+LOCK_AFFECTED_RUNS = f"""
+    {AFFECTED_RUNS}
+    select 1 from run r {IS_AFFECTED}
+       and r.status in ('done', 'failed', 'cancelled') order by r.id for update
+"""
+"""A fork locks the run that it copies from. So from here on, no fork can copy text that has not
+been cleaned yet.
+"""
+
+LIST_QUOTES = "select distinct quote from citation where tenant_id = %s and text_id = any(%s)"
 
 ERASE_QUOTES = """
-    update citation set artefact_id = null, quote = %s, title = %s where tenant_id = %s and artefact_id = any(%s)
+    update citation set text_id = null, quote = %s, title = %s where tenant_id = %s and text_id = any(%s)
 """
 
-STEPS = "select seq, title, detail, payload from step where run_id = %s and seq > %s order by seq limit 200"
+LIST_STEPS = "select seq, title, detail, payload from step where run_id = %s and seq > %s order by seq limit 200"
 
-SET_STEP = "update step set title = %s, detail = %s, payload = %s where run_id = %s and seq = %s"
+UPDATE_STEP = "update step set title = %s, detail = %s, payload = %s where run_id = %s and seq = %s"
 
-TURNS = "select seq, completion, failed_attempts, problem, prompt from turn where run_id = %s order by seq"
+LIST_ROLE_CALLS = (
+    "select seq, completion, failed_attempts, problem, prompt from role_call where run_id = %s order by seq"
+)
 
-SET_TURN = "update turn set completion = %s, failed_attempts = %s, problem = %s where run_id = %s and seq = %s"
+UPDATE_ROLE_CALL = (
+    "update role_call set completion = %s, failed_attempts = %s, problem = %s where run_id = %s and seq = %s"
+)
 
-FORGET_TOKENS = """
-    update turn set prompt_offset = null, prompt_ids = null, completion_ids = null, logprobs = null, entropy = null,
-                    mask = null, trainable = 'none', trainable_reason = 'a source that the run had read was erased'
+CLEAR_TOKENS = """
+    update role_call set prompt_offset = null, prompt_ids = null, completion_ids = null, logprobs = null,
+    entropy = null,
+                    loss_mask = null, trainable = 'none', trainable_reason = 'a source that the run had read was erased'
      where run_id = %s and completion_ids is not null
 """
-"""Ids are text that cannot be cleaned, and each turn's hold the prompts before it."""
+"""Token ids are text that cannot be cleaned, and the ids of a role call include the earlier prompts
+of its segment.
+"""
 
-FORGET_SPANS = "delete from span where run_id = %s"
+DELETE_SPANS = "delete from completion_span where run_id = %s"
 
-PARTS = "select sha256, body from text_part where tenant_id = %s and sha256 = any(%s)"
+LIST_PROMPT_PARTS = "select sha256, body from text_part where tenant_id = %s and sha256 = any(%s)"
 
-SET_PART = "update text_part set body = %s where tenant_id = %s and sha256 = %s"
-"""The hash stays: it names what the part was, and turns refer to it."""
+UPDATE_PROMPT_PART = "update text_part set body = %s where tenant_id = %s and sha256 = %s"
+"""The hash is not changed: it identifies the original part, and role calls refer to it."""
 
-REPORTS = "select version, body from report where run_id = %s"
+LIST_REPORTS = "select version, body from report where run_id = %s"
 
-SET_REPORT = "update report set body = %s where run_id = %s and version = %s"
+UPDATE_REPORT = "update report set body = %s where run_id = %s and version = %s"
 
-CORRECTIONS = "select id, correction from reward where run_id = %s and correction <> ''"
+LIST_CORRECTIONS = "select id, correction from reward where run_id = %s and correction <> ''"
 
-SET_CORRECTION = "update reward set correction = %s where run_id = %s and id = %s"
+UPDATE_CORRECTION = "update reward set correction = %s where run_id = %s and id = %s"
 
-SCORES = "select id, failure, detail from reward where run_id = %s and target = 'run'"
+LIST_SCORES = "select id, failure, detail from reward where run_id = %s and target = 'run'"
 
-SET_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and id = %s"
-"""A judge's reason may quote what it read."""
+UPDATE_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and id = %s"
+"""The reason of a judge may quote what it read."""
 
-INTENTS = "select superstep, path, ordinal, digest, args from intent where run_id = %s"
+LIST_INTENTS = "select superstep, path, ordinal, digest, args from intent where run_id = %s"
 
-SET_INTENT = """
+UPDATE_INTENT = """
     update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s and digest = %s
 """
 
-ITEMS = "select nth, value from store_item where tenant_id = %s and run_id = %s"
+LIST_STORE_ITEMS = "select nth, value from store_item where tenant_id = %s and run_id = %s"
 
-SET_ITEM = "update store_item set value = %s, vectors = null, embedder = null where tenant_id = %s and nth = %s"
-"""Vectors are made of words that are gone."""
+UPDATE_STORE_ITEM = (
+    "update store_item set value = %s, vectors = null, embedder = null where tenant_id = %s and nth = %s"
+)
+"""Vectors are computed from words that have been erased."""
 
-ANSWERS = "select seq, answer from question where run_id = %s and answer is not null"
+LIST_INPUT_RESPONSES = "select seq, response from input_request where run_id = %s and response is not null"
 
-SET_ANSWER = "update question set answer = %s where run_id = %s and seq = %s"
+UPDATE_INPUT_RESPONSE = "update input_request set response = %s where run_id = %s and seq = %s"
 
-FORGET_WRITES = """
+DELETE_WRITES = """
     delete from checkpoint_write w
      where w.run_id = %s and not exists (
        select from checkpoint c
-        where c.thread_id = w.thread_id and c.ns = w.ns and c.parent_id = w.checkpoint_id and w.channel = any(c.delta))
+        where c.thread_id = w.thread_id and c.ns = w.ns and c.parent_id = w.checkpoint_id
+        and w.channel = any(c.delta_channels))
 """
-"""What a superstep of a run had written when it waited. An ended run needs of it what its state is rebuilt from."""
+"""Writes of a superstep that had not ended when the run waited. An ended run needs only those from
+which its state is rebuilt.
+"""
 
-COUNT_PASSAGES = "select count(*) from passage where tenant_id = %s and artefact_id = any(%s)"
+COUNT_PASSAGES = "select count(*) from passage where tenant_id = %s and text_id = any(%s)"
 
-DROP_TEXTS = "delete from artefact where tenant_id = %s and id = any(%s)"
+DELETE_TEXTS = "delete from extracted_text where tenant_id = %s and id = any(%s)"
 
-DROP_SNAPSHOTS = """
+DELETE_SNAPSHOTS = """
     delete from snapshot n where tenant_id = %s and sha256 = any(%s)
-       and not exists (select from artefact a where a.tenant_id = n.tenant_id and a.snapshot = n.sha256)
+       and not exists (select from extracted_text a where a.tenant_id = n.tenant_id and a.snapshot_sha256 = n.sha256)
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a source holds and held."""
+class SourceContents:
+    """The texts of a source, present and past."""
 
     title: str
     name: str
-    artefacts: tuple[UUID, ...]
+    text_ids: tuple[UUID, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Orphan:
-    """A text that no source holds any more."""
+class OrphanedText:
+    """A text that no source refers to any more."""
 
-    artefact: UUID
-    snapshot: bytes
+    text_id: UUID
+    snapshot_sha256: bytes
     text: str
     title: str
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
-    """A run that may hold copies."""
+class AffectedRun:
+    """A run that may contain copies."""
 
-    run: UUID
+    run_id: UUID
     status: str
-    read_it: bool
-    """It retrieved the text itself; else only its thread did."""
+    retrieved_text: bool
+    """Whether the run itself retrieved the text. If false, another run of its thread did."""
 
 
-async def be_patient(connection: Connection) -> None:
-    await connection.execute(PATIENT)
+async def lift_timeouts(connection: Connection) -> None:
+    await connection.execute(LIFT_TIMEOUTS)
 
 
-async def take_source(connection: Connection, tenant: UUID, source: UUID) -> Held | None:
-    """Remove a source; what it held. None: there is no such source."""
-    row = await (await connection.execute(HELD, (tenant, source))).fetchone()
+async def delete_source(connection: Connection, tenant_id: UUID, source_id: UUID) -> SourceContents | None:
+    """Delete a source and return its contents. `None` means that there is no such source."""
+    row = await (await connection.execute(GET_SOURCE_CONTENTS, (tenant_id, source_id))).fetchone()
     if row is None:
         return None
-    await connection.execute(DROP_SOURCE, (tenant, source))
-    return Held(row[0], row[1], tuple(row[2]))
+    await connection.execute(DELETE_SOURCE, (tenant_id, source_id))
+    return SourceContents(row[0], row[1], tuple(row[2]))
 
 
-async def orphans(connection: Connection, tenant: UUID, artefacts: Sequence[UUID]) -> list[Orphan]:
-    return [Orphan(*row) async for row in await connection.execute(ORPHANS, (tenant, list(artefacts)))]
+async def list_orphaned_texts(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> list[OrphanedText]:
+    return [
+        OrphanedText(*row) async for row in await connection.execute(LIST_ORPHANED_TEXTS, (tenant_id, list(text_ids)))
+    ]
 
 
-async def touched(connection: Connection, tenant: UUID, artefacts: Sequence[UUID]) -> list[Touched]:
-    """Holds those that have ended until the transaction is over. A fork that was made while it waited is among them."""
-    values = {"tenant": tenant, "artefacts": list(artefacts), "ids": "|".join(map(str, artefacts))}
-    await connection.execute(HOLD_TOUCHED, values)
-    return [Touched(*row) async for row in await connection.execute(RUNS_TOUCHED, values)]
+async def lock_affected_runs(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> list[AffectedRun]:
+    """Return the affected runs.
+
+    Those that have ended are locked until the transaction ends, including forks that were
+    created while it waited.
+    """
+    values = {"tenant": tenant_id, "text_ids": list(text_ids), "ids": "|".join(map(str, text_ids))}
+    await connection.execute(LOCK_AFFECTED_RUNS, values)
+    return [AffectedRun(*row) async for row in await connection.execute(LIST_AFFECTED_RUNS, values)]
 
 
-async def quotes(connection: Connection, tenant: UUID, artefacts: Sequence[UUID]) -> list[str]:
-    return [quote async for (quote,) in await connection.execute(QUOTES, (tenant, list(artefacts)))]
+async def list_quotes(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> list[str]:
+    return [quote async for (quote,) in await connection.execute(LIST_QUOTES, (tenant_id, list(text_ids)))]
 
 
-async def erase_quotes(connection: Connection, tenant: UUID, artefacts: Sequence[UUID], mark: str) -> None:
-    await connection.execute(ERASE_QUOTES, (mark, mark, tenant, list(artefacts)))
+async def erase_quotes(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID], replacement: str) -> None:
+    await connection.execute(ERASE_QUOTES, (replacement, replacement, tenant_id, list(text_ids)))
 
 
-async def clean_steps(connection: Connection, run: UUID, clean: Clean, clean_json: CleanJson) -> int:
-    """Clean every step of a run; how many changed."""
+async def clean_steps(connection: Connection, run_id: UUID, clean: TextCleaner, clean_json: JsonCleaner) -> int:
+    """Clean every step of a run and return how many changed."""
     changed, after = 0, 0
-    while rows := await (await connection.execute(STEPS, (run, after))).fetchall():
+    while rows := await (await connection.execute(LIST_STEPS, (run_id, after))).fetchall():
         for seq, title, detail, payload in rows:
             new = clean(title), clean(detail), clean_json(payload)
             if new != (title, detail, payload):
-                await connection.execute(SET_STEP, (*new[:2], _jsonb(new[2]), run, seq))
+                await connection.execute(UPDATE_STEP, (*new[:2], _jsonb(new[2]), run_id, seq))
                 changed += 1
         after = rows[-1][0]
     return changed
 
 
-async def clean_turns(connection: Connection, tenant: UUID, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
-    """Clean what a run's role calls were told and answered, and forget it as tokens."""
+async def clean_role_calls(
+    connection: Connection, tenant_id: UUID, run_id: UUID, clean: TextCleaner, clean_json: JsonCleaner
+) -> None:
+    """Clean prompts and completions of a run's role calls, and delete their tokens."""
     parts: set[str] = set()
-    for seq, completion, attempts, problem, prompt in await (await connection.execute(TURNS, (run,))).fetchall():
+    for seq, completion, attempts, problem, prompt in await (
+        await connection.execute(LIST_ROLE_CALLS, (run_id,))
+    ).fetchall():
         new = clean(completion), clean_json(attempts), clean(problem)
         if new != (completion, attempts, problem):
-            await connection.execute(SET_TURN, (new[0], _jsonb(new[1]), new[2], run, seq))
+            await connection.execute(UPDATE_ROLE_CALL, (new[0], _jsonb(new[1]), new[2], run_id, seq))
         parts.update(part for _, hashes in prompt for part in hashes)
-    wanted = [bytes.fromhex(part) for part in parts]
-    for sha256, body in await (await connection.execute(PARTS, (tenant, wanted))).fetchall():
+    part_hashes = [bytes.fromhex(part) for part in parts]
+    for sha256, body in await (await connection.execute(LIST_PROMPT_PARTS, (tenant_id, part_hashes))).fetchall():
         if (new_body := clean(body)) != body:
-            await connection.execute(SET_PART, (new_body, tenant, sha256))
-    await connection.execute(FORGET_TOKENS, (run,))
-    await connection.execute(FORGET_SPANS, (run,))
+            await connection.execute(UPDATE_PROMPT_PART, (new_body, tenant_id, sha256))
+    await connection.execute(CLEAR_TOKENS, (run_id,))
+    await connection.execute(DELETE_SPANS, (run_id,))
 
 
-async def clean_reports(connection: Connection, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
-    """Clean every version of a run's report, and what people and judges wrote about it."""
-    for version, body in await (await connection.execute(REPORTS, (run,))).fetchall():
+async def clean_reports(connection: Connection, run_id: UUID, clean: TextCleaner, clean_json: JsonCleaner) -> None:
+    """Clean all versions of a run's report, and what people and judges wrote about it."""
+    for version, body in await (await connection.execute(LIST_REPORTS, (run_id,))).fetchall():
         if (new := clean_json(body)) != body:
-            await connection.execute(SET_REPORT, (_jsonb(new), run, version))
-    for id, correction in await (await connection.execute(CORRECTIONS, (run,))).fetchall():
+            await connection.execute(UPDATE_REPORT, (_jsonb(new), run_id, version))
+    for id, correction in await (await connection.execute(LIST_CORRECTIONS, (run_id,))).fetchall():
         if (new := clean(correction)) != correction:
-            await connection.execute(SET_CORRECTION, (new, run, id))
-    for id, failure, detail in await (await connection.execute(SCORES, (run,))).fetchall():
-        if (said := (clean(failure), clean_json(detail))) != (failure, detail):
-            await connection.execute(SET_SCORE, (said[0], _jsonb(said[1]), run, id))
+            await connection.execute(UPDATE_CORRECTION, (new, run_id, id))
+    for id, failure, detail in await (await connection.execute(LIST_SCORES, (run_id,))).fetchall():
+        if (cleaned := (clean(failure), clean_json(detail))) != (failure, detail):
+            await connection.execute(UPDATE_SCORE, (cleaned[0], _jsonb(cleaned[1]), run_id, id))
 
 
-async def clean_intents(connection: Connection, run: UUID, clean_json: CleanJson) -> None:
-    for superstep, path, ordinal, digest, args in await (await connection.execute(INTENTS, (run,))).fetchall():
+async def clean_intents(connection: Connection, run_id: UUID, clean_json: JsonCleaner) -> None:
+    for superstep, path, ordinal, digest, args in await (await connection.execute(LIST_INTENTS, (run_id,))).fetchall():
         if (new := clean_json(args)) != args:
-            await connection.execute(SET_INTENT, (_jsonb(new), run, superstep, path, ordinal, digest))
+            await connection.execute(UPDATE_INTENT, (_jsonb(new), run_id, superstep, path, ordinal, digest))
 
 
-async def clean_items(connection: Connection, tenant: UUID, run: UUID, clean_json: CleanJson) -> None:
-    """Clean what a run has put into LangGraph's store."""
-    for nth, value in await (await connection.execute(ITEMS, (tenant, run))).fetchall():
+async def clean_store_items(connection: Connection, tenant_id: UUID, run_id: UUID, clean_json: JsonCleaner) -> None:
+    """Clean what a run has written to LangGraph's store."""
+    for nth, value in await (await connection.execute(LIST_STORE_ITEMS, (tenant_id, run_id))).fetchall():
         if (new := clean_json(value)) != value:
-            await connection.execute(SET_ITEM, (_jsonb(new), tenant, nth))
+            await connection.execute(UPDATE_STORE_ITEM, (_jsonb(new), tenant_id, nth))
 
 
-async def clean_answers(connection: Connection, run: UUID, clean_json: CleanJson) -> None:
-    """Clean what people answered to a run's questions, and forget what it held while it waited."""
-    for seq, answer in await (await connection.execute(ANSWERS, (run,))).fetchall():
+async def clean_input_responses(connection: Connection, run_id: UUID, clean_json: JsonCleaner) -> None:
+    """Clean the responses to a run's input requests.
+
+    Delete the writes that the run stored while it waited.
+    """
+    for seq, answer in await (await connection.execute(LIST_INPUT_RESPONSES, (run_id,))).fetchall():
         if (new := clean_json(answer)) != answer:
-            await connection.execute(SET_ANSWER, (_jsonb(new), run, seq))
-    await connection.execute(FORGET_WRITES, (run,))
+            await connection.execute(UPDATE_INPUT_RESPONSE, (_jsonb(new), run_id, seq))
+    await connection.execute(DELETE_WRITES, (run_id,))
 
 
-async def drop_texts(connection: Connection, tenant: UUID, gone: Sequence[Orphan]) -> tuple[int, int]:
-    """Remove texts with passages and postings, and bytes that no text is left of; how many snapshots and passages."""
-    ids = [orphan.artefact for orphan in gone]
-    counted = await (await connection.execute(COUNT_PASSAGES, (tenant, ids))).fetchone()
-    await connection.execute(DROP_TEXTS, (tenant, ids))
-    dropped = await connection.execute(DROP_SNAPSHOTS, (tenant, [orphan.snapshot for orphan in gone]))
+async def delete_texts(connection: Connection, tenant_id: UUID, orphaned: Sequence[OrphanedText]) -> tuple[int, int]:
+    """Delete texts with their passages and postings, and snapshots without any text.
+
+    Return the number of deleted snapshots and passages.
+    """
+    ids = [orphan.text_id for orphan in orphaned]
+    counted = await (await connection.execute(COUNT_PASSAGES, (tenant_id, ids))).fetchone()
+    await connection.execute(DELETE_TEXTS, (tenant_id, ids))
+    dropped = await connection.execute(DELETE_SNAPSHOTS, (tenant_id, [orphan.snapshot_sha256 for orphan in orphaned]))
     return dropped.rowcount, counted[0] if counted else 0
 
 

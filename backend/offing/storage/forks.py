@@ -1,7 +1,8 @@
-"""Forks as rows: a new run with the first steps of another, and everything that was stored beside those.
+"""Forks as rows.
 
-The only home of which rows belong to a run up to a step. What a fork may be is decided by the caller, who holds the
-origin's row, so that all statements see it as it is.
+A fork is a new run with the first steps of another run and everything stored with those steps.
+This module defines which rows belong to a run up to a step. The caller decides what may be
+forked and locks the origin's row, so that all statements see the same state of it.
 """
 
 from collections.abc import Mapping
@@ -14,74 +15,86 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.model import EngineChoice
-from offing.core.run import Budget, Spent
+from offing.core.model import EngineConfig
+from offing.core.run import Budget, RunUsage
 from offing.core.step import Step
 from offing.storage import runs
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
 from offing.storage.steps import COLUMNS as STEP_COLUMNS
-from offing.storage.steps import step_of
+from offing.storage.steps import step_from_row
 
-HELD = f"select {runs.COLUMNS}, policy_given from run where id = %s for share"
-"""Appends update the run's row, so none of them comes between the statements of a fork."""
+LOCK_ORIGIN = f"select {runs.COLUMNS}, requested_tool_policy from run where id = %s for share"
+"""Appends update the row of the run, so none can happen between the statements of a fork."""
 
-OF_KIND_AFTER = f"select {STEP_COLUMNS} from step where run_id = %s and seq > %s and kind = %s order by seq"
+LIST_STEPS_OF_KIND = f"select {STEP_COLUMNS} from step where run_id = %s and seq > %s and kind = %s order by seq"
 
-FIRST_OF_ENDING = """
+GET_FIRST_ENDING_SEQ = """
     select min(seq) from step e
      where run_id = %(run)s and kind in ('ended', 'report') and superstep is null
        and not exists (select from step s where s.run_id = e.run_id and s.seq > e.seq
                           and (s.superstep is not null or s.kind not in ('ended', 'report')))
 """
-"""The steps with which no call of the graph has to do: the run's end, and the report that it was given by its ending.
-Null: it has not ended."""
+"""First step of the ending, which no call of the graph produced: the end of the run and the report
+written at the end. Null if the run has not ended.
+"""
 
-FIRST = """
+FIND_FIRST_RUN = """
     select (payload->>'run')::uuid from step
      where run_id = %s and kind = 'resumed' and payload->>'after' = 'fork' order by seq limit 1
 """
 
-LACKS_STATE = """
+HAS_MISSING_STATE = """
     select (select min(superstep) from step where run_id = %(origin)s and seq <= %(at)s) > 1
-       and exists (select from app.thread_line(%(source)s) as line
-                     join run e on e.thread_id = line.thread_id and e.created_at < least(line.before, %(created_at)s)
+       and exists (select from app.thread_lineage(%(source)s) as line
+                     join run e on e.thread_id = line.thread_id and e.created_at < least(line.visible_before,
+                     %(created_at)s)
                     where e.durability = 'sync' and e.started_at is not null)
        and not exists (select from checkpoint c join step s on s.run_id = %(origin)s and s.seq = %(at)s
                         where c.thread_id = %(source)s and c.ns = '' and c.created_at <= s.at)
 """
-"""Whether the run began from the state of an earlier one of its thread that is not kept any more, nor a later one. The
-first nodes after a state that there was before are those of a later superstep than the first."""
+"""Whether the run began from the state of an earlier run of its thread, and neither that state nor
+a later one is still stored. The first nodes after such a state belong to a superstep later than
+the first.
+"""
 
-USED = """
+GET_COPIED_USAGE = """
     select coalesce(max(s.turn), 0),
            count(*) filter (where s.superstep is not null and jsonb_exists(s.payload, 'role')),
            coalesce(sum((s.payload->'spent'->>'turns')::integer), 0)::integer,
            coalesce(sum(s.tokens + coalesce((s.payload->'spent'->>'tokens')::bigint, 0)), 0)::bigint,
-           coalesce(sum(coalesce(t.usd, 0) + coalesce((s.payload->'usage'->>'usd')::numeric, 0)
-                        + coalesce((s.payload->'spent'->>'usd')::numeric, 0)), 0),
+           coalesce(sum(coalesce(t.cost_usd, 0) + coalesce((s.payload->'usage'->>'cost_usd')::numeric, 0)
+                        + coalesce((s.payload->'spent'->>'cost_usd')::numeric, 0)), 0),
            coalesce(sum(coalesce(s.ms, 0) / 1000.0 + coalesce((s.payload->'spent'->>'seconds')::float8, 0)), 0)::float8
-      from step s left join turn t using (run_id, seq)
+      from step s left join role_call t using (run_id, seq)
      where s.run_id = %s and s.seq <= %s
 """
-"""Turns by the numbers that steps have, or by role calls where each is one, and what the steps cost."""
+"""Turns, counted by the numbers of the steps or by role calls if each role call is a turn, and the
+cost of the steps.
+"""
 
 INSERT_RUN = f"""
-    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
-                     policy_given, scope, seed, idempotency_key, request_sha256, traceparent, kind, durability, status,
-                     fence, next_seq, progress_seq, turns, tokens, usd, work_seconds, forked_from, forked_at,
-                     forked_kind, forked_spent)
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                     tool_policy_sha256, budget,
+                     requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, kind,
+                     durability, status,
+                     fence, next_seq, progress_seq, turns, tokens, cost_usd, work_seconds, forked_from_id,
+                     forked_at_seq,
+                     forked_kind, forked_usage)
     select %(id)s, tenant_id, %(thread)s, graph, %(graph_version)s, question, %(engines)s, %(policy)s,
-           %(policy_sha256)s, %(budget)s, policy_given, scope, seed, %(idempotency_key)s, %(request_sha256)s,
-           %(traceparent)s, 'ask',
-           'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s, %(usd)s, %(seconds)s, id,
+           %(policy_sha256)s, %(budget)s, requested_tool_policy, scope, seed, %(idempotency_key)s, %(request_sha256)s,
+           %(traceparent)s, 'interactive',
+           'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
+           %(cost_usd)s, %(seconds)s, id,
            %(at)s, coalesce(forked_kind, kind), %(spent)s
       from run where id = %(origin)s
     returning {runs.COLUMNS}
 """
-"""Its claims have higher numbers than those of its origin, so that none is taken for a run's first."""
+"""Claims of the fork have higher fencing tokens than those of its origin, so none is taken for the
+first claim of a run.
+"""
 
-STEPS = """
+COPY_STEPS = """
     insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn, superstep, path,
                       ordinal, digest, payload, at)
     select %(id)s, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn, superstep, path, ordinal,
@@ -89,73 +102,82 @@ STEPS = """
       from step where run_id = %(origin)s and seq <= %(at)s
 """
 
-INTENTS = """
-    insert into intent (run_id, superstep, path, ordinal, digest, tenant_id, fence, tool, args, effect, started_at)
-    select %(id)s, i.superstep, i.path, i.ordinal, i.digest, i.tenant_id, i.fence, i.tool, i.args, i.effect,
+COPY_INTENTS = """
+    insert into intent (run_id, superstep, path, ordinal, digest, tenant_id, fence, tool, args, side_effect, started_at)
+    select %(id)s, i.superstep, i.path, i.ordinal, i.digest, i.tenant_id, i.fence, i.tool, i.args, i.side_effect,
            i.started_at
       from intent i join step s using (run_id, superstep, path, ordinal, digest)
      where i.run_id = %(origin)s and s.seq <= %(at)s
 """
-"""Of the effects that are on record. One without a result is the origin's: the fork declares its own."""
+"""Intents of side effects that have a result. One without a result belongs to the origin; the fork
+declares its own.
+"""
 
-SEGMENTS = """
-    insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, fracture)
-    select %(id)s, idx, tenant_id, role, parent_idx, parent_tokens, fracture
+COPY_SEGMENTS = """
+    insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, boundary_reason)
+    select %(id)s, idx, tenant_id, role, parent_idx, parent_tokens, boundary_reason
       from segment s
      where run_id = %(origin)s
-       and exists (select from turn t where t.run_id = s.run_id and t.segment = s.idx and t.seq <= %(at)s)
+       and exists (select from role_call t where t.run_id = s.run_id and t.segment_idx = s.idx and t.seq <= %(at)s)
 """
 
-TURNS = """
-    insert into turn (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
-                      completion_tokens, usd, priced, failed_attempts, trainable, trainable_reason, segment, place,
-                      prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy,
-                      policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish,
-                      checkpoint_id, state_key, action_key, quarantine, accepted, attempt, problem)
+COPY_ROLE_CALLS = """
+    insert into role_call (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
+                      completion_tokens, cost_usd, priced, failed_attempts, trainable, trainable_reason, segment_idx,
+                      position,
+                      prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
+                      policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
+                      checkpoint_id, state_key, action_key, quarantine, is_accepted, attempt, problem)
     select %(id)s, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens, completion_tokens,
-           usd, priced, failed_attempts, 'none', 'it was made in the run that this one is a fork of', segment, place,
-           prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy, policy_version_id,
-           weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish,
+           cost_usd, priced, failed_attempts, 'none', 'it was made in the run that this one is a fork of',
+           segment_idx, position,
+           prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
+           policy_version_id,
+           weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
            (select checkpoint_id from checkpoint c
-             where c.thread_id = %(thread)s and c.ns = '' and c.checkpoint_id = turn.checkpoint_id),
-           state_key, action_key, quarantine, accepted, attempt, problem
-      from turn where run_id = %(origin)s and seq <= %(at)s
+             where c.thread_id = %(thread)s and c.ns = '' and c.checkpoint_id = role_call.checkpoint_id),
+           state_key, action_key, quarantine, is_accepted, attempt, problem
+      from role_call where run_id = %(origin)s and seq <= %(at)s
 """
-"""Context of what the fork says itself, and not to be trained on a second time."""
+"""Context for the fork's own role calls. The copies are not trained on a second time."""
 
-SPANS = """
-    insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
+COPY_SPANS = """
+    insert into completion_span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
     select %(id)s, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token
-      from span where run_id = %(origin)s and seq <= %(at)s
+      from completion_span where run_id = %(origin)s and seq <= %(at)s
 """
 
-REPORTS = """
-    insert into report (run_id, version, tenant_id, seq, status, reason, body, created_at)
-    select %(id)s, version, tenant_id, seq, status, reason, body, created_at
+COPY_REPORTS = """
+    insert into report (run_id, version, tenant_id, seq, status, stop_reason, body, created_at)
+    select %(id)s, version, tenant_id, seq, status, stop_reason, body, created_at
       from report where run_id = %(origin)s and seq <= %(at)s
 """
 
-CITATIONS = """
-    insert into citation (run_id, version, number, tenant_id, artefact_id, source_id, start_at, end_at, quote, title)
-    select %(id)s, c.version, c.number, c.tenant_id, c.artefact_id, c.source_id, c.start_at, c.end_at, c.quote, c.title
-      from citation c join report r using (run_id, version) where c.run_id = %(origin)s and r.seq <= %(at)s
+COPY_CITATIONS = """
+    insert into citation (run_id, report_version, number, tenant_id, text_id, source_id, start_char, end_char, quote,
+                          title)
+    select %(id)s, c.report_version, c.number, c.tenant_id, c.text_id, c.source_id, c.start_char, c.end_char, c.quote,
+           c.title
+      from citation c join report r on r.run_id = c.run_id and r.version = c.report_version
+     where c.run_id = %(origin)s and r.seq <= %(at)s
 """
 
-QUESTIONS = """
-    insert into question (run_id, seq, tenant_id, interrupt_id, kind, asked_at, due_at, answered_at, answer, answerer,
-                          answered_by, taken_seq)
+COPY_INPUT_REQUESTS = """
+    insert into input_request (run_id, seq, tenant_id, interrupt_id, kind, requested_at, default_at, responded_at,
+                               response, responder,
+                          responded_by, consumed_seq)
     select %(id)s, q.seq, q.tenant_id, q.interrupt_id, q.kind,
-           case when k.known then q.asked_at else clock_timestamp() end,
-           case when k.known then q.due_at else clock_timestamp() + (q.due_at - q.asked_at) end,
-           case when k.known then q.answered_at end, case when k.known then q.answer end,
-           case when k.known then q.answerer end, case when k.known then q.answered_by else '' end,
-           case when k.known then q.taken_seq end
-      from question q cross join lateral (select coalesce(q.taken_seq <= %(at)s, false) as known) as k
+           case when k.known then q.requested_at else clock_timestamp() end,
+           case when k.known then q.default_at else clock_timestamp() + (q.default_at - q.requested_at) end,
+           case when k.known then q.responded_at end, case when k.known then q.response end,
+           case when k.known then q.responder end, case when k.known then q.responded_by else '' end,
+           case when k.known then q.consumed_seq end
+      from input_request q cross join lateral (select coalesce(q.consumed_seq <= %(at)s, false) as known) as k
      where q.run_id = %(origin)s and q.seq <= %(at)s
 """
-"""A question whose answer the copied steps do not have is put to people again."""
+"""An input request whose response is not among the copied steps is made again."""
 
-FILES = """
+COPY_FILES = """
     insert into run_file (run_id, sha256, name, tenant_id, media_type, body, created_at)
     select %(id)s, f.sha256, f.name, f.tenant_id, f.media_type, f.body, f.created_at
       from run_file f
@@ -163,19 +185,19 @@ FILES = """
        and f.created_at <= (select at from step where run_id = %(origin)s and seq = %(at)s)
 """
 
-CHECKPOINTS = """
+COPY_CHECKPOINTS = """
     with until as (
-      select case when kind = 'question' and superstep is null
+      select case when kind = 'input_request' and superstep is null
                   then coalesce((select min(n.at) from step n
                                   where n.run_id = %(origin)s and n.seq > %(at)s
-                                    and (n.kind <> 'question' or n.superstep is not null)), 'infinity')
+                                    and (n.kind <> 'input_request' or n.superstep is not null)), 'infinity')
                   else at end as at
         from step where run_id = %(origin)s and seq = %(at)s),
     mine as (
       select c.* from checkpoint c, until where c.thread_id = %(source)s and c.created_at <= until.at),
     copied_values as (
-      insert into checkpoint_value (thread_id, ns, channel, version, tenant_id, base_version, type, items, body)
-      select %(thread)s, v.ns, v.channel, v.version, v.tenant_id, v.base_version, v.type, v.items, v.body
+      insert into checkpoint_value (thread_id, ns, channel, version, tenant_id, base_version, type, item_count, body)
+      select %(thread)s, v.ns, v.channel, v.version, v.tenant_id, v.base_version, v.type, v.item_count, v.body
         from checkpoint_value v where v.thread_id = %(source)s and exists (select from mine where mine.ns = v.ns)),
     copied_writes as (
       insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
@@ -185,115 +207,141 @@ CHECKPOINTS = """
         from checkpoint_write w
        where w.thread_id = %(source)s
          and exists (select from mine where mine.ns = w.ns and mine.parent_id = w.checkpoint_id
-                        and w.channel = any(mine.delta)))
+                        and w.channel = any(mine.delta_channels)))
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
-                            metadata, channels, versions, delta, created_at)
+                            metadata, channels, versions, delta_channels, created_at)
     select %(thread)s, ns, checkpoint_id, parent_id, tenant_id,
            case when run_id = %(origin)s then %(id)s else run_id end, fence, superstep, turn, body, metadata, channels,
-           versions, delta, created_at
+           versions, delta_channels, created_at
       from mine order by nth
 """
-"""Those that were stored when the step was, of earlier runs of the thread, too. A graph's own interrupt is asked for
-after its checkpoint, whose superstep a later step goes on with. What tasks wrote is copied where a channel is rebuilt
-from it; all other tasks run again and read their calls back."""
+"""Checkpoints that were stored when the step was written, including those of earlier runs of the
+thread. A graph's own interrupt is requested after its checkpoint, and a later step continues
+that superstep. Task writes are copied if a channel is rebuilt from them; all other tasks run
+again and get the results of their calls from the call journal.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """The run that is forked, held until the transaction ends."""
+class ForkOrigin:
+    """The run that is forked, locked until the transaction ends."""
 
     run: RunRow
-    policy_given: Mapping[str, Any] | None
+    requested_tool_policy: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class NewFork:
-    """What a fork has of its own, or keeps of its origin up to `at`."""
+    """The fields in which a fork differs from its origin, or which it keeps up to `at_seq`."""
 
     id: UUID
-    thread: UUID
-    at: int
+    thread_id: UUID
+    at_seq: int
     graph_version: str
-    engines: Mapping[str, EngineChoice]
-    policy: Mapping[str, Any]
-    policy_sha256: str
+    engines: Mapping[str, EngineConfig]
+    tool_policy: Mapping[str, Any]
+    tool_policy_sha256: str
     budget: Budget
-    spent: Spent
-    """What the copied steps have used."""
+    copied_usage: RunUsage
+    """Usage of the copied steps."""
     idempotency_key: str | None = None
     request_sha256: str | None = None
     traceparent: str | None = None
 
 
-async def held(connection: Connection, run: UUID) -> Origin:
-    """Raises NotFound."""
-    row = await (await connection.execute(HELD, (run,))).fetchone()
+async def lock_origin(connection: Connection, run_id: UUID) -> ForkOrigin:
+    """Lock the run that is forked and return it. Raises `NotFound` if it does not exist."""
+    row = await (await connection.execute(LOCK_ORIGIN, (run_id,))).fetchone()
     if row is None:
-        raise NotFound("run", str(run))
-    return Origin(runs.run_of(row[:-1]), row[-1])
+        raise NotFound("run", str(run_id))
+    return ForkOrigin(runs.run_from_row(row[:-1]), row[-1])
 
 
-async def first(connection: Connection, run: RunRow) -> UUID | None:
-    """The run in which a fork's first steps were made, also where that is gone. None: it is no fork."""
-    if run.forked_at is None:
+async def find_first_run_id(connection: Connection, fork: RunRow) -> UUID | None:
+    """Return the run in which a fork's first steps were created, even if it has been deleted.
+
+    `None` means that the run is not a fork.
+    """
+    if fork.forked_at is None:
         return None
-    row = await (await connection.execute(FIRST, (run.id,))).fetchone()
+    row = await (await connection.execute(FIND_FIRST_RUN, (fork.id,))).fetchone()
     return row[0] if row else None
 
 
-async def last_before_end(connection: Connection, origin: RunRow) -> int:
-    """The last step that a fork can have."""
-    row = await (await connection.execute(FIRST_OF_ENDING, {"run": origin.id})).fetchone()
+async def get_last_copyable_seq(connection: Connection, origin: RunRow) -> int:
+    """Return the last step that a fork can copy."""
+    row = await (await connection.execute(GET_FIRST_ENDING_SEQ, {"run": origin.id})).fetchone()
     return origin.last_seq if row is None or row[0] is None else row[0] - 1
 
 
-async def lacks_state(connection: Connection, origin: RunRow, at: int) -> bool:
-    """Whether supersteps would be counted from another one than in the origin, so that calls were not found again."""
-    given = {"source": origin.thread, "created_at": origin.created_at, "origin": origin.id, "at": at}
-    row = await (await connection.execute(LACKS_STATE, given)).fetchone()
+async def has_missing_state(connection: Connection, origin: RunRow, at_seq: int) -> bool:
+    """Return whether the state is missing with which the origin began.
+
+    Without it, supersteps would be numbered differently and recorded calls would not be found.
+    """
+    parameters = {"source": origin.thread_id, "created_at": origin.created_at, "origin": origin.id, "at": at_seq}
+    row = await (await connection.execute(HAS_MISSING_STATE, parameters)).fetchone()
     return bool(row and row[0])
 
 
-async def of_kind_after(connection: Connection, run: UUID, seq: int, kind: str) -> list[Step]:
-    """All steps of a kind after `seq`."""
-    return [step_of(row) for row in await (await connection.execute(OF_KIND_AFTER, (run, seq, kind))).fetchall()]
+async def list_steps_of_kind(connection: Connection, run_id: UUID, after_seq: int, kind: str) -> list[Step]:
+    """Return all steps of a kind after `after_seq`."""
+    return [
+        step_from_row(row)
+        for row in await (await connection.execute(LIST_STEPS_OF_KIND, (run_id, after_seq, kind))).fetchall()
+    ]
 
 
-async def used(connection: Connection, origin: RunRow, at: int, *, each_call_is_a_turn: bool) -> Spent:
-    """What the steps up to `at` have used, and never more than the run."""
-    row = await (await connection.execute(USED, (origin.id, at))).fetchone()
+async def get_copied_usage(
+    connection: Connection, origin: RunRow, at_seq: int, *, count_calls_as_turns: bool
+) -> RunUsage:
+    """Return the usage of the steps up to `at_seq`. It is never more than that of the run."""
+    row = await (await connection.execute(GET_COPIED_USAGE, (origin.id, at_seq))).fetchone()
     assert row is not None
     numbered, calls, theirs, tokens, usd, seconds = row
-    turns, whole = (calls if each_call_is_a_turn else numbered) + theirs, origin.spent
-    return Spent(min(turns, whole.turns), min(tokens, whole.tokens), min(usd, whole.usd), min(seconds, whole.seconds))
+    turns, whole = (calls if count_calls_as_turns else numbered) + theirs, origin.usage
+    return RunUsage(
+        min(turns, whole.turns), min(tokens, whole.tokens), min(usd, whole.cost_usd), min(seconds, whole.seconds)
+    )
 
 
-async def insert(connection: Connection, origin: RunRow, new: NewFork) -> RunRow:
-    """Store the fork with everything that it has of its origin. Its thread is there already."""
-    given = _parameters(origin, new)
-    row = await (await connection.execute(INSERT_RUN, given)).fetchone()
-    for statement in (STEPS, INTENTS, CHECKPOINTS, SEGMENTS, TURNS, SPANS, REPORTS, CITATIONS, QUESTIONS, FILES):
-        await connection.execute(statement, given)
-    return runs.run_of(row)
+async def insert_fork(connection: Connection, origin: RunRow, new: NewFork) -> RunRow:
+    """Store a fork with everything that it copies from its origin. Its thread must exist."""
+    parameters = _fork_parameters(origin, new)
+    row = await (await connection.execute(INSERT_RUN, parameters)).fetchone()
+    for statement in (
+        COPY_STEPS,
+        COPY_INTENTS,
+        COPY_CHECKPOINTS,
+        COPY_SEGMENTS,
+        COPY_ROLE_CALLS,
+        COPY_SPANS,
+        COPY_REPORTS,
+        COPY_CITATIONS,
+        COPY_INPUT_REQUESTS,
+        COPY_FILES,
+    ):
+        await connection.execute(statement, parameters)
+    return runs.run_from_row(row)
 
 
-def _parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
-    spent = new.spent
-    figures = {"turns": spent.turns, "tokens": spent.tokens, "usd": str(spent.usd), "seconds": spent.seconds}
+def _fork_parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
+    spent = new.copied_usage
+    usage = {"turns": spent.turns, "tokens": spent.tokens, "cost_usd": str(spent.cost_usd), "seconds": spent.seconds}
     return {
         "id": new.id,
         "origin": origin.id,
-        "source": origin.thread,
-        "thread": new.thread,
-        "at": new.at,
+        "source": origin.thread_id,
+        "thread": new.thread_id,
+        "at": new.at_seq,
         "graph_version": new.graph_version,
         "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
-        "policy": _jsonb(new.policy),
-        "policy_sha256": new.policy_sha256,
-        "budget": _jsonb(runs.budget_json(new.budget)),
-        **figures,
-        "usd": Decimal(spent.usd),
-        "spent": _jsonb(figures),
+        "policy": _jsonb(new.tool_policy),
+        "policy_sha256": new.tool_policy_sha256,
+        "budget": _jsonb(runs.budget_to_json(new.budget)),
+        **usage,
+        "cost_usd": Decimal(spent.cost_usd),
+        "spent": _jsonb(usage),
         "idempotency_key": new.idempotency_key,
         "request_sha256": new.request_sha256,
         "traceparent": new.traceparent,

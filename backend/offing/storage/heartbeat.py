@@ -1,26 +1,27 @@
-"""Leases over a connection of their own, apart from the pool, so that a busy pool never costs one."""
+"""Renewal of leases over a separate connection, so that a busy pool never costs a lease."""
 
 from collections.abc import Sequence
 
 import psycopg
 
 from offing.core.errors import Unavailable
-from offing.core.run import Fence
-from offing.storage.pool import KEEPALIVE
-from offing.storage.runs import HEARTBEAT, Wish, wish_of
+from offing.core.run import FencingToken
+from offing.storage.pool import KEEPALIVE_OPTIONS
+from offing.storage.runs import HEARTBEAT, ControlRequest, control_request_from_row
 
 RELEASE_LEASES = "select app.release_leases(%s)"
 
-OPTIONS = "-c statement_timeout=3000 -c search_path=app"
+CONNECTION_OPTIONS = "-c statement_timeout=3000 -c search_path=app"
 
 
 def release_leases(url: str, worker: str) -> int:
-    """Let the runs and jobs of a process that has ended be claimed at once. How many they are.
+    """Expire the leases of a process that has ended, and return their number.
 
-    Only for a process that is known to be gone: one that lives would lose them to others. Raises Unavailable.
+    Its runs and jobs can then be claimed at once. Call it only if the process has certainly
+    ended; a live process would lose its claims. Raises `Unavailable`.
     """
     try:
-        with psycopg.connect(url, autocommit=True, options=OPTIONS, **KEEPALIVE) as connection:
+        with psycopg.connect(url, autocommit=True, options=CONNECTION_OPTIONS, **KEEPALIVE_OPTIONS) as connection:
             row = connection.execute(RELEASE_LEASES, (worker,)).fetchone()
     except psycopg.OperationalError as error:
         raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
@@ -29,31 +30,37 @@ def release_leases(url: str, worker: str) -> int:
 
 
 class HeartbeatConnection:
-    """One statement for all runs of a process. Used from a single thread."""
+    """A connection that renews the leases of all runs of a process with one statement.
+
+    It is used from a single thread.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: psycopg.Connection | None = None
 
-    def beat(self, held: Sequence[Fence], term: float) -> list[Wish]:
-        """Renew leases of `term` seconds; a run that is missing from the answer is no longer ours.
+    def renew_leases(self, fences: Sequence[FencingToken], lease_seconds: float) -> list[ControlRequest]:
+        """Renew leases for `lease_seconds`.
 
-        Raises Unavailable while Postgres is away; the next call connects anew.
+        A run that is missing from the result is no longer claimed by this process. Raises
+        `Unavailable` if Postgres is unavailable; the next call reconnects.
         """
-        parameters = ([f.run for f in held], [f.number for f in held], f"{term} seconds")
+        parameters = ([f.run_id for f in fences], [f.number for f in fences], f"{lease_seconds} seconds")
         try:
-            rows = self._connected().execute(HEARTBEAT, parameters).fetchall()
+            rows = self._get_connection().execute(HEARTBEAT, parameters).fetchall()
         except psycopg.OperationalError as error:
             self.close()
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
-        return [wish_of(row) for row in rows]
+        return [control_request_from_row(row) for row in rows]
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _connected(self) -> psycopg.Connection:
+    def _get_connection(self) -> psycopg.Connection:
         if self._connection is None:
-            self._connection = psycopg.connect(self._url, autocommit=True, options=OPTIONS, **KEEPALIVE)
+            self._connection = psycopg.connect(
+                self._url, autocommit=True, options=CONNECTION_OPTIONS, **KEEPALIVE_OPTIONS
+            )
         return self._connection

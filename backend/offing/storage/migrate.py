@@ -1,6 +1,9 @@
-"""Brings a database to the version of this code: numbered SQL files, forward only, each in one transaction.
+"""Migration of a database to the schema of this code.
 
-The only home of schema changes and of the application's role. Runs as the owner; nothing else does.
+Migrations are numbered SQL files, forward only, each applied in one transaction. The first files
+are the baseline of the schema; a later change is a new file. A database that was created before
+the baseline is rejected. Migrations also create the application's role. They run as the owner of
+the database.
 """
 
 import hashlib
@@ -15,26 +18,26 @@ from psycopg import sql
 from offing.core.errors import OffingError
 
 LOCAL_TENANT = UUID("00000000-0000-7000-8000-000000000001")
-"""The tenant of a self-hosted installation until others are made."""
+"""The tenant of a self-hosted installation, as long as no other tenants are created."""
 
-LOCK = 0x0FF1_16
-"""Key of the advisory lock that one migrating process holds."""
+LOCK_KEY = 0x0FF1_16
+"""Key of the advisory lock that a migrating process holds."""
 
-LEDGER = """
+CREATE_MIGRATION_TABLE = """
     create table if not exists public.offing_migration (
       version text primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp(),
       ms integer not null)
 """
 
-APPLIED = "select version, sha256 from public.offing_migration"
+LIST_APPLIED = "select version, sha256 from public.offing_migration"
 
-NOTE = "insert into public.offing_migration (version, sha256, ms) values (%s, %s, %s)"
+INSERT_MIGRATION = "insert into public.offing_migration (version, sha256, ms) values (%s, %s, %s)"
 
 ROLE_EXISTS = "select 1 from pg_roles where rolname = %s"
 
 ADD_LOCAL_TENANT = "insert into app.tenant (id, name) values (%s, 'local') on conflict do nothing"
 
-SETTLE_NAMES = """
+SET_SEARCH_PATHS = """
     do $$
     declare
       called regprocedure;
@@ -48,11 +51,20 @@ SETTLE_NAMES = """
       end loop;
     end $$
 """
-"""Functions that run as the owner look names up where only the owner can put them, whichever migration made them."""
+"""Functions that run with the owner's rights get a search path to which only the owner can add
+objects, in whichever migration they were created.
+"""
 
 
-class SchemaMismatch(OffingError):
-    """A migration that this database has applied is not the one in this version of the code."""
+BEFORE_BASELINE = (
+    "The database was created by an earlier version of Offing, whose schema this version cannot upgrade. "
+    "Set OFFING_HOME to a new directory, or DATABASE_URL to an empty database. "
+    "To use the old data, run the version of Offing that created it."
+)
+
+
+class SchemaMismatchError(OffingError):
+    """The database contains a migration that differs from the one in this version of the code."""
 
     code = "schema_mismatch"
 
@@ -60,67 +72,72 @@ class SchemaMismatch(OffingError):
 @dataclass(frozen=True, slots=True)
 class Migration:
     version: str
-    text: str
+    sql: str
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def migrations_in(folder: Path) -> tuple[Migration, ...]:
-    """The files of a folder in order of their numbers."""
+def load_migrations(folder: Path) -> tuple[Migration, ...]:
+    """Return the migrations of a folder in the order of their numbers."""
     return tuple(Migration(path.stem, path.read_text()) for path in sorted(folder.glob("[0-9]*.sql")))
 
 
 def migrate(
     owner_url: str, *, folder: Path, app_role: str = "offing_app", app_password: str | None = None
 ) -> tuple[str, ...]:
-    """Apply what is missing; the versions applied, empty when there was nothing to do. Safe to run at once from many.
+    """Apply the missing migrations and return their versions, empty if there are none.
 
-    `app_password` None: the role has none, for servers whose socket is private to us.
+    Several processes may call it at once. If `app_password` is `None`, the role gets no
+    password. This is meant for servers with a private socket.
     """
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        _lock(connection)
-        connection.execute(LEDGER)
+        _acquire_lock(connection)
+        connection.execute(CREATE_MIGRATION_TABLE)
+        pending = _list_pending(connection, load_migrations(folder))
         _ensure_role(connection, app_role, app_password)
-        pending = _pending(connection, migrations_in(folder))
         for migration in pending:
             _apply(connection, migration)
-        connection.execute(SETTLE_NAMES)
-        _grant(connection, app_role)
+        connection.execute(SET_SEARCH_PATHS)
+        _grant_privileges(connection, app_role)
         connection.execute(ADD_LOCAL_TENANT, (LOCAL_TENANT,))
         return tuple(m.version for m in pending)
 
 
 def is_current(url: str, folder: Path) -> bool:
-    """Whether every migration of the folder is applied, unchanged."""
+    """Return whether all migrations of the folder are applied and unchanged."""
     with psycopg.connect(url, autocommit=True) as connection:
-        return not _pending(connection, migrations_in(folder))
+        return not _list_pending(connection, load_migrations(folder))
 
 
-def _lock(connection: psycopg.Connection) -> None:
-    # Polled: a session waiting inside pg_advisory_lock holds a snapshot that `create index concurrently` waits for.
-    while connection.execute("select pg_try_advisory_lock(%s)", (LOCK,)).fetchone() != (True,):
+def _acquire_lock(connection: psycopg.Connection) -> None:
+    # Poll: a waiter in pg_advisory_lock holds a snapshot that `create index concurrently` awaits.
+    while connection.execute("select pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone() != (True,):
         time.sleep(0.05)
 
 
-def _pending(connection: psycopg.Connection, known: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    applied = dict(connection.execute(APPLIED).fetchall())
-    for migration in known:
+def _list_pending(connection: psycopg.Connection, migrations: tuple[Migration, ...]) -> tuple[Migration, ...]:
+    applied = dict(connection.execute(LIST_APPLIED).fetchall())
+    if applied and migrations and migrations[0].version not in applied:
+        raise SchemaMismatchError(BEFORE_BASELINE)
+    for migration in migrations:
         if applied.get(migration.version, migration.sha256) != migration.sha256:
-            raise SchemaMismatch(f"{migration.version} was changed after it was applied; add a new migration instead.")
-    newer = set(applied) - {m.version for m in known}
+            raise SchemaMismatchError(
+                f"{migration.version} was changed after it was applied; add a new migration instead."
+            )
+    newer = set(applied) - {m.version for m in migrations}
     if newer:
-        raise SchemaMismatch(f"The database is newer than this code: it has {', '.join(sorted(newer))}.")
-    return tuple(m for m in known if m.version not in applied)
+        raise SchemaMismatchError(f"The database is newer than this code: it has {', '.join(sorted(newer))}.")
+    return tuple(m for m in migrations if m.version not in applied)
 
 
 def _apply(connection: psycopg.Connection, migration: Migration) -> None:
     began = time.monotonic()
     with connection.transaction():
-        connection.execute(migration.text.encode())
+        connection.execute(migration.sql.encode())
         ms = int((time.monotonic() - began) * 1000)
-        connection.execute(NOTE, (migration.version, migration.sha256, ms))
+        connection.execute(INSERT_MIGRATION, (migration.version, migration.sha256, ms))
 
 
 def _ensure_role(connection: psycopg.Connection, role: str, password: str | None) -> None:
@@ -131,7 +148,7 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
         connection.execute(sql.SQL("alter role {} password {}").format(name, sql.Literal(password)))
 
 
-def _grant(connection: psycopg.Connection, role: str) -> None:
+def _grant_privileges(connection: psycopg.Connection, role: str) -> None:
     name = sql.Identifier(role)
     for statement in (
         "grant usage on schema app to {}",
@@ -141,7 +158,7 @@ def _grant(connection: psycopg.Connection, role: str) -> None:
         "grant execute on all functions in schema app to {}",
         "grant select on public.offing_migration to {}",
         "revoke insert, update, delete on app.tenant from {}",
-        "grant update (daily_spend_usd, training_opt_in) on app.tenant to {}",
+        "grant update (max_daily_spend_usd, training_opt_in) on app.tenant to {}",
         "revoke update, delete on app.step from {}",
         "grant update (payload, title, detail) on app.step to {}",
     ):

@@ -1,32 +1,38 @@
-"""Which turns to compute again, and the mark on those whose record is in doubt."""
+"""Selection of role calls whose logprobs are recomputed, and the quarantine of those that differ."""
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from offing.storage.pool import Connection
 
-SAMPLE = """
-    select run_id, seq from turn
+SAMPLE_ROLE_CALLS = """
+    select run_id, seq from role_call
      where trainable = 'rl' and quarantine = '' and (%(run)s::uuid is null or run_id = %(run)s)
        and (%(policy)s::text is null or policy = %(policy)s)
      order by hashtextextended(run_id::text || seq::text, %(seed)s) limit %(most)s
 """
 
-QUARANTINE = "update turn set quarantine = %s where run_id = %s and seq = %s and quarantine = ''"
+QUARANTINE_ROLE_CALL = "update role_call set quarantine = %s where run_id = %s and seq = %s and quarantine = ''"
 
 
-async def sample(
-    connection: Connection, most: int, seed: int, *, run: UUID | None = None, policy: str | None = None
+async def sample_role_calls(
+    connection: Connection, limit: int, seed: int, *, run_id: UUID | None = None, policy: str | None = None
 ) -> dict[UUID, list[int]]:
-    """At most `most` turns that may be trained by ratios, drawn by `seed`: seqs by run. None: of any run or policy."""
-    values = {"run": run, "policy": policy, "seed": seed, "most": most}
+    """Return at most `limit` random role calls that may be trained with ratios: seqs by run.
+
+    They are chosen by `seed`. `None` means any run or policy.
+    """
+    values = {"run": run_id, "policy": policy, "seed": seed, "most": limit}
     drawn: dict[UUID, list[int]] = {}
-    for of, seq in await (await connection.execute(SAMPLE, values)).fetchall():
+    for of, seq in await (await connection.execute(SAMPLE_ROLE_CALLS, values)).fetchall():
         drawn.setdefault(of, []).append(seq)
     return drawn
 
 
-async def quarantine(connection: Connection, run: UUID, doubts: Sequence[tuple[int, str]]) -> None:
-    """Mark turns with why they are in doubt. A mark that stands already stays."""
-    for seq, reason in doubts:
-        await connection.execute(QUARANTINE, (reason, run, seq))
+async def quarantine_role_calls(connection: Connection, run_id: UUID, reasons: Sequence[tuple[int, str]]) -> None:
+    """Quarantine role calls, each with its reason.
+
+    A role call that is already quarantined keeps its reason.
+    """
+    for seq, reason in reasons:
+        await connection.execute(QUARANTINE_ROLE_CALL, (reason, run_id, seq))

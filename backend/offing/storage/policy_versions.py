@@ -1,4 +1,7 @@
-"""Policy versions as rows: immutable but for their state, numbered upwards within a name."""
+"""Policy versions as rows.
+
+Apart from their state they never change; they are numbered within their name.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +17,18 @@ from offing.core.errors import NotFound
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
-    id, name, version, parent_id as parent, kind, base_model, uri, sha256, tokenizer_sha256, template_sha256, state,
-    lineage, evaluation, created_at, canary_share, canary_since
+    id, name, version, parent_id, kind, base_model, uri, sha256, tokenizer_sha256, template_sha256, state,
+    lineage, evaluation, created_at, canary_fraction, canary_since
 """
 
-ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended('policy ' || %s || app.tenant()::text, 0))"
-"""Registrations of one name follow one another, so that versions count up."""
+LOCK_NAME = "select pg_advisory_xact_lock(hashtextextended('policy ' || %s || app.current_tenant_id()::text, 0))"
+"""Registrations of one name are serialized, so that versions get consecutive numbers."""
 
-SAME = f"""
+FIND_IDENTICAL_VERSION = f"""
     select {COLUMNS} from policy_version where name = %s and sha256 = %s and kind = %s order by version desc limit 1
 """
 
-ADD = f"""
+INSERT_VERSION = f"""
     insert into policy_version (id, tenant_id, name, version, parent_id, kind, base_model, uri, sha256,
                                 tokenizer_sha256, template_sha256, lineage)
     select %(id)s, %(tenant)s, %(name)s,
@@ -35,24 +38,24 @@ ADD = f"""
     returning {COLUMNS}
 """
 
-NEXT = "select coalesce(max(version), 0) + 1 from policy_version where name = %s"
+GET_NEXT_NUMBER = "select coalesce(max(version), 0) + 1 from policy_version where name = %s"
 
-BY_ID = f"select {COLUMNS} from policy_version where id = %s"
+GET_VERSION = f"select {COLUMNS} from policy_version where id = %s"
 
-BY_NAME = f"select {COLUMNS} from policy_version where name = %s and version = %s for share"
-"""Shared, so that its state stays as it is until the transaction ends."""
+FIND_VERSION = f"select {COLUMNS} from policy_version where name = %s and version = %s for share"
+"""Locks the version in share mode, so that its state does not change until the transaction ends."""
 
-LIST = f"""
+LIST_VERSIONS = f"""
     select {COLUMNS} from policy_version
      where (%(name)s::text is null or name = %(name)s) and (%(before)s::uuid is null or id < %(before)s)
      order by id desc limit %(limit)s
 """
 
-LOCK = f"select {COLUMNS} from policy_version where id = %s for update"
+LOCK_VERSION = f"select {COLUMNS} from policy_version where id = %s for update"
 
 SET_STATE = f"""
     update policy_version
-       set state = %(state)s, canary_share = case when %(state)s = 'canary' then coalesce(%(share)s, 0.1) end,
+       set state = %(state)s, canary_fraction = case when %(state)s = 'canary' then coalesce(%(share)s, 0.1) end,
            canary_since = case when %(state)s = 'canary' then clock_timestamp() end
      where id = %(id)s returning {COLUMNS}
 """
@@ -60,71 +63,71 @@ SET_STATE = f"""
 RETIRE_ACTIVE = "update policy_version set state = 'retired' where name = %s and state = 'active' and id <> %s"
 
 END_CANARY = """
-    update policy_version set state = 'candidate', canary_share = null, canary_since = null
+    update policy_version set state = 'candidate', canary_fraction = null, canary_since = null
      where name = %s and state = 'canary' and id <> %s
 """
 
-IN_STATE = f"select {COLUMNS} from policy_version where name = %s and state = %s for share"
+FIND_VERSION_IN_STATE = f"select {COLUMNS} from policy_version where name = %s and state = %s for share"
 
-SPARE = """
+LIST_UNUSED_LABELS = """
     with pinned as (
-      select engines from run where status not in ('done', 'failed', 'cancelled', 'dead')
+      select engines from run where status not in ('done', 'failed', 'cancelled')
       union all
       select engines from rollout_group where state = 'open'),
     needed as (
       select choice.value->>'model' as label from pinned cross join lateral jsonb_each(pinned.engines) as choice
        where choice.value->>'engine' = 'policy')
     select name || '@' || version from policy_version
-     where name = %(name)s and kind <> 'prompts'
-       and (state in ('retired', 'bad') or (state = 'candidate' and name || '@' || version = %(refused)s))
+     where name = %(name)s and kind <> 'prompt_library'
+       and (state in ('retired', 'blocked') or (state = 'candidate' and name || '@' || version = %(refused)s))
        and not exists (select from needed where label = name || '@' || version)
      order by version
 """
-"""A group that is open may still have to repeat a run."""
+"""An open group may still have to retry a run."""
 
-NEEDED = """
+IS_NEEDED = """
     select exists (
       select from (
-        select engines from run where status not in ('done', 'failed', 'cancelled', 'dead')
+        select engines from run where status not in ('done', 'failed', 'cancelled')
         union all
         select engines from rollout_group where state = 'open') as pinned
       cross join lateral jsonb_each(pinned.engines) as choice
       where choice.value->>'engine' = 'policy' and choice.value->>'model' = %s)
 """
 
-CANARIES = "select tenant, name from app.canaries()"
+LIST_CANARIES = "select tenant_id, name from app.list_canaries()"
 
 
 @dataclass(frozen=True, slots=True)
-class NewVersion:
-    """What a registration stores."""
+class NewPolicyVersion:
+    """The fields of a new policy version."""
 
     id: UUID
     name: str
     kind: str
-    """full, lora or prompts."""
+    """`full`, `lora` or `prompts`."""
     uri: str
-    """Folder on the engine's machine."""
+    """Folder on the machine of the engine."""
     sha256: str
-    """Over all of its files."""
+    """Hash of all files."""
     tokenizer_sha256: str = ""
-    """Empty: the folder has no tokenizer; an adapter uses its base's."""
+    """Empty if the folder has no tokenizer. An adapter uses the tokenizer of its base model."""
     template_sha256: str = ""
     base_model: str = ""
-    parent: UUID | None = None
+    parent_id: UUID | None = None
     lineage: Mapping[str, Any] | None = None
     version: int | None = None
-    """None: the next."""
+    """`None` means the next number."""
 
 
 @dataclass(frozen=True, slots=True)
-class VersionRow:
+class PolicyVersionRow:
     """A policy version as stored."""
 
     id: UUID
     name: str
     version: int
-    parent: UUID | None
+    parent_id: UUID | None
     kind: str
     base_model: str
     uri: str
@@ -135,26 +138,33 @@ class VersionRow:
     lineage: dict[str, Any]
     evaluation: dict[str, Any]
     created_at: datetime
-    canary_share: float | None = None
-    """Share of new runs that get it, of those that name the policy without a version. None: it is no canary."""
+    canary_fraction: float | None = None
+    """Fraction of the new runs that get this version, among those that name the policy without a
+    version. `None` means that it is not a canary.
+    """
     canary_since: datetime | None = None
 
     @property
     def label(self) -> str:
-        """NAME@VERSION."""
+        """The version as NAME@VERSION."""
         return f"{self.name}@{self.version}"
 
 
-async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[VersionRow, bool]:
-    """Store it as the next version of its name, and whether it is new: the same files of the same kind keep theirs."""
-    await one_at_a_time(connection, new.name)
-    if earlier := await same(connection, new.name, new.sha256, new.kind):
+async def insert_version(
+    connection: Connection, tenant_id: UUID, new: NewPolicyVersion
+) -> tuple[PolicyVersionRow, bool]:
+    """Store the next version of a policy, and return it and whether it is new.
+
+    If a version of the same kind has the same files, return that one.
+    """
+    await lock_name(connection, new.name)
+    if earlier := await find_identical_version(connection, new.name, new.sha256, new.kind):
         return earlier, False
     values = {
         "id": new.id,
-        "tenant": tenant,
+        "tenant": tenant_id,
         "name": new.name,
-        "parent": new.parent,
+        "parent": new.parent_id,
         "kind": new.kind,
         "base_model": new.base_model,
         "uri": new.uri,
@@ -164,95 +174,112 @@ async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[Ve
         "lineage": Jsonb(dict(new.lineage or {}), dumps=orjson.dumps),
         "version": new.version,
     }
-    row = await _one(connection, ADD, values)
+    row = await _fetch_version(connection, INSERT_VERSION, values)
     assert row is not None
     return row, True
 
 
-async def one_at_a_time(connection: Connection, name: str) -> None:
-    """Hold back other registrations and changes of a name until the transaction ends."""
-    await connection.execute(ONE_AT_A_TIME, (name,))
+async def lock_name(connection: Connection, name: str) -> None:
+    """Block other registrations and state changes of a policy name until the transaction ends."""
+    await connection.execute(LOCK_NAME, (name,))
 
 
-async def same(connection: Connection, name: str, sha256: str, kind: str) -> VersionRow | None:
-    """The version of a name that has these very files. None: there is none."""
-    return await _one(connection, SAME, (name, sha256, kind))
+async def find_identical_version(connection: Connection, name: str, sha256: str, kind: str) -> PolicyVersionRow | None:
+    """Return the version of a policy with identical files. `None` means that there is none."""
+    return await _fetch_version(connection, FIND_IDENTICAL_VERSION, (name, sha256, kind))
 
 
-async def next_number(connection: Connection, name: str) -> int:
-    """Of a name that the transaction holds."""
-    row = await (await connection.execute(NEXT, (name,))).fetchone()
+async def get_next_number(connection: Connection, name: str) -> int:
+    """Return the next version number of a name that the transaction has locked."""
+    row = await (await connection.execute(GET_NEXT_NUMBER, (name,))).fetchone()
     assert row is not None
     return row[0]
 
 
-async def by_id(connection: Connection, id: UUID) -> VersionRow:
-    """Raises NotFound."""
-    return _found(await _one(connection, BY_ID, (id,)), str(id))
+async def get_version(connection: Connection, version_id: UUID) -> PolicyVersionRow:
+    """Return a policy version. Raises `NotFound` if it does not exist."""
+    return _require_version(await _fetch_version(connection, GET_VERSION, (version_id,)), str(version_id))
 
 
-async def by_name(connection: Connection, name: str, version: int) -> VersionRow | None:
-    """Held as it is until the transaction ends. None: there is none."""
-    return await _one(connection, BY_NAME, (name, version))
+async def find_version(connection: Connection, name: str, version: int) -> PolicyVersionRow | None:
+    """Return a version and lock its state until the transaction ends.
+
+    `None` means that there is none.
+    """
+    return await _fetch_version(connection, FIND_VERSION, (name, version))
 
 
-async def latest(connection: Connection, name: str | None, before: UUID | None, limit: int) -> list[VersionRow]:
-    """Versions that follow `before`, newest first. `name` None: of any."""
-    async with connection.cursor(row_factory=class_row(VersionRow)) as cursor:
-        await cursor.execute(LIST, {"name": name, "before": before, "limit": limit})
+async def list_versions(
+    connection: Connection, name: str | None, before: UUID | None, limit: int
+) -> list[PolicyVersionRow]:
+    """Return versions after `before`, newest first.
+
+    If `name` is `None`, return those of all policies.
+    """
+    async with connection.cursor(row_factory=class_row(PolicyVersionRow)) as cursor:
+        await cursor.execute(LIST_VERSIONS, {"name": name, "before": before, "limit": limit})
         return await cursor.fetchall()
 
 
-async def locked(connection: Connection, id: UUID) -> VersionRow:
-    """Held against other changes. Raises NotFound."""
-    return _found(await _one(connection, LOCK, (id,)), str(id))
+async def lock_version(connection: Connection, version_id: UUID) -> PolicyVersionRow:
+    """Return a version and lock it against changes. Raises `NotFound` if it does not exist."""
+    return _require_version(await _fetch_version(connection, LOCK_VERSION, (version_id,)), str(version_id))
 
 
-async def set_state(connection: Connection, version: VersionRow, state: str, share: float | None = None) -> VersionRow:
-    """Change the state of a version that the transaction has locked. A name has one active version and one canary.
+async def set_state(
+    connection: Connection, version: PolicyVersionRow, state: str, canary_fraction: float | None = None
+) -> PolicyVersionRow:
+    """Change the state of a version that the transaction has locked.
 
-    `share`: of a canary; None: a tenth.
+    A policy has at most one active version and one canary. `canary_share` is the fraction of a
+    canary; `None` means one tenth.
     """
     if state in ("active", "canary"):
-        await one_at_a_time(connection, version.name)
+        await lock_name(connection, version.name)
         await connection.execute(RETIRE_ACTIVE if state == "active" else END_CANARY, (version.name, version.id))
-    values = {"state": state, "share": share, "id": version.id}
-    return _found(await _one(connection, SET_STATE, values), str(version.id))
+    values = {"state": state, "share": canary_fraction, "id": version.id}
+    return _require_version(await _fetch_version(connection, SET_STATE, values), str(version.id))
 
 
-async def in_state(connection: Connection, name: str, state: str) -> VersionRow | None:
-    """The active version of a name, or its canary; held as it is until the transaction ends. None: there is none."""
-    return await _one(connection, IN_STATE, (name, state))
+async def find_version_in_state(connection: Connection, name: str, state: str) -> PolicyVersionRow | None:
+    """Return the active version of a policy or its canary.
 
-
-async def spare(connection: Connection, name: str, refused: str = "") -> list[str]:
-    """NAME@VERSION of what new runs do not get, and what no run that goes on was promised: the retired and the bad.
-
-    `refused`: a candidate to be counted among them.
+    Lock its state until the transaction ends. `None` means that there is none.
     """
-    rows = await (await connection.execute(SPARE, {"name": name, "refused": refused})).fetchall()
+    return await _fetch_version(connection, FIND_VERSION_IN_STATE, (name, state))
+
+
+async def list_unused_labels(connection: Connection, name: str, blocked_label: str = "") -> list[str]:
+    """Return NAME@VERSION of a policy's unused versions.
+
+    They are retired or blocked, and no run or group in progress is pinned to them.
+    `blocked_label` is a candidate that is treated as blocked.
+    """
+    rows = await (await connection.execute(LIST_UNUSED_LABELS, {"name": name, "refused": blocked_label})).fetchall()
     return [label for (label,) in rows]
 
 
 async def is_needed(connection: Connection, label: str) -> bool:
-    """Whether a run or a group that goes on was promised the version NAME@VERSION."""
-    row = await (await connection.execute(NEEDED, (label,))).fetchone()
+    """Return whether a run or group in progress is pinned to the version NAME@VERSION."""
+    row = await (await connection.execute(IS_NEEDED, (label,))).fetchone()
     assert row is not None
     return bool(row[0])
 
 
-async def canaries(database: Database) -> list[tuple[UUID, str]]:
-    """Tenant and name of every policy that has a canary."""
-    return [(tenant, name) for tenant, name in await database.platform(CANARIES, ())]
+async def list_canaries(database: Database) -> list[tuple[UUID, str]]:
+    """Return tenant and name of every policy that has a canary."""
+    return [(tenant, name) for tenant, name in await database.call_function(LIST_CANARIES, ())]
 
 
-async def _one(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]) -> VersionRow | None:
-    async with connection.cursor(row_factory=class_row(VersionRow)) as cursor:
+async def _fetch_version(
+    connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]
+) -> PolicyVersionRow | None:
+    async with connection.cursor(row_factory=class_row(PolicyVersionRow)) as cursor:
         await cursor.execute(query.encode(), values)
         return await cursor.fetchone()
 
 
-def _found(row: VersionRow | None, id: str) -> VersionRow:
+def _require_version(row: PolicyVersionRow | None, version_id: str) -> PolicyVersionRow:
     if row is None:
-        raise NotFound("policy version", id)
+        raise NotFound("policy version", version_id)
     return row

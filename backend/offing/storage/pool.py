@@ -1,7 +1,8 @@
-"""Connections of the application's role, and the only way to open a transaction: for one tenant.
+"""Connection pool of the application's role. Every transaction belongs to one tenant.
 
-Knows no table. A transaction names its tenant before anything else, so row-level security shows that tenant's rows
-alone; the name ends with the transaction, so no pooled connection carries it over.
+A transaction sets its tenant before anything else, so row-level security shows only that
+tenant's rows. The setting ends with the transaction, so it never leaks to the next user of a
+pooled connection.
 """
 
 import asyncio
@@ -17,62 +18,65 @@ from psycopg.errors import IdleInTransactionSessionTimeout
 from psycopg.rows import TupleRow, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from offing.cancellation import run_to_completion
 from offing.core.errors import OffingError, Unavailable
-from offing.finishing import finished
 from offing.storage.connection_queue import ConnectionQueue, low_priority
 
-CHECK_AFTER = 1.0
-"""Seconds of rest after which a pooled connection is asked whether it still stands, before it is lent out."""
+CHECK_AFTER_SECONDS = 1.0
+"""A pooled connection that was idle for longer than this is checked before it is used."""
 
-SESSION = "-c statement_timeout=15000 -c lock_timeout=5000 -c search_path=app -c jit=off"
+SESSION_OPTIONS = "-c statement_timeout=15000 -c lock_timeout=5000 -c search_path=app -c jit=off"
 
-KEEPALIVE: dict[str, Any] = {
+KEEPALIVE_OPTIONS: dict[str, Any] = {
     "connect_timeout": 3,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""Seconds, but the last in milliseconds: a cut network is noticed within a lease."""
+"""In seconds, except the last, which is in milliseconds. A lost network is noticed before a lease
+expires.
+"""
 
 Connection = AsyncConnection[TupleRow]
 
 
-class _Pooled(AsyncConnection[TupleRow]):
-    """A connection that knows when it was last in use."""
+class _PooledConnection(AsyncConnection[TupleRow]):
+    """A connection with the time of its last use."""
 
     used_at: float = 0.0
 
 
 class Database:
-    """The application's pool. Open it inside the event loop that uses it, after any fork.
+    """The connection pool of the application.
 
-    `wait_seconds`: how long Postgres may take to give a connection. `queue_seconds`: how long a transaction may wait
-    for others of this process; None: as long as it takes. `stall_seconds`: a process that stands still inside a
-    transaction for so long loses it, and the locks with it.
+    Open it in the event loop that uses it, after any fork. `wait_seconds` is the maximum time
+    that Postgres may take to open a connection. `queue_seconds` is the maximum time that a
+    transaction waits for others of this process; `None` means no limit. A process that is idle
+    inside a transaction for `stall_seconds` loses the transaction and its locks.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        most: int = 16,
+        max_connections: int = 16,
         wait_seconds: float = 15.0,
         queue_seconds: float | None = 15.0,
         stall_seconds: float = 30.0,
     ) -> None:
-        session = f"{SESSION} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
-        self._queue, self._queue_seconds = ConnectionQueue(most), queue_seconds
-        self._giving = set[asyncio.Future[None]]()
-        self._pool = AsyncConnectionPool[_Pooled](
+        session = f"{SESSION_OPTIONS} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
+        self._queue, self._queue_seconds = ConnectionQueue(max_connections), queue_seconds
+        self._returning = set[asyncio.Future[None]]()
+        self._pool = AsyncConnectionPool[_PooledConnection](
             url,
-            connection_class=_Pooled,
+            connection_class=_PooledConnection,
             min_size=1,
-            max_size=most,
+            max_size=max_connections,
             timeout=wait_seconds,
             max_lifetime=1800,
-            check=_check,
-            kwargs={"autocommit": True, "options": session, "row_factory": tuple_row, **KEEPALIVE},
+            check=_check_connection,
+            kwargs={"autocommit": True, "options": session, "row_factory": tuple_row, **KEEPALIVE_OPTIONS},
             open=False,
         )
 
@@ -84,75 +88,87 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
-        """A transaction that sees and writes this tenant's rows only."""
-        async with self._borrowed() as connection:
-            await connection.execute(_begin(tenant))
+    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+        """Open a transaction that reads and writes only this tenant's rows."""
+        async with self._borrow_connection() as connection:
+            await connection.execute(_begin_statement(tenant_id))
             try:
                 yield connection
             except BaseException:
                 await _roll_back(connection)
                 raise
-            # To its end: cut off, it may be carried out all the same, and nobody would know.
-            if (await finished(connection.execute("commit"))).statusmessage != "COMMIT":
+            # It runs to its end: a statement that is cut off may still be executed, and nobody would know.
+            if (await run_to_completion(connection.execute("commit"))).statusmessage != "COMMIT":
                 raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 
-    async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
-        """Call one of the platform's own functions, which serve all tenants; rows of tables stay unseen."""
-        async with self._borrowed() as connection:
+    async def call_function(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
+        """Call a database function of the platform, which serves all tenants.
+
+        Table rows cannot be read this way.
+        """
+        async with self._borrow_connection() as connection:
             return await (await connection.execute(query, parameters)).fetchall()
 
     @asynccontextmanager
-    async def _borrowed(self) -> AsyncGenerator[Connection]:
+    async def _borrow_connection(self) -> AsyncGenerator[Connection]:
         low = low_priority.get()
-        await self._admitted(low)
+        await self._wait_for_slot(low)
         try:
-            connection = await self._taken()
+            connection = await self._take_connection()
             try:
                 yield connection
             finally:
                 connection.used_at = time.monotonic()
-                await finished(self._pool.putconn(connection))
+                await run_to_completion(self._pool.putconn(connection))
         except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
         finally:
             self._queue.release(low)
 
-    async def _admitted(self, low: bool) -> None:
-        """Wait for one of the connections to be free; here, so that no cancellation strikes who waits in the pool."""
+    async def _wait_for_slot(self, is_low_priority: bool) -> None:
+        """Wait for a free connection.
+
+        Waiting here instead of in the pool makes cancellation safe.
+        """
         try:
             async with asyncio.timeout(self._queue_seconds):
-                await self._queue.acquire(low)
+                await self._queue.acquire(is_low_priority)
         except TimeoutError as error:
             raise Unavailable("Postgres did not answer: too much waits for it") from error
 
-    async def _taken(self) -> _Pooled:
-        """A connection. Cancelled meanwhile, it goes back by itself."""
+    async def _take_connection(self) -> _PooledConnection:
+        """Take a connection from the pool.
+
+        If the task is cancelled meanwhile, the connection is returned.
+        """
         taking = asyncio.ensure_future(self._pool.getconn())
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(self._given_back)
+            taking.add_done_callback(self._return_connection)
             raise
 
-    def _given_back(self, taking: asyncio.Future[_Pooled]) -> None:
-        if not taking.cancelled() and taking.exception() is None:
-            giving = asyncio.ensure_future(self._pool.putconn(taking.result()))
-            self._giving.add(giving)
-            giving.add_done_callback(self._giving.discard)
+    def _return_connection(self, pending: asyncio.Future[_PooledConnection]) -> None:
+        if not pending.cancelled() and pending.exception() is None:
+            giving = asyncio.ensure_future(self._pool.putconn(pending.result()))
+            self._returning.add(giving)
+            giving.add_done_callback(self._returning.discard)
 
 
-def _begin(tenant: UUID) -> bytes:
-    """Begin and name the tenant in one round trip; a UUID's text needs no quoting."""
-    return f"begin; set local app.tenant = '{tenant}'".encode()
+def _begin_statement(tenant_id: UUID) -> bytes:
+    """Return the statement that begins a transaction and sets the tenant in one round trip.
+
+    The text of a UUID needs no quoting.
+    """
+    return f"begin; set local app.tenant = '{tenant_id}'".encode()
 
 
 async def _roll_back(connection: Connection) -> None:
-    # A connection that cannot even roll back is broken; the pool discards it, and the first error says more.
+    # If even the rollback fails, the pool discards the connection; the first error says more.
     with suppress(psycopg.OperationalError):
-        await finished(connection.execute("rollback"))
+        await run_to_completion(connection.execute("rollback"))
 
 
-async def _check(connection: _Pooled) -> None:
-    if time.monotonic() - connection.used_at > CHECK_AFTER:
+async def _check_connection(connection: _PooledConnection) -> None:
+    if time.monotonic() - connection.used_at > CHECK_AFTER_SECONDS:
         await AsyncConnectionPool.check_connection(connection)

@@ -1,10 +1,13 @@
-"""Whether a Postgres answers, for `offing doctor`."""
+"""Connection test for Postgres, used by `offing doctor`."""
 
 import psycopg
 
 
-def database_answers(url: str) -> str:
-    """Its version. Raises psycopg.OperationalError with the reason that it does not answer."""
+def get_postgres_version(url: str) -> str:
+    """Return the version of a Postgres server.
+
+    Raises `psycopg.OperationalError` with the reason if it does not answer.
+    """
     with psycopg.connect(url, connect_timeout=3) as connection:
         row = connection.execute("show server_version").fetchone()
     return f"Postgres {row[0]}" if row else "Postgres"

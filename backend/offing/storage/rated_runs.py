@@ -1,4 +1,7 @@
-"""Runs that were judged, by people or by scorers, as rows: what a prompt library is made from. Reads only."""
+"""Rated runs: runs that people or scorers have rated, from which prompt libraries are distilled.
+
+Only reads.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +10,12 @@ from uuid import UUID
 
 from offing.storage.pool import Connection
 
-ANSWER = "coalesce((select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1), '')"
+SHORT_ANSWER = (
+    "coalesce((select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1), '')"
+)
 
-COLLECTED = f"""
-    select r.id, 'group ' || g.id, r.question, o.reward, array[]::text[], {ANSWER}
+LIST_RATED_ROLLOUTS = f"""
+    select r.id, 'group ' || g.id, r.question, o.reward, array[]::text[], {SHORT_ANSWER}
       from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where g.state = 'complete' and o.reward is not null and o.outcome is distinct from 'infra_error'
        and not 'evaluation' = any(g.tags) and (%(until)s::timestamptz is null or g.completed_at <= %(until)s)
@@ -18,12 +23,12 @@ COLLECTED = f"""
      order by r.id desc limit %(limit)s
 """
 
-ASKED = f"""
+LIST_RATED_INTERACTIVE_RUNS = f"""
     with opinion as (
-        select distinct on (run_id, target, claim, scorer) run_id, target, value, correction
-          from reward where target in ('report', 'claim')
+        select distinct on (run_id, target, sentence_id, scorer) run_id, target, value, correction
+          from reward where target in ('report', 'sentence')
                         and (%(until)s::timestamptz is null or created_at <= %(until)s)
-         order by run_id, target, claim, scorer, version desc
+         order by run_id, target, sentence_id, scorer, version desc
     ), told as (
         select run_id, coalesce(avg(value) filter (where target = 'report'), avg(value)) as value,
                coalesce(array_agg(correction order by correction) filter (where correction <> ''), '{{}}')
@@ -31,46 +36,67 @@ ASKED = f"""
           from opinion group by run_id
     )
     select r.id, 'asked ' || lower(regexp_replace(btrim(r.question), '\\s+', ' ', 'g')), r.question,
-           coalesce((t.value + 1) / 2, 0), t.corrections, {ANSWER}
+           coalesce((t.value + 1) / 2, 0), t.corrections, {SHORT_ANSWER}
       from told t join run r on r.id = t.run_id
-     where r.kind = 'ask' and r.ended_at is not null and (t.value is not null or t.corrections <> '{{}}')
+     where r.kind = 'interactive' and r.ended_at is not null and (t.value is not null or t.corrections <> '{{}}')
        and (%(graph)s::text is null or r.graph = %(graph)s)
      order by r.id desc limit %(limit)s
 """
-"""The latest opinion of each person on a report or a sentence. Only corrected, never rated: it was not good."""
+"""The latest rating by each person of a report or a sentence. A correction without a rating counts
+as the lowest rating.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedRun:
-    """A run that was judged."""
+    """A run with its rating."""
 
-    run: UUID
-    group: str
-    """The same for runs that can be compared: rollouts of a group, or people's runs on the same question."""
+    run_id: UUID
+    comparison_group: str
+    """Equal for runs that can be compared: rollouts of one group, or interactive runs with the same
+    question.
+    """
     question: str
     reward: float
-    """Of people's opinions 0 to 1, from the mean of -1 to 1; of scorers as they gave it."""
+    """From 0 to 1. People's ratings are averaged and mapped from the range -1 to 1; the reward of
+    scorers is used unchanged.
+    """
     corrections: tuple[str, ...]
-    """What people wrote."""
+    """Corrections by people."""
     answer: str
-    """The report's short answer. Empty: there is none."""
+    """The report's short answer. Empty if there is none."""
 
 
-async def collected(
+async def list_rated_rollouts(
     connection: Connection, graph: str | None, tag: str | None, limit: int, until: datetime | None = None
 ) -> list[RatedRun]:
-    """Scored rollouts of whole groups, oldest first, the newest where there are more; evaluations are never among
-    them. `until`: groups that were complete by then. None: all."""
-    return await _read(connection, COLLECTED, {"graph": graph, "tag": tag, "limit": limit, "until": until})
+    """Return scored rollouts of complete groups, oldest first.
+
+    If there are more than `limit`, return the newest. Evaluations are left out. `until` limits
+    the result to groups that were complete by that time; `None` means all.
+    """
+    return await _query_rated_runs(
+        connection, LIST_RATED_ROLLOUTS, {"graph": graph, "tag": tag, "limit": limit, "until": until}
+    )
 
 
-async def asked(connection: Connection, graph: str | None, limit: int, until: datetime | None = None) -> list[RatedRun]:
-    """People's runs that somebody rated or corrected, oldest first, the newest where there are more. `until`: as they
-    were judged by then. None: as they are."""
-    return await _read(connection, ASKED, {"graph": graph, "limit": limit, "until": until})
+async def list_rated_interactive_runs(
+    connection: Connection, graph: str | None, limit: int, until: datetime | None = None
+) -> list[RatedRun]:
+    """Return interactive runs that people rated or corrected, oldest first.
+
+    If there are more than `limit`, return the newest. `until` uses the ratings as of that time;
+    `None` means the current ones.
+    """
+    return await _query_rated_runs(
+        connection, LIST_RATED_INTERACTIVE_RUNS, {"graph": graph, "limit": limit, "until": until}
+    )
 
 
-async def _read(connection: Connection, query: str, values: dict[str, object]) -> list[RatedRun]:
+async def _query_rated_runs(connection: Connection, query: str, values: dict[str, object]) -> list[RatedRun]:
     rows: Sequence[tuple[UUID, str, str, float, list[str], str]]
     rows = await (await connection.execute(query.encode(), values)).fetchall()
-    return [RatedRun(run, group, q, reward, tuple(said), answer) for run, group, q, reward, said, answer in rows[::-1]]
+    return [
+        RatedRun(run, group, q, reward, tuple(corrections), answer)
+        for run, group, q, reward, corrections, answer in rows[::-1]
+    ]

@@ -1,68 +1,76 @@
 """Reports as rows: the checked structure without its quotes, and each citation in a row of its own."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
 from psycopg.types.json import Jsonb
 
+from offing.core.errors import NotFound
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
-from offing.core.run import Fence
-from offing.core.tool import Span
+from offing.core.run import FencingToken
+from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
 
-INSERT = """
-    with placed as (
-      insert into report (run_id, version, tenant_id, seq, status, reason, body)
-      select %(run)s, coalesce(max(version), 0) + 1, %(tenant)s, %(seq)s, %(status)s, %(reason)s, %(body)s
+INSERT_REPORT = """
+    with inserted as (
+      insert into report (run_id, version, tenant_id, seq, status, stop_reason, body)
+      select %(run)s, coalesce(max(version), 0) + 1, %(tenant)s, %(seq)s, %(status)s, %(stop_reason)s, %(body)s
         from report where run_id = %(run)s
       returning version)
-    insert into citation (run_id, version, number, tenant_id, artefact_id, source_id, start_at, end_at, quote, title)
-    select %(run)s, placed.version, c.number, %(tenant)s, c.artefact, c.source, c.start_at, c.end_at, c.quote, c.title
-      from placed, jsonb_to_recordset(%(citations)s) as c(number integer, artefact uuid, source uuid, start_at integer,
-                                                          end_at integer, quote text, title text)
+    insert into citation (run_id, report_version, number, tenant_id, text_id, source_id, start_char, end_char, quote,
+                          title)
+    select %(run)s, inserted.version, c.number, %(tenant)s, c.text_id, c.source_id, c.start_char, c.end_char, c.quote,
+           c.title
+      from inserted, jsonb_to_recordset(%(citations)s) as c(number integer, text_id uuid, source_id uuid,
+      start_char integer,
+                                                          end_char integer, quote text, title text)
 """
 """The next version with its citations, in one statement, so that it can be sent together with others."""
 
-LATEST = "select version, status, reason, body from report where run_id = %s order by version desc limit 1"
+GET_LATEST_REPORT = (
+    "select version, status, stop_reason, body from report where run_id = %s order by version desc limit 1"
+)
 
-CITATIONS = """
-    select number, artefact_id, start_at, end_at, quote, source_id, title from citation
-     where run_id = %s and version = %s order by number
+LIST_CITATIONS = """
+    select number, text_id, start_char, end_char, quote, source_id, title from citation
+     where run_id = %s and report_version = %s order by number
 """
 
 
-async def insert(connection: Connection, fence: Fence, seq: int, report: Report) -> None:
+async def insert_report(connection: Connection, fence: FencingToken, seq: int, report: Report) -> None:
     """Store the next version of a run's report beside its step."""
     values = {
-        "run": fence.run,
-        "tenant": fence.tenant,
+        "run": fence.run_id,
+        "tenant": fence.tenant_id,
         "seq": seq,
         "status": report.status,
-        "reason": report.reason,
-        "body": Jsonb(body_of(report), dumps=orjson.dumps),
-        "citations": Jsonb(list(map(_citation_row, report.citations)), dumps=orjson.dumps),
+        "stop_reason": report.stop_reason,
+        "body": Jsonb(report_to_json(report), dumps=orjson.dumps),
+        "citations": Jsonb(list(map(_citation_to_row, report.citations)), dumps=orjson.dumps),
     }
-    await connection.execute(INSERT, values)
+    await connection.execute(INSERT_REPORT, values)
 
 
-async def latest(connection: Connection, run: UUID) -> Report | None:
+async def find_latest_report(connection: Connection, run_id: UUID) -> Report | None:
     """The newest version of a run's report. None: there is none."""
-    row = await (await connection.execute(LATEST, (run,))).fetchone()
+    row = await (await connection.execute(GET_LATEST_REPORT, (run_id,))).fetchone()
     if row is None:
         return None
     version, status, reason, body = row
-    citations = await (await connection.execute(CITATIONS, (run, version))).fetchall()
-    return report_of(status, reason, body, tuple(map(_citation_of, citations)))
+    citations = await (await connection.execute(LIST_CITATIONS, (run_id, version))).fetchall()
+    return report_from_parts(status, reason, body, tuple(map(_citation_from_row, citations)))
 
 
-def body_of(report: Report) -> dict[str, Any]:
+def report_to_json(report: Report) -> dict[str, Any]:
     """What of a report is stored as JSON."""
     return {
         "title": report.title,
-        "answer": None if report.answer is None else _sentence(report.answer),
+        "answer": None if report.answer is None else _sentence_to_json(report.answer),
         "sections": [
-            {"heading": section.heading, "sentences": [_sentence(s) for s in section.sentences]}
+            {"heading": section.heading, "sentences": [_sentence_to_json(s) for s in section.sentences]}
             for section in report.sections
         ],
         "limits": report.limits,
@@ -70,21 +78,23 @@ def body_of(report: Report) -> dict[str, Any]:
     }
 
 
-def report_of(status: str, reason: str, body: dict[str, Any], citations: tuple[Citation, ...]) -> Report:
+def report_from_parts(status: str, reason: str, body: dict[str, Any], citations: tuple[Citation, ...]) -> Report:
     """The stored parts as a report."""
     return Report(
         title=body["title"],
         status=ReportStatus(status),
-        reason=reason,
-        answer=None if body["answer"] is None else _sentence_of(body["answer"]),
-        sections=tuple(Section(s["heading"], tuple(map(_sentence_of, s["sentences"]))) for s in body["sections"]),
+        stop_reason=reason,
+        answer=None if body["answer"] is None else _sentence_from_json(body["answer"]),
+        sections=tuple(
+            Section(s["heading"], tuple(map(_sentence_from_json, s["sentences"]))) for s in body["sections"]
+        ),
         citations=citations,
         limits=body["limits"],
         written_by=body["written_by"],
     )
 
 
-def _sentence(sentence: Sentence) -> dict[str, Any]:
+def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
     return {
         "id": sentence.id,
         "text": sentence.text,
@@ -93,22 +103,75 @@ def _sentence(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def _sentence_of(stored: dict[str, Any]) -> Sentence:
+def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
     return Sentence(stored["id"], stored["text"], tuple(stored["citations"]), tuple(stored["rejected"]))
 
 
-def _citation_row(c: Citation) -> dict[str, object]:
+def _citation_to_row(citation: Citation) -> dict[str, object]:
     return {
-        "number": c.number,
-        "artefact": c.span.artefact,
-        "source": c.source,
-        "start_at": c.span.start,
-        "end_at": c.span.end,
-        "quote": c.quote,
-        "title": c.title,
+        "number": citation.number,
+        "text_id": citation.span.text_id,
+        "source_id": citation.source_id,
+        "start_char": citation.span.start,
+        "end_char": citation.span.end,
+        "quote": citation.quote,
+        "title": citation.title,
     }
 
 
-def _citation_of(row: tuple[Any, ...]) -> Citation:
-    number, artefact, start, end, quote, source, title = row
-    return Citation(number, Span(artefact or UUID(int=0), start, end), quote, source, title)
+def _citation_from_row(row: tuple[Any, ...]) -> Citation:
+    number, text_id, start, end, quote, source_id, title = row
+    return Citation(number, SourceSpan(text_id or UUID(int=0), start, end), quote, source_id, title)
+
+
+GET_REPORT_VERSION = """
+    select version, status, stop_reason, body, created_at from report
+     where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s)
+     order by version desc limit 1
+"""
+
+LIST_VERIFIED_CITATIONS = """
+    select c.number, c.text_id, c.start_char, c.end_char, c.quote, c.source_id, c.title,
+           coalesce(substr(a.body, c.start_char + 1, c.end_char - c.start_char) = c.quote, false) as verified
+      from citation c left join extracted_text a on a.id = c.text_id
+     where c.run_id = %s and c.report_version = %s order by c.number
+"""
+"""A quote is verified if it equals the text of its span. A citation of an erased text is never
+verified.
+"""
+
+ERASED_TEXT_ID = UUID(int=0)
+"""Replaces the id of a text that was erased."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedReport:
+    """A version of a report, verified now."""
+
+    version: int
+    report: Report
+    unverified_citations: frozenset[int]
+    """Numbers of citations whose quote is not found any more."""
+    erased_citations: frozenset[int]
+    """Numbers of citations whose source was erased."""
+    created_at: datetime
+
+
+async def get_verified_report(connection: Connection, run_id: UUID, version: int | None = None) -> VerifiedReport:
+    """Return a version of a run's report.
+
+    If `version` is `None`, return the latest. Raises `NotFound` if there is none.
+    """
+    row = await (await connection.execute(GET_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
+    if row is None:
+        raise NotFound("report", f"of run {run_id}" if version is None else f"{version} of run {run_id}")
+    number, status, reason, body, created_at = row
+    cited = await (await connection.execute(LIST_VERIFIED_CITATIONS, (run_id, number))).fetchall()
+    report = report_from_parts(status, reason, body, tuple(_verified_citation_from_row(c) for c in cited))
+    unverified = frozenset(c[0] for c in cited if not c[7])
+    return VerifiedReport(number, report, unverified, frozenset(c[0] for c in cited if c[1] is None), created_at)
+
+
+def _verified_citation_from_row(row: tuple[Any, ...]) -> Citation:
+    number, text_id, start, end, quote, source_id, title, _ = row
+    return Citation(number, SourceSpan(text_id or ERASED_TEXT_ID, start, end), quote, source_id, title)

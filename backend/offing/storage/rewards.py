@@ -1,4 +1,7 @@
-"""What people said about reports, and scorers about runs. Rows are never changed: a new opinion is a new version."""
+"""Ratings of reports by people and scores of runs by scorers.
+
+Rows never change: a new rating is a new version.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,90 +15,97 @@ from psycopg.types.json import Jsonb
 
 from offing.storage.pool import Connection
 
-LOCK = "select 1 from report where run_id = %s and version = %s for update"
-"""One opinion at a time on a report, so that versions count up."""
+LOCK_REPORT = "select 1 from report where run_id = %s and version = %s for update"
+"""Serializes ratings of a report, so that versions get consecutive numbers."""
 
-COLUMNS = "id, run_id as run, report, nullif(claim, '') as claim, scorer, version, value, correction, created_at"
+COLUMNS = """
+    id, run_id, report_version, nullif(sentence_id, '') as sentence_id, scorer, version, value, correction, created_at
+"""
 
-ADD = f"""
-    insert into reward (id, tenant_id, run_id, target, claim, report, scorer, version, value, correction)
+INSERT_RATING = f"""
+    insert into reward (id, tenant_id, run_id, target, sentence_id, report_version, scorer, version, value, correction)
     select %(id)s, %(tenant)s, %(run)s, %(target)s, %(claim)s, %(report)s, %(scorer)s, coalesce(max(version), 0) + 1,
            %(value)s, %(correction)s
-      from reward where run_id = %(run)s and target = %(target)s and claim = %(claim)s and scorer = %(scorer)s
+      from reward where run_id = %(run)s and target = %(target)s and sentence_id = %(claim)s and scorer = %(scorer)s
     returning {COLUMNS}
 """
 
-LIST = f"""
-    select {COLUMNS} from reward where run_id = %s and target in ('report', 'claim') order by created_at desc, id desc
+LIST_RATINGS = f"""
+    select {COLUMNS} from reward where run_id = %s and target in ('report', 'sentence') order by created_at desc,
+           id desc
 """
 
-ADD_SCORES = """
-    insert into reward (id, tenant_id, run_id, target, report, scorer, version, scorer_version, value, failure, detail)
+INSERT_SCORES = """
+    insert into reward (id, tenant_id, run_id, target, report_version, scorer, version, scorer_version, value,
+                        failure, detail)
     select s.id, %(tenant)s, %(run)s, 'run', %(report)s, s.scorer,
            1 + (select count(*) from reward r where r.run_id = %(run)s and r.target = 'run' and r.scorer = s.scorer),
            s.scorer_version, s.value, s.failure, s.detail
       from jsonb_to_recordset(%(scores)s) as s(id uuid, scorer text, scorer_version text, value double precision,
                                                failure text, detail jsonb)
 """
-"""The caller holds the run's group, so that versions count up."""
+"""The caller has locked the run's group, so that versions get consecutive numbers."""
 
-SCORES = """
-    select run_id as run, scorer, scorer_version, version, value, failure, detail, created_at
+LIST_SCORES = """
+    select run_id, scorer, scorer_version, version, value, failure, detail, created_at
       from reward where run_id = any(%s) and target = 'run' order by run_id, scorer, version
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RewardRow:
-    """A score with its origin."""
+    """A rating with its origin."""
 
     id: UUID
-    run: UUID
-    report: int
-    """Version of the report it is about."""
-    claim: str | None
-    """Sentence id. None: the whole report."""
+    run_id: UUID
+    report_version: int
+    """The rated version of the report."""
+    sentence_id: str | None
+    """`None` means the whole report."""
     scorer: str
     version: int
     value: float | None
-    """-1 to 1. None: only a correction."""
+    """From -1 to 1. `None` means that there is only a correction."""
     correction: str
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class NewScore:
-    """What a scorer found about a run."""
+    """The result of a scorer for a run."""
 
     id: UUID
     scorer: str
     scorer_version: str
     value: float | None
-    """None: it failed, and `failure` says why."""
+    """`None` means that the scorer failed; `failure` contains the reason."""
     failure: str = ""
     detail: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One try of one scorer at one run."""
+    """One attempt of a scorer to score a run."""
 
-    run: UUID
+    run_id: UUID
     scorer: str
     scorer_version: str
     version: int
-    """From 1; a try after a failure is the next."""
+    """Starts at 1. An attempt after a failure has the next number."""
     value: float | None
-    """0 to 1. None: it failed."""
+    """From 0 to 1. `None` means that the scorer failed."""
     failure: str
     detail: dict[str, Any]
     created_at: datetime
 
 
-async def add_scores(
-    connection: Connection, tenant: UUID, run: UUID, report: int | None, scores: Sequence[NewScore]
+async def insert_scores(
+    connection: Connection, tenant_id: UUID, run_id: UUID, report_version: int | None, scores: Sequence[NewScore]
 ) -> None:
-    """Store what scorers found. `report`: the version that they read; None: there was none."""
+    """Store the results of scorers.
+
+    `report_version` is the version that they read; `None` means that there was no report.
+    """
     rows = [
         {
             "id": s.id,
@@ -107,51 +117,51 @@ async def add_scores(
         }
         for s in scores
     ]
-    values = {"tenant": tenant, "run": run, "report": report, "scores": Jsonb(rows, dumps=orjson.dumps)}
-    await connection.execute(ADD_SCORES, values)
+    values = {"tenant": tenant_id, "run": run_id, "report": report_version, "scores": Jsonb(rows, dumps=orjson.dumps)}
+    await connection.execute(INSERT_SCORES, values)
 
 
-async def scores(connection: Connection, runs: Sequence[UUID]) -> list[ScoreRow]:
-    """Every try of every scorer, in order."""
+async def list_scores(connection: Connection, run_ids: Sequence[UUID]) -> list[ScoreRow]:
+    """Return all attempts of all scorers, in order."""
     async with connection.cursor(row_factory=class_row(ScoreRow)) as cursor:
-        await cursor.execute(SCORES, (list(runs),))
+        await cursor.execute(LIST_SCORES, (list(run_ids),))
         return await cursor.fetchall()
 
 
-async def add(
+async def insert_rating(
     connection: Connection,
-    tenant: UUID,
+    tenant_id: UUID,
     *,
-    id: UUID,
-    run: UUID,
-    report: int,
-    claim: str | None,
+    rating_id: UUID,
+    run_id: UUID,
+    report_version: int,
+    sentence_id: str | None,
     scorer: str,
     value: float | None,
     correction: str,
 ) -> RewardRow:
-    """Store an opinion as the next version of what this scorer says about this report or sentence."""
+    """Store a rating as the next version of this rater's rating of the report or sentence."""
     values = {
-        "id": id,
-        "tenant": tenant,
-        "run": run,
-        "target": "report" if claim is None else "claim",
-        "claim": claim or "",
-        "report": report,
+        "id": rating_id,
+        "tenant": tenant_id,
+        "run": run_id,
+        "target": "report" if sentence_id is None else "sentence",
+        "claim": sentence_id or "",
+        "report": report_version,
         "scorer": scorer,
         "value": value,
         "correction": correction,
     }
-    await connection.execute(LOCK, (run, report))
+    await connection.execute(LOCK_REPORT, (run_id, report_version))
     async with connection.cursor(row_factory=class_row(RewardRow)) as cursor:
-        await cursor.execute(ADD, values)
+        await cursor.execute(INSERT_RATING, values)
         row = await cursor.fetchone()
     assert row is not None
     return row
 
 
-async def of_run(connection: Connection, run: UUID) -> list[RewardRow]:
-    """Every version of what people said, newest first."""
+async def list_ratings_of_run(connection: Connection, run_id: UUID) -> list[RewardRow]:
+    """Return all versions of people's ratings of a run, newest first."""
     async with connection.cursor(row_factory=class_row(RewardRow)) as cursor:
-        await cursor.execute(LIST, (run,))
+        await cursor.execute(LIST_RATINGS, (run_id,))
         return await cursor.fetchall()

@@ -1,7 +1,7 @@
-"""Rollouts as rows: what settling one reads and writes, and lists of them.
+"""Rollouts as rows: finalizing them, and lists of them.
 
-The group's row is locked first, so that the settles of one group follow one another; the rows of runs that have ended
-are only read.
+The row of the group is locked first, so that rollouts of one group are finalized one after
+another. Rows of ended runs are only read.
 """
 
 from dataclasses import dataclass
@@ -16,45 +16,47 @@ from offing.core.scoring import Reference
 from offing.core.trajectory import Outcome
 from offing.storage import reports
 from offing.storage.pool import Connection, Database
-from offing.storage.tasks import reference_of
+from offing.storage.tasks import reference_from_parts
 
-LOCK = """
-    select g.id, g.size, g.attempts, g.scorers from rollout_group g
+LOCK_GROUP = """
+    select g.id, g.size, g.max_attempts, g.scorers from rollout_group g
      where g.id = (select group_id from rollout where run_id = %s)
        for no key update of g
 """
 
-CASE = """
+FIND_UNFINALIZED_ROLLOUT = """
     select o.member, o.attempt, r.status, r.stop_reason, r.question, r.seed, f.answers, f.evidence,
-           (select max(version) from report where run_id = r.id) as report,
+           (select max(version) from report where run_id = r.id) as report_version,
            (select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1) as answer,
-           exists (select from reward where run_id = r.id and target = 'run') as tried
+           exists (select from reward where run_id = r.id and target = 'run') as was_scored
       from rollout o
       join run r on r.id = o.run_id
       join rollout_group g on g.id = o.group_id
       left join task_reference f on f.task_id = g.task_id
-     where o.run_id = %s and o.settled_at is null and r.ended_at is not null
+     where o.run_id = %s and o.finalized_at is null and r.ended_at is not null
 """
-"""No row: it has been settled, or has not ended. Read after the lock, so that it sees what others have settled."""
+"""No row means that the rollout has been finalized or has not ended. It is read after the lock, so
+that it sees what others have finalized.
+"""
 
-TAKE = """
+ACQUIRE_SCORING = """
     update rollout set due_at = clock_timestamp() + %s::interval
-     where run_id = %s and settled_at is null and due_at <= clock_timestamp()
+     where run_id = %s and finalized_at is null and due_at <= clock_timestamp()
     returning run_id
 """
 
-POSTPONE = """
-    update rollout set due_at = clock_timestamp() + %s::interval where run_id = %s and settled_at is null
+POSTPONE_SCORING = """
+    update rollout set due_at = clock_timestamp() + %s::interval where run_id = %s and finalized_at is null
 """
 
-FINISH = """
-    update rollout set outcome = %s, reward = %s, settled_at = clock_timestamp()
-     where run_id = %s and settled_at is null returning run_id
+FINALIZE_ROLLOUT = """
+    update rollout set outcome = %s, reward = %s, finalized_at = clock_timestamp()
+     where run_id = %s and finalized_at is null returning run_id
 """
 
-RETRY = """
+RETRY_ROLLOUT = """
     with going_on as (
-      select b.id from batch b
+      select b.id from rollout_batch b
        where b.id = (select g.batch_id from rollout o join rollout_group g on g.id = o.group_id
                       where o.run_id = %(run)s)
          and b.cancelled_at is null for share),
@@ -63,9 +65,11 @@ RETRY = """
       select %(thread)s, t.tenant_id, t.title, 'rollout'
         from run r join thread t on t.id = r.thread_id where r.id = %(run)s and exists (select from going_on)),
     run_now as (
-      insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+      insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                       tool_policy_sha256, budget,
                        scope, seed, traceparent, kind, durability, status, next_seq)
-      select %(again)s, tenant_id, %(thread)s, graph, graph_version, question, engines, policy, policy_sha256, budget,
+      select %(again)s, tenant_id, %(thread)s, graph, graph_version, question, engines, tool_policy,
+             tool_policy_sha256, budget,
              scope, seed, traceparent, kind, durability, 'queued', 2
         from run where id = %(run)s and exists (select from going_on)),
     first as (
@@ -77,46 +81,50 @@ RETRY = """
       from rollout where run_id = %(run)s and exists (select from going_on)
     returning run_id
 """
-"""The batch is shared, so that whoever cancels it sees this run, or this run is not made."""
+"""The batch is locked in share mode: either a cancellation sees this run, or the run is not
+created.
+"""
 
-COMPLETE = """
+COMPLETE_GROUP = """
     with latest as (
-      select distinct on (member) settled_at, outcome, reward from rollout
+      select distinct on (member) finalized_at, outcome, reward from rollout
        where group_id = %(group)s order by member, attempt desc),
     counted as (
-      select count(*) filter (where settled_at is not null) as final,
+      select count(*) filter (where finalized_at is not null) as final,
              count(*) filter (where outcome = 'infra_error' or (%(weighted)s and reward is null)) as gone
         from latest)
-    update rollout_group g set state = case when gone > 0 then 'short' else 'complete' end,
+    update rollout_group g set state = case when gone > 0 then 'incomplete' else 'complete' end,
                                completed_at = clock_timestamp()
       from counted where g.id = %(group)s and g.state = 'open' and final = g.size
     returning g.state
 """
-"""A group ends when the last attempt of each member is settled; a member that is gone leaves it short."""
-
-SWEEP = "select run, tenant from app.sweep_rollouts(%s, %s)"
-
-COLUMNS = """
-    o.run_id as run, o.group_id as group, g.batch_id as batch, g.task_id as task, o.member, o.attempt, g.graph,
-    r.question, r.status, r.stop_reason, r.seed, r.turns, r.tokens, o.outcome, o.reward, r.created_at, r.ended_at,
-    o.settled_at
+"""A group ends when the last attempt of each member is finalized. If a member was deleted, the
+group is incomplete.
 """
 
-ROLLOUT = f"""
+SWEEP_ROLLOUTS = "select run_id, tenant_id from app.sweep_rollouts(%s, %s)"
+
+COLUMNS = """
+    o.run_id, o.group_id, g.batch_id, g.task_id, o.member, o.attempt, g.graph,
+    r.question, r.status, r.stop_reason, r.seed, r.turns, r.tokens, o.outcome, o.reward, r.created_at, r.ended_at,
+    o.finalized_at
+"""
+
+GET_ROLLOUT = f"""
     select {COLUMNS} from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where o.run_id = %s
 """
 
-OF_GROUP = f"""
+LIST_ROLLOUTS_OF_GROUP = f"""
     select {COLUMNS} from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where o.group_id = %s order by o.member, o.attempt
 """
 
-LIST = f"""
+LIST_ROLLOUTS = f"""
     select {COLUMNS} from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where (%(batch)s::uuid is null or g.batch_id = %(batch)s)
        and (%(outcome)s::text is null or o.outcome = %(outcome)s)
-       and (%(settled)s::boolean is null or (o.settled_at is not null) = %(settled)s)
+       and (%(settled)s::boolean is null or (o.finalized_at is not null) = %(settled)s)
        and (%(graph)s::text is null or g.graph = %(graph)s) and (%(before)s::uuid is null or o.run_id < %(before)s)
      order by o.run_id desc limit %(limit)s
 """
@@ -124,25 +132,25 @@ LIST = f"""
 
 @dataclass(frozen=True, slots=True)
 class LockedGroup:
-    """A group that no other settle changes until the transaction ends."""
+    """A group that is locked until the transaction ends."""
 
     id: UUID
     size: int
-    attempts: int
-    """Runs of a member at most."""
+    max_attempts: int
+    """Maximum number of attempts per member."""
     scorers: list[dict[str, Any]]
 
     @property
-    def weighted(self) -> bool:
-        """Whether its rollouts have a reward at all."""
+    def has_reward(self) -> bool:
+        """Whether its rollouts have a reward."""
         return any(scorer["weight"] for scorer in self.scorers)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A rollout whose run has ended and that nobody has settled."""
+class UnfinalizedRollout:
+    """A rollout whose run has ended and that has not been finalized."""
 
-    run: UUID
+    run_id: UUID
     member: int
     attempt: int
     status: RunStatus
@@ -150,23 +158,23 @@ class Ended:
     question: str
     seed: int
     reference: Reference | None
-    """None: its task has none."""
+    """`None` means that its task has none."""
     report_version: int | None
-    """None: the run left no report."""
+    """`None` means that the run has no report."""
     answer: str
-    """The report's short answer as it was written. Empty: there is none."""
-    tried: bool
-    """Scorers have been asked about it before."""
+    """The report's short answer as written. Empty if there is none."""
+    was_scored: bool
+    """Whether scoring has been attempted before."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutRow:
     """A rollout with its run, as lists show it."""
 
-    run: UUID
-    group: UUID
-    batch: UUID
-    task: UUID
+    run_id: UUID
+    group_id: UUID
+    batch_id: UUID
+    task_id: UUID
     member: int
     attempt: int
     graph: str
@@ -177,98 +185,121 @@ class RolloutRow:
     turns: int
     tokens: int
     outcome: str | None
-    """None: it has not been settled."""
+    """`None` means that it has not been finalized."""
     reward: float | None
     created_at: datetime
     ended_at: datetime | None
-    settled_at: datetime | None
+    finalized_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutFilter:
-    """Which rollouts a list shows. None: any."""
+    """Filter of a list of rollouts. `None` means any."""
 
-    batch: UUID | None = None
+    batch_id: UUID | None = None
     outcome: Outcome | None = None
-    settled: bool | None = None
+    is_finalized: bool | None = None
     graph: str | None = None
 
 
-async def lock(connection: Connection, run: UUID) -> LockedGroup | None:
-    """The run's group, held. None: the run is no rollout."""
-    row = await (await connection.execute(LOCK, (run,))).fetchone()
+async def lock_group_of_run(connection: Connection, run_id: UUID) -> LockedGroup | None:
+    """Lock the group of a run and return it. `None` means that the run is not a rollout."""
+    row = await (await connection.execute(LOCK_GROUP, (run_id,))).fetchone()
     return None if row is None else LockedGroup(*row)
 
 
-async def ended(connection: Connection, run: UUID) -> Ended | None:
-    """What there is to settle. None: nothing, since it has been settled, or has not ended."""
-    row = await (await connection.execute(CASE, (run,))).fetchone()
+async def find_unfinalized_rollout(connection: Connection, run_id: UUID) -> UnfinalizedRollout | None:
+    """Return a rollout that must be finalized.
+
+    `None` means that it has been finalized or has not ended.
+    """
+    row = await (await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))).fetchone()
     if row is None:
         return None
     member, attempt, status, reason, question, seed, answers, evidence, report, answer, tried = row
-    reference = None if answers is None else reference_of(answers, evidence)
+    reference = None if answers is None else reference_from_parts(answers, evidence)
     stop = StopReason(reason) if reason else StopReason.NO_PROGRESS
-    return Ended(run, member, attempt, RunStatus(status), stop, question, seed, reference, report, answer or "", tried)
+    return UnfinalizedRollout(
+        run_id, member, attempt, RunStatus(status), stop, question, seed, reference, report, answer or "", tried
+    )
 
 
-async def report(connection: Connection, case: Ended) -> Report | None:
-    """Its latest report. None: there is none."""
-    return None if case.report_version is None else await reports.latest(connection, case.run)
+async def find_report(connection: Connection, rollout: UnfinalizedRollout) -> Report | None:
+    """Return the latest report of a rollout. `None` means that it has none."""
+    return None if rollout.report_version is None else await reports.find_latest_report(connection, rollout.run_id)
 
 
-async def take(connection: Connection, run: UUID, seconds: float) -> bool:
-    """Keep others from scoring it for so long. False: somebody else does so now, or its time has not come."""
-    return await (await connection.execute(TAKE, (f"{seconds} seconds", run))).fetchone() is not None
+async def acquire_scoring(connection: Connection, run_id: UUID, lease_seconds: float) -> bool:
+    """Acquire the right to score a rollout for `lease_seconds`.
+
+    Return false if another worker scores it or it is not due yet.
+    """
+    return (
+        await (await connection.execute(ACQUIRE_SCORING, (f"{lease_seconds} seconds", run_id))).fetchone() is not None
+    )
 
 
-async def postpone(connection: Connection, run: UUID, seconds: float) -> None:
-    """Look at it again only then."""
-    await connection.execute(POSTPONE, (f"{seconds} seconds", run))
+async def postpone_scoring(connection: Connection, run_id: UUID, delay_seconds: float) -> None:
+    """Postpone the scoring of a rollout by `delay_seconds`."""
+    await connection.execute(POSTPONE_SCORING, (f"{delay_seconds} seconds", run_id))
 
 
-async def finish(connection: Connection, run: UUID, outcome: Outcome, reward: float | None) -> bool:
-    """Settle it, once. False: it was settled already."""
-    return await (await connection.execute(FINISH, (outcome, reward, run))).fetchone() is not None
+async def finalize_rollout(connection: Connection, run_id: UUID, outcome: Outcome, reward: float | None) -> bool:
+    """Finalize a rollout. Return false if it had been finalized before."""
+    return await (await connection.execute(FINALIZE_ROLLOUT, (outcome, reward, run_id))).fetchone() is not None
 
 
-async def retry(connection: Connection, run: UUID, again: UUID, thread: UUID) -> bool:
-    """Queue the same member with the same seed as a new run. False: its batch was cancelled."""
-    cursor = await connection.execute(RETRY, {"run": run, "again": again, "thread": thread})
+async def retry_rollout(connection: Connection, run_id: UUID, new_run_id: UUID, new_thread_id: UUID) -> bool:
+    """Queue a retry of a rollout: a new run for the same member with the same seed.
+
+    Return false if the batch was cancelled.
+    """
+    cursor = await connection.execute(RETRY_ROLLOUT, {"run": run_id, "again": new_run_id, "thread": new_thread_id})
     return await cursor.fetchone() is not None
 
 
-async def complete(connection: Connection, group: LockedGroup) -> str | None:
-    """End the group if all of its members are final. complete or short; None: it is still open, or ended earlier."""
-    row = await (await connection.execute(COMPLETE, {"group": group.id, "weighted": group.weighted})).fetchone()
+async def complete_group(connection: Connection, group: LockedGroup) -> str | None:
+    """End a group if all of its members are final. Return its state, `complete` or `incomplete`.
+
+    `None` means that it is still open or has already ended.
+    """
+    row = await (await connection.execute(COMPLETE_GROUP, {"group": group.id, "weighted": group.has_reward})).fetchone()
     return None if row is None else row[0]
 
 
-async def sweep(database: Database, forgotten_after: float, most: int) -> list[tuple[UUID, UUID]]:
-    """Run and tenant of rollouts that are due for longer than that, of all tenants."""
-    return [(run, tenant) for run, tenant in await database.platform(SWEEP, (f"{forgotten_after} seconds", most))]
+async def list_overdue_rollouts(database: Database, overdue_seconds: float, limit: int) -> list[tuple[UUID, UUID]]:
+    """Return run and tenant of rollouts of all tenants that are overdue by `overdue_seconds`."""
+    return [
+        (run, tenant)
+        for run, tenant in await database.call_function(SWEEP_ROLLOUTS, (f"{overdue_seconds} seconds", limit))
+    ]
 
 
-async def rollout(connection: Connection, run: UUID) -> RolloutRow:
-    """Raises NotFound."""
-    row = await (await connection.execute(ROLLOUT, (run,))).fetchone()
+async def get_rollout(connection: Connection, run_id: UUID) -> RolloutRow:
+    """Return a rollout. Raises `NotFound` if it does not exist."""
+    row = await (await connection.execute(GET_ROLLOUT, (run_id,))).fetchone()
     if row is None:
-        raise NotFound("rollout", str(run))
+        raise NotFound("rollout", str(run_id))
     return RolloutRow(*row)
 
 
-async def of_group(connection: Connection, group: UUID) -> list[RolloutRow]:
-    """All attempts of all members, in order."""
-    return [RolloutRow(*row) for row in await (await connection.execute(OF_GROUP, (group,))).fetchall()]
+async def list_rollouts_of_group(connection: Connection, group_id: UUID) -> list[RolloutRow]:
+    """Return all attempts of all members of a group, in order."""
+    return [
+        RolloutRow(*row) for row in await (await connection.execute(LIST_ROLLOUTS_OF_GROUP, (group_id,))).fetchall()
+    ]
 
 
-async def latest(connection: Connection, wanted: RolloutFilter, before: UUID | None, limit: int) -> list[RolloutRow]:
-    """Rollouts that follow `before`, newest first."""
+async def list_rollouts(
+    connection: Connection, rollout_filter: RolloutFilter, before: UUID | None, limit: int
+) -> list[RolloutRow]:
+    """Return rollouts after `before`, newest first."""
     values = {
-        "batch": wanted.batch,
-        "outcome": wanted.outcome,
-        "settled": wanted.settled,
-        "graph": wanted.graph,
+        "batch": rollout_filter.batch_id,
+        "outcome": rollout_filter.outcome,
+        "settled": rollout_filter.is_finalized,
+        "graph": rollout_filter.graph,
         "before": before,
         "limit": limit,
     }
-    return [RolloutRow(*row) for row in await (await connection.execute(LIST, values)).fetchall()]
+    return [RolloutRow(*row) for row in await (await connection.execute(LIST_ROLLOUTS, values)).fetchall()]

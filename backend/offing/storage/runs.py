@@ -1,6 +1,7 @@
-"""Runs as rows: submitting, claiming, handing back, and what people ask of a run.
+"""Runs as rows: submission, claims, release, and control requests.
 
-The only home of the run protocol's statements but for appending, which is in `storage.steps`.
+This module contains all statements of the run protocol except appending, which is in
+`storage.steps`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,22 +15,27 @@ import orjson
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import Conflict, Fenced, NotFound
-from offing.core.model import EngineChoice
-from offing.core.run import TERMINAL, Budget, CancelMode, Fence, RunStatus, Spent, StopReason
-from offing.storage.fencing import OURS, ours
+from offing.core.errors import Conflict, LeaseLostError, NotFound
+from offing.core.model import EngineConfig
+from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
+from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
-    id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget, scope, seed, status,
-    stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, usd, work_seconds,
-    next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from, forked_at,
+    id, thread_id, graph, graph_version, question, engines, tool_policy, tool_policy_sha256, budget, scope, seed,
+    status,
+    stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, cost_usd,
+    work_seconds,
+    next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
+    forked_at_seq,
     forked_kind
 """
 
 INSERT_RUN = f"""
-    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
-                     policy_given, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, kind,
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
+                     tool_policy_sha256, budget,
+                     requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
+                     kind,
                      durability, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
@@ -37,84 +43,93 @@ INSERT_RUN = f"""
     returning {COLUMNS}
 """
 
-ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended(%s || app.tenant()::text, 0))"
-"""Submissions with the same key follow one another, so that the second finds what the first has made."""
-
-EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
-
-BY_ID = f"select {COLUMNS} from run where id = %s"
-
-LATEST = f"select {COLUMNS} from run where kind = 'ask' order by created_at desc, id desc limit %s"
-
-ENDING_WITH = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
-
-LOCKED = f"select {COLUMNS} from run where id = %s for update"
-
-CLAIM = "select tenant, fence, thread, lost, stalled from app.claim_run(%s, %s, %s)"
-
-CLAIM_NEXT = """
-    select tenant, run, fence, thread, lost, stalled, rollout from app.claim_next(%s, %s, %s, %s, %s)
+LOCK_IDEMPOTENCY_KEY = "select pg_advisory_xact_lock(hashtextextended(%s || app.current_tenant_id()::text, 0))"
+"""Serializes submissions with the same idempotency key, so that the second one finds the run of the
+first.
 """
 
-HEARTBEAT = "select run, cancel_mode, pause_requested, overdue from app.heartbeat(%s, %s, %s)"
+FIND_EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
-WATCH = "select app.watch_leases('run', %s)"
+GET_RUN = f"select {COLUMNS} from run where id = %s"
 
-SWEEP = "select app.sweep_runs(%s, %s, %s)"
+LIST_RECENT_RUNS = f"select {COLUMNS} from run where kind = 'interactive' order by created_at desc, id desc limit %s"
 
-REOPEN = """
+LIST_IDS_WITH_SUFFIX = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
+
+LOCK_RUN = f"select {COLUMNS} from run where id = %s for update"
+
+CLAIM_RUN = "select tenant_id, fence, thread_id, lease_expired, stall_count from app.claim_run(%s, %s, %s)"
+
+CLAIM_NEXT_RUNS = """
+    select tenant_id, run_id, fence, thread_id, lease_expired, stall_count, is_rollout
+      from app.claim_next_runs(%s, %s, %s, %s, %s)
+"""
+
+HEARTBEAT = "select run_id, cancel_mode, pause_requested, deadline_passed from app.renew_leases(%s, %s, %s)"
+
+WATCH_LEASES = "select app.watch_leases('run', %s)"
+
+SWEEP_RUNS = "select app.sweep_runs(%s, %s, %s)"
+
+BEGIN_EPOCH = """
     update run set epoch = epoch + 1, lease_until = clock_timestamp() + %s::interval
      where id = %s and fence = %s and status = 'running' returning epoch
 """
-"""Whatever the epoch was: a try whose answer was lost has raised it already. The fence protects here, not the clock."""
+"""Matches any epoch: an attempt whose result was lost has already raised it. The fencing token
+protects here, not the clock.
+"""
 
-HAND_BACK = f"""
+RELEASE_RUN = f"""
     update run
-       set status = %(status)s, owner = null, lease_until = null, stop_reason = %(stop_reason)s, error = %(error)s,
+       set status = %(status)s, worker = null, lease_until = null, stop_reason = %(stop_reason)s, error = %(error)s,
            waiting_for = %(waiting_for)s, not_before = clock_timestamp() + %(wait)s::interval,
            pause_requested = pause_requested and %(status)s = 'queued',
            queued_at = case when %(status)s = 'queued' then clock_timestamp() else queued_at end,
-           published_at = clock_timestamp(),
-           ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
-     where {OURS}
+           dispatched_at = clock_timestamp(),
+           ended_at = case when %(status)s in ('done', 'failed', 'cancelled') then clock_timestamp() end
+     where {OWNS_RUN}
     returning id
 """
-"""A worker lets go of a run it still owns."""
+"""Releases a run that the worker still owns."""
 
-HANDED_BACK = "select 1 from run where id = %(run)s and fence = %(fence)s and status <> 'running'"
-"""Nobody but the claim itself ends its work: whoever changes the run's status later finds it handed back."""
+IS_RELEASED = "select 1 from run where id = %(run)s and fence = %(fence)s and status <> 'running'"
+"""Only the claim itself ends its execution. If another worker changes the run's status later, the
+run has already been released.
+"""
 
-SET_STATUS = """
+SET_RUN_STATUS = """
     update run
        set status = %(status)s, stop_reason = %(stop_reason)s, waiting_for = %(waiting_for)s, not_before = null,
-           pause_requested = false, queued_at = clock_timestamp(), published_at = clock_timestamp(),
-           ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
+           pause_requested = false, queued_at = clock_timestamp(), dispatched_at = clock_timestamp(),
+           ended_at = case when %(status)s in ('done', 'failed', 'cancelled') then clock_timestamp() end
      where id = %(run)s
 """
-"""Outside a claim, on a row that the transaction has locked."""
+"""For use outside a claim, on a row that the transaction has locked."""
 
-QUEUE_WAITING = f"{SET_STATUS} and status = 'waiting'"
-"""The run waited, and what it waited for is there. It holds the row's lock until the transaction ends."""
+REQUEUE_WAITING_RUN = f"{SET_RUN_STATUS} and status = 'waiting'"
+"""The run was waiting and its wait condition is met. The statement holds the row's lock until the
+transaction ends.
+"""
 
-WISH = (
+GET_CONTROL_REQUEST = (
     "select id, cancel_mode, pause_requested, coalesce(deadline_at <= clock_timestamp(), false) from run where id = %s"
 )
 
-ALL_ENDED = """
-    select not exists (select from run where id = any(%s) and status not in ('done', 'failed', 'cancelled', 'dead'))
+HAVE_ENDED = """
+    select not exists (select from run where id = any(%s) and status not in ('done', 'failed', 'cancelled'))
 """
 
-UNTIL_DEADLINE = "select extract(epoch from deadline_at - clock_timestamp())::float8 from run where id = %s"
+SECONDS_TO_DEADLINE = "select extract(epoch from deadline_at - clock_timestamp())::float8 from run where id = %s"
 
-WANT_CANCEL = "update run set cancel_mode = %s, pause_requested = false where id = %s"
-"""An earlier wish to pause it is withdrawn."""
+REQUEST_CANCEL = "update run set cancel_mode = %s, pause_requested = false where id = %s"
+"""Also withdraws an earlier request to pause."""
 
-WANT_PAUSE = "update run set pause_requested = %s where id = %s"
+REQUEST_PAUSE = "update run set pause_requested = %s where id = %s"
 
-EARLIER_ANSWERS = """
+LIST_EARLIER_ANSWERS = """
     select run.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
-      from app.thread_line(%s) as line
-           join run on run.thread_id = line.thread_id and run.created_at < line.before
+      from app.thread_lineage(%s) as line
+           join run on run.thread_id = line.thread_id and run.created_at < line.visible_before
            join lateral (select body from report where report.run_id = run.id order by version desc limit 1)
              as report on true
      where run.id <> %s and run.status = 'done'
@@ -127,13 +142,13 @@ class RunRow:
     """A run as stored."""
 
     id: UUID
-    thread: UUID
+    thread_id: UUID
     graph: str
     graph_version: str
     question: str
-    engines: dict[str, EngineChoice]
-    policy: dict[str, Any]
-    policy_sha256: str
+    engines: dict[str, EngineConfig]
+    tool_policy: dict[str, Any]
+    tool_policy_sha256: str
     budget: Budget
     scope: dict[str, Any]
     seed: int
@@ -144,272 +159,318 @@ class RunRow:
     fence: int
     cancel_mode: CancelMode | None
     pause_requested: bool
-    deadline: datetime | None
-    spent: Spent
+    deadline_at: datetime | None
+    usage: RunUsage
     last_seq: int
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
     traceparent: str | None
     kind: str
-    """ask or rollout."""
+    """`interactive`, `rollout` or `child`."""
     durability: str
-    """sync, or exit: nothing is written before the slice ends, and a lost slice is done again."""
+    """`sync`, or `exit`: nothing is written before the slice ends, and a lost slice is repeated."""
     waiting_since: datetime | None
-    """When its present wait, or while it runs its last one, began. None: it has ended."""
+    """When the current wait began; for a running run, when its last one began. `None` means that
+    the run has ended.
+    """
     forked_from: UUID | None = None
-    """The run that it is a fork of. None: it is no fork, or that run is gone."""
+    """The run from which this run was forked. `None` means that it is not a fork or that the other
+    run was deleted.
+    """
     forked_at: int | None = None
-    """Its last step that was copied from that run. None: it is no fork."""
+    """The last step that was copied from the other run. `None` means that the run is not a fork."""
     forked_kind: str | None = None
-    """What the first of its origins was: ask, rollout or child. None: it is no fork."""
+    """The kind of its first origin: `interactive`, `rollout` or `child`. `None` means that the run
+    is not a fork.
+    """
 
     @property
-    def terminal(self) -> bool:
-        return self.status in TERMINAL
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL_STATUSES
 
     @property
-    def keeps_own_items(self) -> bool:
-        """Whether its graph has LangGraph's store to itself, as a rollout has and a fork of one."""
+    def has_own_store(self) -> bool:
+        """Whether its graph has a LangGraph store of its own, as rollouts and their forks have."""
         return "rollout" in (self.kind, self.forked_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What a submission stores."""
+    """The fields of a new run."""
 
     id: UUID
-    thread: UUID
+    thread_id: UUID
     graph: str
     graph_version: str
     question: str
-    engines: Mapping[str, EngineChoice]
-    policy: Mapping[str, Any]
-    policy_sha256: str
+    engines: Mapping[str, EngineConfig]
+    tool_policy: Mapping[str, Any]
+    tool_policy_sha256: str
     budget: Budget
     scope: Mapping[str, Any]
     seed: int = 0
-    deadline: datetime | None = None
+    deadline_at: datetime | None = None
     idempotency_key: str | None = None
     request_sha256: str | None = None
     traceparent: str | None = None
-    kind: str = "ask"
+    kind: str = "interactive"
     durability: str = "sync"
-    policy_given: Mapping[str, Any] | None = None
-    """The policy that was asked for. None: the run has the default."""
+    requested_tool_policy: Mapping[str, Any] | None = None
+    """The tool policy of the request. `None` means that the run has the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker's hold on a run."""
+    """The claim of a worker on a run."""
 
-    fence: Fence
-    lost: bool
-    """The run was taken from a worker whose lease had passed."""
-    stalled: int
-    """Such losses in a row without progress."""
+    fence: FencingToken
+    lease_expired: bool
+    """The lease of the previous claim had expired."""
+    stall_count: int
+    """Number of such losses in a row without progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class NextRun:
-    """A claimed run, with its class."""
+class NextClaim:
+    """A claimed run with its priority class."""
 
     claim: Claim
-    rollout: bool
-    """False: it is interactive: a person has started it, or a run that a person has started."""
+    is_rollout: bool
+    """If false, the run is interactive: a person started it, or an interactive run did."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a heartbeat learns about a run it still holds."""
+class ControlRequest:
+    """The control request of a run, as a heartbeat returns it."""
 
-    run: UUID
-    cancel: CancelMode | None
-    pause: bool
-    overdue: bool
+    run_id: UUID
+    cancel_mode: CancelMode | None
+    pause_requested: bool
+    deadline_passed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """How a slice ends."""
+    """The status with which a slice ends."""
 
     status: RunStatus
     stop_reason: StopReason | None = None
     error: str | None = None
     waiting_for: str | None = None
     wait_seconds: float | None = None
-    """For a waiting or queued run: not before then. None: at once, or when asked."""
+    """For a waiting or queued run: the earliest time to continue. `None` means at once or when it
+    is requeued.
+    """
 
 
-async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
-    """Store a submitted run. Raises Conflict when its thread has one that has not ended."""
+async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> RunRow:
+    """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended."""
     try:
         async with connection.transaction():
-            cursor = await connection.execute(INSERT_RUN, {**_stored(new), "tenant": tenant})
-            return run_of(await cursor.fetchone())
+            cursor = await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id})
+            return run_from_row(await cursor.fetchone())
     except UniqueViolation as error:
-        if error.diag.constraint_name != "run_one_active_a_thread":
+        if error.diag.constraint_name != "run_one_active_per_thread":
             raise
         raise Conflict("This thread has a run that has not ended.", "Wait for it, or cancel it first.") from error
 
 
-async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
-    """The run that a key made earlier, with the hash of its request. None: the key is new, and ours until we commit."""
-    await connection.execute(ONE_AT_A_TIME, (idempotency_key,))
-    row = await (await connection.execute(EARLIER_SUBMISSION, (idempotency_key,))).fetchone()
-    return None if row is None else (run_of(row[:-1]), row[-1])
+async def find_earlier_submission(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
+    """Return the run of an idempotency key with the hash of its request.
+
+    `None` means that the key is new. Other submissions with the same key then wait until this
+    transaction ends.
+    """
+    await connection.execute(LOCK_IDEMPOTENCY_KEY, (idempotency_key,))
+    row = await (await connection.execute(FIND_EARLIER_SUBMISSION, (idempotency_key,))).fetchone()
+    return None if row is None else (run_from_row(row[:-1]), row[-1])
 
 
-async def by_id(connection: Connection, run: UUID) -> RunRow:
-    row = await (await connection.execute(BY_ID, (run,))).fetchone()
+async def get_run(connection: Connection, run_id: UUID) -> RunRow:
+    row = await (await connection.execute(GET_RUN, (run_id,))).fetchone()
     if row is None:
-        raise NotFound("run", str(run))
-    return run_of(row)
+        raise NotFound("run", str(run_id))
+    return run_from_row(row)
 
 
-async def latest(connection: Connection, limit: int) -> list[RunRow]:
-    """The tenant's newest runs, rollouts left out."""
-    return [run_of(row) for row in await (await connection.execute(LATEST, (limit,))).fetchall()]
+async def list_recent_runs(connection: Connection, limit: int) -> list[RunRow]:
+    """Return the tenant's newest runs without rollouts."""
+    return [run_from_row(row) for row in await (await connection.execute(LIST_RECENT_RUNS, (limit,))).fetchall()]
 
 
-async def ending_with(connection: Connection, text: str) -> list[UUID]:
-    """Up to three runs whose id ends with `text`: a person's way to name a run."""
-    return [id_ for (id_,) in await (await connection.execute(ENDING_WITH, (text,))).fetchall()]
+async def list_ids_with_suffix(connection: Connection, suffix: str) -> list[UUID]:
+    """Return at most three ids of runs that end with `suffix`.
+
+    People can name a run by the end of its id.
+    """
+    return [id_ for (id_,) in await (await connection.execute(LIST_IDS_WITH_SUFFIX, (suffix,))).fetchall()]
 
 
-async def locked(connection: Connection, run: UUID) -> RunRow:
-    """The run, held against claims and other wishes until the transaction ends."""
-    row = await (await connection.execute(LOCKED, (run,))).fetchone()
+async def lock_run(connection: Connection, run_id: UUID) -> RunRow:
+    """Return the run, locked against claims and other control requests until the transaction ends."""
+    row = await (await connection.execute(LOCK_RUN, (run_id,))).fetchone()
     if row is None:
-        raise NotFound("run", str(run))
-    return run_of(row)
+        raise NotFound("run", str(run_id))
+    return run_from_row(row)
 
 
-async def claim(database: Database, run: UUID, worker: str, term: float) -> Claim | None:
-    """Take a run that nobody holds. None: there is nothing to take, and the hint can be dropped."""
-    rows = await database.platform(CLAIM, (run, worker, f"{term} seconds"))
+async def claim_run(database: Database, run_id: UUID, worker: str, lease_seconds: float) -> Claim | None:
+    """Claim a run that no worker has claimed.
+
+    `None` means that it cannot be claimed, and the dispatch can be dropped.
+    """
+    rows = await database.call_function(CLAIM_RUN, (run_id, worker, f"{lease_seconds} seconds"))
     if not rows:
         return None
     tenant, number, thread, lost, stalled = rows[0]
-    return Claim(Fence(tenant, run, number, thread), lost, stalled)
+    return Claim(FencingToken(tenant, run_id, number, thread), lost, stalled)
 
 
-async def claim_next(
-    database: Database, worker: str, term: float, *, room: int, rollout_room: int, also: Sequence[UUID] = ()
-) -> list[NextRun]:
-    """Take up to `room` queued runs, of them at most `rollout_room` rollouts: those that are next.
+async def claim_next_runs(
+    database: Database,
+    worker: str,
+    lease_seconds: float,
+    *,
+    max_runs: int,
+    max_rollouts: int,
+    swept_run_ids: Sequence[UUID] = (),
+) -> list[NextClaim]:
+    """Claim the next queued runs: at most `max_runs`, of which at most `max_rollouts` are rollouts.
 
-    Fewer than `room`: no more are queued, except rollouts where `rollout_room` was the limit. `also`: what `sweep`
-    found.
+    Fewer runs than `max_runs` mean that no more are queued, apart from rollouts beyond
+    `max_rollouts`. `swept_run_ids` are the runs that `sweep_overdue_runs` returned.
     """
-    rows = await database.platform(CLAIM_NEXT, (worker, f"{term} seconds", room, rollout_room, list(also)))
+    rows = await database.call_function(
+        CLAIM_NEXT_RUNS, (worker, f"{lease_seconds} seconds", max_runs, max_rollouts, list(swept_run_ids))
+    )
     return [
-        NextRun(Claim(Fence(tenant, run, number, thread), lost, stalled), rollout)
+        NextClaim(Claim(FencingToken(tenant, run, number, thread), lost, stalled), rollout)
         for tenant, run, number, thread, lost, stalled, rollout in rows
     ]
 
 
-async def sweep(database: Database, forgotten_after: float, term: float, most: int = 500) -> list[UUID]:
-    """Runs that are not queued and can be claimed: their worker was lost, or the time that they waited for has come.
+async def sweep_overdue_runs(
+    database: Database, overdue_seconds: float, lease_seconds: float, limit: int = 500
+) -> list[UUID]:
+    """Return runs that are not queued and can be claimed.
 
-    After a gap in which nobody was here, one whose lease has passed is left to its owner for one more term.
+    Their worker crashed, or the time for which they waited has come. After a period in which no
+    process was running, a run with an expired lease is left to its owner for one more lease.
     """
-    await database.platform(WATCH, (f"{term} seconds",))
-    rows = await database.platform(SWEEP, (f"{forgotten_after} seconds", f"{term} seconds", most))
+    await database.call_function(WATCH_LEASES, (f"{lease_seconds} seconds",))
+    rows = await database.call_function(SWEEP_RUNS, (f"{overdue_seconds} seconds", f"{lease_seconds} seconds", limit))
     return [run for (run,) in rows]
 
 
-async def reopen(connection: Connection, fence: Fence, term: float) -> Fence:
-    """Begin the claim's next epoch, for a worker that is about to read the journal again in this transaction.
+async def begin_epoch(connection: Connection, fence: FencingToken, lease_seconds: float) -> FencingToken:
+    """Begin the claim's next epoch.
 
-    Waits for every transaction of the run that the server has under way, and no later one of an earlier epoch gets
-    through. Raises Fenced when the run is no longer ours.
+    A worker does so before it reads the call journal again in this transaction. Waits until all
+    transactions of the run that are in progress on the server have ended; later ones of an
+    earlier epoch fail. Raises `LeaseLostError` if the claim has been lost.
     """
-    row = await (await connection.execute(REOPEN, (f"{term} seconds", fence.run, fence.number))).fetchone()
+    row = await (
+        await connection.execute(BEGIN_EPOCH, (f"{lease_seconds} seconds", fence.run_id, fence.number))
+    ).fetchone()
     if row is None:
-        raise Fenced(str(fence.run), fence.number)
+        raise LeaseLostError(str(fence.run_id), fence.number)
     return replace(fence, epoch=row[0])
 
 
-async def hand_back(connection: Connection, fence: Fence, release: Release) -> None:
-    """End a claim. Raises Fenced when it is no longer ours."""
+async def release_run(connection: Connection, fence: FencingToken, release: Release) -> None:
+    """End a claim. Raises `LeaseLostError` if it has been lost."""
     parameters = {
-        **ours(fence),
+        **fence_parameters(fence),
         "status": release.status,
         "stop_reason": release.stop_reason,
         "error": release.error,
         "waiting_for": release.waiting_for,
         "wait": None if release.wait_seconds is None else f"{release.wait_seconds} seconds",
     }
-    if await (await connection.execute(HAND_BACK, parameters)).fetchone() is None:
-        raise Fenced(str(fence.run), fence.number)
+    if await (await connection.execute(RELEASE_RUN, parameters)).fetchone() is None:
+        raise LeaseLostError(str(fence.run_id), fence.number)
 
 
-async def handed_back(connection: Connection, fence: Fence) -> bool:
-    """Whether this claim has handed the run back. False also when somebody else has claimed it since."""
-    return await (await connection.execute(HANDED_BACK, ours(fence))).fetchone() is not None
+async def is_released(connection: Connection, fence: FencingToken) -> bool:
+    """Return whether this claim has released the run.
+
+    False also if another worker has claimed it since.
+    """
+    return await (await connection.execute(IS_RELEASED, fence_parameters(fence))).fetchone() is not None
 
 
-async def set_status(
+async def set_run_status(
     connection: Connection,
-    run: UUID,
+    run_id: UUID,
     status: RunStatus,
     stop_reason: StopReason | None = None,
     waiting_for: str | None = None,
 ) -> None:
-    """Move a run that no worker holds. The caller has locked it and knows that the move is allowed."""
-    parameters = {"run": run, "status": status, "stop_reason": stop_reason, "waiting_for": waiting_for}
-    await connection.execute(SET_STATUS, parameters)
+    """Set the status of a run without a claim.
+
+    The caller has locked the run and checked that the transition is allowed.
+    """
+    parameters = {"run": run_id, "status": status, "stop_reason": stop_reason, "waiting_for": waiting_for}
+    await connection.execute(SET_RUN_STATUS, parameters)
 
 
-async def queue_waiting(connection: Connection, run: UUID) -> bool:
-    """Let a run that waits go on; its row is locked from then on. False: it does not wait, so it will see by itself."""
-    parameters = {"run": run, "status": RunStatus.QUEUED, "stop_reason": None, "waiting_for": None}
-    return (await connection.execute(QUEUE_WAITING, parameters)).rowcount > 0
+async def requeue_waiting_run(connection: Connection, run_id: UUID) -> bool:
+    """Requeue a waiting run and lock its row.
+
+    Return false if the run is not waiting, in which case it finds the change itself.
+    """
+    parameters = {"run": run_id, "status": RunStatus.QUEUED, "stop_reason": None, "waiting_for": None}
+    return (await connection.execute(REQUEUE_WAITING_RUN, parameters)).rowcount > 0
 
 
-async def wish(connection: Connection, run: UUID) -> Wish:
-    """What people want of a run, as of now."""
-    row = await (await connection.execute(WISH, (run,))).fetchone()
+async def get_control_request(connection: Connection, run_id: UUID) -> ControlRequest:
+    """Return the current control request of a run. Raises `NotFound` if the run does not exist."""
+    row = await (await connection.execute(GET_CONTROL_REQUEST, (run_id,))).fetchone()
     if row is None:
-        raise NotFound("run", str(run))
-    return wish_of(row)
+        raise NotFound("run", str(run_id))
+    return control_request_from_row(row)
 
 
-async def all_ended(connection: Connection, wanted: Sequence[UUID]) -> bool:
-    """Whether none of these runs goes on; one that does not exist does not."""
-    row = await (await connection.execute(ALL_ENDED, (list(wanted),))).fetchone()
+async def have_ended(connection: Connection, run_ids: Sequence[UUID]) -> bool:
+    """Return whether all of these runs have ended. A run that does not exist counts as ended."""
+    row = await (await connection.execute(HAVE_ENDED, (list(run_ids),))).fetchone()
     return bool(row and row[0])
 
 
-async def until_deadline(connection: Connection, run: UUID) -> float | None:
-    """Seconds until a run's deadline, below 0 once it has passed. None: it has none."""
-    row = await (await connection.execute(UNTIL_DEADLINE, (run,))).fetchone()
+async def find_seconds_to_deadline(connection: Connection, run_id: UUID) -> float | None:
+    """Return the seconds until a run's deadline, negative if it has passed.
+
+    `None` means that the run has no deadline.
+    """
+    row = await (await connection.execute(SECONDS_TO_DEADLINE, (run_id,))).fetchone()
     return row[0] if row else None
 
 
-async def want_cancel(connection: Connection, run: UUID, mode: CancelMode) -> None:
-    await connection.execute(WANT_CANCEL, (mode, run))
+async def request_cancel(connection: Connection, run_id: UUID, mode: CancelMode) -> None:
+    await connection.execute(REQUEST_CANCEL, (mode, run_id))
 
 
-async def want_pause(connection: Connection, run: UUID, wanted: bool) -> None:
-    await connection.execute(WANT_PAUSE, (wanted, run))
+async def request_pause(connection: Connection, run_id: UUID, pause: bool) -> None:
+    await connection.execute(REQUEST_PAUSE, (pause, run_id))
 
 
-def wish_of(row: Sequence[Any]) -> Wish:
-    """A row of HEARTBEAT."""
+def control_request_from_row(row: Sequence[Any]) -> ControlRequest:
+    """Convert a row of HEARTBEAT."""
     run, cancel, pause, overdue = row
-    return Wish(run, CancelMode(cancel) if cancel else None, pause, overdue)
+    return ControlRequest(run, CancelMode(cancel) if cancel else None, pause, overdue)
 
 
-async def earlier_answers(connection: Connection, thread: UUID, run: UUID, most: int) -> tuple[tuple[str, str], ...]:
-    """Questions and short answers of a thread's earlier runs, oldest first."""
-    rows = await (await connection.execute(EARLIER_ANSWERS, (thread, run, most))).fetchall()
+async def list_earlier_answers(
+    connection: Connection, thread_id: UUID, run_id: UUID, limit: int
+) -> tuple[tuple[str, str], ...]:
+    """Return questions and short answers of a thread's earlier runs, oldest first."""
+    rows = await (await connection.execute(LIST_EARLIER_ANSWERS, (thread_id, run_id, limit))).fetchall()
     return tuple((question, answer) for question, answer in reversed(rows))
 
 
-def run_of(row: Sequence[Any] | None) -> RunRow:
-    """A row of `COLUMNS` as a run."""
+def run_from_row(row: Sequence[Any] | None) -> RunRow:
+    """Convert a row of `COLUMNS` to a run."""
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
@@ -420,10 +481,10 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
         graph,
         version,
         question,
-        {role: EngineChoice.model_validate(choice) for role, choice in engines.items()},
+        {role: EngineConfig.model_validate(choice) for role, choice in engines.items()},
         policy,
         policy_sha256,
-        budget_of(budget),
+        parse_budget(budget),
         scope,
         seed,
         RunStatus(status),
@@ -434,7 +495,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
         CancelMode(cancel) if cancel else None,
         pause,
         deadline,
-        Spent(turns, tokens, usd, seconds),
+        RunUsage(turns, tokens, usd, seconds),
         next_seq - 1,
         created,
         started,
@@ -447,32 +508,39 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
     )
 
 
-def budget_of(stored: Mapping[str, Any]) -> Budget:
-    usd = stored.get("usd")
-    return Budget(stored["turns"], stored.get("tokens"), None if usd is None else Decimal(usd), stored.get("seconds"))
+def parse_budget(stored: Mapping[str, Any]) -> Budget:
+    usd = stored.get("max_cost_usd")
+    return Budget(
+        stored["max_turns"], stored.get("max_tokens"), None if usd is None else Decimal(usd), stored.get("max_seconds")
+    )
 
 
-def budget_json(budget: Budget) -> dict[str, Any]:
-    """As `budget_of` reads it."""
-    usd = None if budget.usd is None else str(budget.usd)
-    return {"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}
+def budget_to_json(budget: Budget) -> dict[str, Any]:
+    """Return the budget as JSON, the inverse of `parse_budget`."""
+    usd = None if budget.max_cost_usd is None else str(budget.max_cost_usd)
+    return {
+        "max_turns": budget.max_turns,
+        "max_tokens": budget.max_tokens,
+        "max_cost_usd": usd,
+        "max_seconds": budget.max_seconds,
+    }
 
 
-def _stored(new: NewRun) -> dict[str, Any]:
+def _run_parameters(new: NewRun) -> dict[str, Any]:
     return {
         "id": new.id,
-        "thread": new.thread,
+        "thread": new.thread_id,
         "graph": new.graph,
         "graph_version": new.graph_version,
         "question": new.question,
         "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
-        "policy": _jsonb(new.policy),
-        "policy_sha256": new.policy_sha256,
-        "policy_given": None if new.policy_given is None else _jsonb(new.policy_given),
-        "budget": _jsonb(budget_json(new.budget)),
+        "policy": _jsonb(new.tool_policy),
+        "policy_sha256": new.tool_policy_sha256,
+        "policy_given": None if new.requested_tool_policy is None else _jsonb(new.requested_tool_policy),
+        "budget": _jsonb(budget_to_json(new.budget)),
         "scope": _jsonb(new.scope),
         "seed": new.seed,
-        "deadline": new.deadline,
+        "deadline": new.deadline_at,
         "idempotency_key": new.idempotency_key,
         "request_sha256": new.request_sha256,
         "traceparent": new.traceparent,

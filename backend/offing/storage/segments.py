@@ -1,6 +1,7 @@
-"""The training record of a run, read back: segments with whole ids, and their turns with prompt, completion and spans.
+"""The training record of a run, read from its rows.
 
-The only home of putting together what `turns` stores once a segment. Knows nothing of rewards, groups and formats.
+It consists of segments with complete token ids, and their role calls with prompt, completion and
+spans. Tokens and messages are stored once per segment; this module assembles them.
 """
 
 from array import array
@@ -10,38 +11,42 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.model import Message
-from offing.core.trajectory import Fracture, Tail
+from offing.core.trajectory import BoundaryReason, SegmentTail
 from offing.storage.pool import Connection
-from offing.storage.token_columns import floats_in, halves_in, ids_in, mask_in
+from offing.storage.token_columns import unpack_floats, unpack_halves, unpack_ids, unpack_mask
 
-SEGMENTS = "select idx, role, parent_idx, parent_tokens, fracture from segment where run_id = %s order by idx"
+LIST_SEGMENTS = (
+    "select idx, role, parent_idx, parent_tokens, boundary_reason from segment where run_id = %s order by idx"
+)
 
-TURN_COLUMNS = """
-    t.seq, t.role, t.engine, t.model, t.segment, t.place, t.prompt, t.prompt_kept, t.completion, t.sampling,
+ROLE_CALL_COLUMNS = """
+    t.seq, t.role, t.engine, t.model, t.segment_idx, t.position, t.prompt, t.prompt_kept, t.completion, t.sampling,
     t.prompt_tokens, t.completion_tokens, t.failed_attempts, t.trainable, t.trainable_reason, t.prompt_offset,
-    t.prompt_ids, t.completion_ids, t.logprobs, t.entropy, t.mask, t.policy, t.policy_version_id, t.weights_sha256,
-    t.tokenizer_sha256, t.template_sha256, t.engine_build, t.finish, t.done, t.checkpoint_id, t.state_key,
-    t.action_key, t.quarantine, t.accepted, t.attempt, t.problem
+    t.prompt_ids, t.completion_ids, t.logprobs, t.entropy, t.loss_mask, t.policy, t.policy_version_id, t.weights_sha256,
+    t.tokenizer_sha256, t.template_sha256, t.engine_build, t.finish_reason, t.is_final, t.checkpoint_id, t.state_key,
+    t.action_key, t.quarantine, t.is_accepted, t.attempt, t.problem
 """
 
-TURNS = f"select t.run_id, {TURN_COLUMNS} from turn t where t.run_id = any(%s) order by t.run_id, t.seq"
+LIST_ROLE_CALLS = (
+    f"select t.run_id, {ROLE_CALL_COLUMNS} from role_call t where t.run_id = any(%s) order by t.run_id, t.seq"
+)
 
-LAST_SEGMENTS = f"""
-    select {TURN_COLUMNS} from turn t
+LIST_LAST_SEGMENTS = f"""
+    select {ROLE_CALL_COLUMNS} from role_call t
       join (select distinct on (role) role, idx from segment
-             where run_id = %(run)s and fracture <> 'rejected' order by role, idx desc) as latest
-        on t.segment = latest.idx
+             where run_id = %(run)s and boundary_reason <> 'rejected' order by role, idx desc) as latest
+        on t.segment_idx = latest.idx
      where t.run_id = %(run)s order by t.seq
 """
 
-COUNT = "select coalesce(max(idx) + 1, 0) from segment where run_id = %s"
+NEXT_SEGMENT_IDX = "select coalesce(max(idx) + 1, 0) from segment where run_id = %s"
 
-SPANS = """
-    select run_id, seq, kind, start_char, end_char, start_token, end_token from span
+LIST_SPANS = """
+    select run_id, seq, kind, start_char, end_char, start_token, end_token from completion_span
      where run_id = any(%s) order by run_id, seq, nth
 """
 
-PARTS = """
+LIST_PROMPT_PARTS = """
     select encode(sha256, 'hex'), body from text_part
      where tenant_id = (select tenant_id from run where id = %s) and sha256 = any(%s)
 """
@@ -49,124 +54,133 @@ PARTS = """
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """What a stretch of a completion is. Ends are excluded."""
+    """The kind of a range of a completion. Ends are exclusive."""
 
     kind: str
     start: int
     """Code points of the completion."""
     end: int
     start_token: int | None
-    """Completion ids. None: ids are not known. Equal to `end_token`: no token begins in it."""
+    """Token indices of the completion. `None` means that the ids are not known. Equal to
+    `end_token` if no token begins in the range.
+    """
     end_token: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class TurnTokens:
-    """A turn's ids in its segment, and what is known of each completion id."""
+class RoleCallTokens:
+    """The token ids of a role call within its segment, with the values of each completion token."""
 
-    whole: "array[int]"
-    """Ids of the whole segment, shared by its turns; not to be changed."""
+    segment_ids: "array[int]"
+    """Token ids of the whole segment, shared by its role calls. They must not be changed."""
     offset: int
-    """Where what this turn's prompt adds begins."""
+    """Where the new part of the prompt begins."""
     start: int
     """Where the completion begins."""
     end: int
-    """Where it ends, excluded."""
+    """Where the completion ends, exclusive."""
     logprobs: "array[float]"
-    """float32, an entry a completion id."""
+    """float32, one entry per completion token."""
     entropy: "array[float] | None"
-    """Nats, stored as float16. None: the engine did not say."""
-    mask: bytes
-    """0 or 1 a completion id; 1: sampled by the policy."""
+    """In nats, stored as float16. `None` means that the engine did not return it."""
+    loss_mask: bytes
+    """0 or 1 per completion token. 1 means that the policy sampled it."""
 
     @property
     def prompt_ids(self) -> "array[int]":
-        """The whole prompt, what earlier turns of the segment gave included."""
-        return self.whole[: self.start]
+        """Token ids of the whole prompt, including those of earlier role calls of the segment."""
+        return self.segment_ids[: self.start]
 
     @property
     def new_prompt_ids(self) -> "array[int]":
-        return self.whole[self.offset : self.start]
+        return self.segment_ids[self.offset : self.start]
 
     @property
     def completion_ids(self) -> "array[int]":
-        return self.whole[self.start : self.end]
+        return self.segment_ids[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTurn:
-    """A role call as it was recorded."""
+class StoredRoleCall:
+    """A role call as recorded."""
 
     seq: int
     role: str
     engine: str
     model: str
-    segment: int | None
-    """None: the engine wrote no text."""
-    place: int
-    """In its segment, from 0."""
+    segment_idx: int | None
+    """`None` means that the engine wrote no text."""
+    position: int
+    """Position in the segment, from 0."""
     messages: tuple[Message, ...]
-    """The whole prompt, as rendered."""
+    """The whole prompt as rendered."""
     completion: str
     sampling: dict[str, Any]
-    """As sent."""
+    """The sampling parameters of the request."""
     prompt_tokens: int
-    """By the engine's count, of all attempts that are no turns of their own."""
+    """As counted by the engine, for all attempts that are not recorded as separate role calls."""
     completion_tokens: int
     failed_attempts: tuple[dict[str, Any], ...]
     trainable: str
-    """rl, sft or none."""
+    """`rl`, `sft` or `none`."""
     trainable_reason: str
-    """Why not for more."""
-    tokens: TurnTokens | None
-    """None: ids are not known."""
+    """Why the role call cannot be used for more."""
+    tokens: RoleCallTokens | None
+    """`None` means that the token ids are not known."""
     spans: tuple[StoredSpan, ...]
     policy: str
-    """NAME@VERSION. Empty: not a policy's."""
+    """NAME@VERSION. Empty if no policy sampled the completion."""
     policy_version_id: UUID | None
-    """None: not registered here."""
+    """`None` means that the version is not registered in this installation."""
     weights_sha256: str
     tokenizer_sha256: str
     template_sha256: str
     engine_build: str
-    finish: str
-    done: bool
-    """With it the role's part in the run ended, of the run's own accord."""
+    finish_reason: str
+    is_final: bool
+    """The role's last call in a run that ended by itself."""
     checkpoint_id: str | None
-    """Where a fork before this turn starts. None: none was kept."""
+    """The checkpoint from which a fork before this role call starts. `None` means that there is
+    none.
+    """
     state_key: str
     action_key: str
     quarantine: str
-    """Why it may not be trained although it was recorded as trainable. Empty: it may."""
-    accepted: bool = True
-    """False: no role could use it; it is never trained as accepted."""
+    """Why the role call must not be trained on although it was recorded as trainable. Empty if it
+    may be.
+    """
+    is_accepted: bool = True
+    """False if the role rejected the completion; it is then never trained on as accepted."""
     attempt: int = 1
-    """Of its role call."""
+    """The number of the attempt within its role call."""
     problem: str = ""
-    """Why no role could use it. Empty: one did."""
+    """Why the completion was rejected. Empty if it was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """Turns of one role whose context only grows."""
+    """Role calls of one role whose context only grows."""
 
     idx: int
     role: str
-    parent: int | None
-    """The role's segment before. None: its first."""
+    parent_idx: int | None
+    """The role's previous segment. `None` means that this is its first."""
     parent_tokens: int | None
-    fracture: Fracture
-    turns: tuple[StoredTurn, ...]
+    boundary_reason: BoundaryReason
+    role_calls: tuple[StoredRoleCall, ...]
 
     @property
-    def ids(self) -> "array[int] | None":
-        """Prompts and completions of all turns, each token once. None: not known."""
-        return self.turns[0].tokens.whole if self.turns and self.turns[0].tokens else None
+    def token_ids(self) -> "array[int] | None":
+        """Token ids of the segment: prompts and completions of all role calls, each token once.
+
+        `None` if they are not known.
+        """
+        return self.role_calls[0].tokens.segment_ids if self.role_calls and self.role_calls[0].tokens else None
 
 
 @dataclass(slots=True)
-class _Growing:
-    """A segment as far as it has been read."""
+class _PartialSegment:
+    """A segment of which only the first role calls have been read."""
 
     messages: tuple[Message, ...] = ()
     completion: str = ""
@@ -174,97 +188,117 @@ class _Growing:
     ids: "array[int]" = field(default_factory=lambda: array("i"))
 
 
-async def turns_of(connection: Connection, run: UUID) -> list[StoredTurn]:
-    """All turns of a run in the order of their steps, those of engines without text included. Empty: there are none."""
-    return (await turns_by_run(connection, [run])).get(run, [])
+async def read_role_calls(connection: Connection, run_id: UUID) -> list[StoredRoleCall]:
+    """Return all role calls of a run in the order of their steps.
+
+    Role calls of engines without text are included.
+    """
+    return (await read_role_calls_by_run(connection, [run_id])).get(run_id, [])
 
 
-async def turns_by_run(connection: Connection, runs: Sequence[UUID]) -> dict[UUID, list[StoredTurn]]:
-    """The same of several runs of a tenant, read at once. A run without turns is not there."""
+async def read_role_calls_by_run(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, list[StoredRoleCall]]:
+    """Return the role calls of several runs of a tenant. Runs without role calls are left out."""
     rows: dict[UUID, list[tuple[Any, ...]]] = {}
-    for run, *row in await (await connection.execute(TURNS, (list(runs),))).fetchall():
+    for run, *row in await (await connection.execute(LIST_ROLE_CALLS, (list(run_ids),))).fetchall():
         rows.setdefault(run, []).append(tuple(row))
-    spans = await _spans(connection, list(rows))
-    bodies = await _bodies(connection, [row for found in rows.values() for row in found], next(iter(rows), None))
-    return {run: _turns(found, bodies, spans.get(run, {})) for run, found in rows.items()}
+    spans = await _read_spans(connection, list(rows))
+    bodies = await _read_prompt_parts(
+        connection, [row for found in rows.values() for row in found], next(iter(rows), None)
+    )
+    return {run: _build_role_calls(found, bodies, spans.get(run, {})) for run, found in rows.items()}
 
 
-async def segments_of(connection: Connection, run: UUID) -> list[StoredSegment]:
-    """All segments of a run with their turns, in the order in which they began."""
-    by_segment: dict[int, list[StoredTurn]] = {}
-    for turn in await turns_of(connection, run):
-        if turn.segment is not None:
-            by_segment.setdefault(turn.segment, []).append(turn)
-    rows = await (await connection.execute(SEGMENTS, (run,))).fetchall()
+async def read_segments(connection: Connection, run_id: UUID) -> list[StoredSegment]:
+    """Return all segments of a run with their role calls, in the order in which they began."""
+    by_segment: dict[int, list[StoredRoleCall]] = {}
+    for turn in await read_role_calls(connection, run_id):
+        if turn.segment_idx is not None:
+            by_segment.setdefault(turn.segment_idx, []).append(turn)
+    rows = await (await connection.execute(LIST_SEGMENTS, (run_id,))).fetchall()
     return [
-        StoredSegment(idx, role, parent, shared, Fracture(fracture), tuple(by_segment.get(idx, ())))
+        StoredSegment(idx, role, parent, shared, BoundaryReason(fracture), tuple(by_segment.get(idx, ())))
         for idx, role, parent, shared, fracture in rows
     ]
 
 
-async def tails_of(connection: Connection, run: UUID) -> tuple[int, dict[str, Tail]]:
-    """The number of the next segment of a run, and where each role's latest one ends."""
-    row = await (await connection.execute(COUNT, (run,))).fetchone()
-    rows = await (await connection.execute(LAST_SEGMENTS, {"run": run})).fetchall()
-    turns = _turns(rows, await _bodies(connection, rows, run), {})
-    return (row[0] if row else 0), {turn.role: _tail(turn) for turn in turns}
+async def read_segment_tails(connection: Connection, run_id: UUID) -> tuple[int, dict[str, SegmentTail]]:
+    """Return the number of the next segment of a run, and the segment tail of each role."""
+    row = await (await connection.execute(NEXT_SEGMENT_IDX, (run_id,))).fetchone()
+    rows = await (await connection.execute(LIST_LAST_SEGMENTS, {"run": run_id})).fetchall()
+    turns = _build_role_calls(rows, await _read_prompt_parts(connection, rows, run_id), {})
+    return (row[0] if row else 0), {turn.role: _tail_of_call(turn) for turn in turns}
 
 
-def _tail(turn: StoredTurn) -> Tail:
-    tokens = turn.tokens
-    ids = tuple(tokens.whole[: tokens.end]) if tokens else None
-    return Tail(turn.segment or 0, turn.place, turn.seq, turn.messages, turn.completion, ids)
+def _tail_of_call(role_call: StoredRoleCall) -> SegmentTail:
+    tokens = role_call.tokens
+    ids = tuple(tokens.segment_ids[: tokens.end]) if tokens else None
+    return SegmentTail(
+        role_call.segment_idx or 0, role_call.position, role_call.seq, role_call.messages, role_call.completion, ids
+    )
 
 
-async def _spans(connection: Connection, runs: Sequence[UUID]) -> dict[UUID, dict[int, list[StoredSpan]]]:
-    """By run and seq."""
+async def _read_spans(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, dict[int, list[StoredSpan]]]:
+    """Read completion spans by run and seq."""
     spans: dict[UUID, dict[int, list[StoredSpan]]] = {}
-    for run, seq, *span in await (await connection.execute(SPANS, (list(runs),))).fetchall():
+    for run, seq, *span in await (await connection.execute(LIST_SPANS, (list(run_ids),))).fetchall():
         spans.setdefault(run, {}).setdefault(seq, []).append(StoredSpan(*span))
     return spans
 
 
-def _turns(
-    rows: Sequence[tuple[Any, ...]], bodies: Mapping[str, str], spans: Mapping[int, Sequence[StoredSpan]]
-) -> list[StoredTurn]:
-    """Rows of `TURN_COLUMNS` of a run with all turns of each segment that occurs, by seq."""
-    segments: dict[int, _Growing] = {}
-    return [_turn(row, segments, bodies, tuple(spans.get(row[0], ()))) for row in rows]
+def _build_role_calls(
+    rows: Sequence[tuple[Any, ...]], part_bodies: Mapping[str, str], spans: Mapping[int, Sequence[StoredSpan]]
+) -> list[StoredRoleCall]:
+    """Convert rows of `ROLE_CALL_COLUMNS` of one run.
+
+    The rows must contain all role calls of each of their segments, ordered by seq.
+    """
+    segments: dict[int, _PartialSegment] = {}
+    return [_build_role_call(row, segments, part_bodies, tuple(spans.get(row[0], ()))) for row in rows]
 
 
-async def _bodies(connection: Connection, rows: Sequence[tuple[Any, ...]], run: UUID | None) -> dict[str, str]:
-    """What the rows' prompts are made of, by hash. `run`: any of theirs, whose tenant is that of all."""
+async def _read_prompt_parts(
+    connection: Connection, rows: Sequence[tuple[Any, ...]], run_id: UUID | None
+) -> dict[str, str]:
+    """Read the prompt parts of these rows, by hash.
+
+    `run_id` is any of their runs; all of them belong to its tenant.
+    """
     if not rows:
         return {}
-    wanted = {part for row in rows for _, parts in row[6] for part in parts}
-    hashes = [bytes.fromhex(part) for part in wanted]
-    return dict(await (await connection.execute(PARTS, (run, hashes))).fetchall())
+    part_hashes = {part for row in rows for _, parts in row[6] for part in parts}
+    hashes = [bytes.fromhex(part) for part in part_hashes]
+    return dict(await (await connection.execute(LIST_PROMPT_PARTS, (run_id, hashes))).fetchall())
 
 
-def _turn(
-    row: tuple[Any, ...], segments: dict[int, _Growing], bodies: Mapping[str, str], spans: tuple[StoredSpan, ...]
-) -> StoredTurn:
-    seq, role, engine, model, segment, place, prompt, kept, completion, sampling = row[:10]
-    growing = _Growing() if segment is None else segments.setdefault(segment, _Growing())
-    said = (*growing.messages, Message("assistant", (growing.completion,), turn=growing.seq)) if kept else ()
-    new = tuple(Message(who, tuple(bodies[part] for part in parts)) for who, parts in prompt)
-    growing.messages, growing.completion, growing.seq = (*said[:kept], *new), completion, seq
-    tokens = _tokens(row[15:21], growing.ids)
-    return StoredTurn(
-        *(seq, role, engine, model, segment, place, growing.messages, completion, sampling),
+def _build_role_call(
+    row: tuple[Any, ...],
+    segments: dict[int, _PartialSegment],
+    part_bodies: Mapping[str, str],
+    spans: tuple[StoredSpan, ...],
+) -> StoredRoleCall:
+    seq, role, engine, model, segment, position, prompt, continued_count, completion, sampling = row[:10]
+    growing = _PartialSegment() if segment is None else segments.setdefault(segment, _PartialSegment())
+    messages = (
+        (*growing.messages, Message("assistant", (growing.completion,), turn=growing.seq)) if continued_count else ()
+    )
+    new = tuple(Message(who, tuple(part_bodies[part] for part in parts)) for who, parts in prompt)
+    growing.messages, growing.completion, growing.seq = (*messages[:continued_count], *new), completion, seq
+    tokens = _build_tokens(row[15:21], growing.ids)
+    return StoredRoleCall(
+        *(seq, role, engine, model, segment, position, growing.messages, completion, sampling),
         *(row[10], row[11], tuple(row[12]), row[13], row[14], tokens, spans),
         *row[21:],
     )
 
 
-def _tokens(columns: Sequence[Any], whole: "array[int]") -> TurnTokens | None:
-    """A turn's tokens; what it adds is appended to the `whole` of its segment."""
+def _build_tokens(columns: Sequence[Any], segment_ids: "array[int]") -> RoleCallTokens | None:
+    """Build the tokens of a role call and append its new ids to `segment_ids`."""
     offset, prompt, completion, logprobs, entropy, mask = columns
     if offset is None:
         return None
-    whole.extend(ids_in(prompt))
-    start = len(whole)
-    whole.extend(ids_in(completion))
-    flags = mask_in(mask, len(whole) - start)
-    known = None if entropy is None else halves_in(entropy)
-    return TurnTokens(whole, offset, start, len(whole), floats_in(logprobs), known, flags)
+    segment_ids.extend(unpack_ids(prompt))
+    start = len(segment_ids)
+    segment_ids.extend(unpack_ids(completion))
+    flags = unpack_mask(mask, len(segment_ids) - start)
+    entropies = None if entropy is None else unpack_halves(entropy)
+    return RoleCallTokens(segment_ids, offset, start, len(segment_ids), unpack_floats(logprobs), entropies, flags)

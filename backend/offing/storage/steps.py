@@ -1,6 +1,6 @@
-"""The log of a run. The only home of appending: it owns the sequence, and nobody appends without the guard.
+"""The steps of a run as rows.
 
-Knows what a step looks like as a row, and nothing of what the kinds mean.
+All appends are in this module; they check the fencing token and number the steps.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ import orjson
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import AlreadyRecorded, Fenced
-from offing.core.run import Fence
-from offing.core.step import CallKey, Step, StepDraft, StepKind, place_step, shortened
+from offing.core.errors import AlreadyRecordedError, LeaseLostError
+from offing.core.run import FencingToken
+from offing.core.step import CallKey, Step, StepDraft, StepKind, shorten_line, step_from_draft
 from offing.core.usage import UsageDelta
-from offing.storage.fencing import OURS, ours
+from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection
 
 COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal, digest"
 
-PLACE = """
+INSERT_STEPS = """
     placed as (
       insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn,
                         superstep, path, ordinal, digest, payload)
@@ -32,168 +32,193 @@ PLACE = """
       returning seq, at)
     select seq, at from placed order by seq
 """
-"""Rows in the order given, from the place that `guard` has taken in the sequence."""
+"""Inserts the rows in the given order, with the seqs that `guard` has reserved."""
 
-APPEND = f"""
+APPEND_STEPS = f"""
     with guard as (
       update run
          set next_seq = next_seq + %(n)s,
              progress_seq = case when %(keyed)s then next_seq + %(n)s - 1 else progress_seq end,
-             turns = greatest(turns, %(turns)s), tokens = tokens + %(tokens)s, usd = usd + %(usd)s,
+             turns = greatest(turns, %(turns)s), tokens = tokens + %(tokens)s, cost_usd = cost_usd + %(usd)s,
              work_seconds = work_seconds + %(seconds)s, lease_until = clock_timestamp() + %(term)s::interval
-       where {OURS}
+       where {OWNS_RUN}
       returning id, tenant_id, fence, next_seq - %(n)s as base),
-    {PLACE}
+    {INSERT_STEPS}
 """
-"""A worker's append: takes the place, proves ownership, books what was spent and renews the lease in one statement. The
-fence proves ownership; a lease that has passed keeps nobody out whose run nobody else has claimed."""
+"""The append of a worker: one statement reserves the seqs, checks ownership, charges the usage and
+renews the lease. The fencing token proves ownership; after its lease has expired, a claim can
+still append until another worker claims the run.
+"""
 
-APPEND_UNOWNED = f"""
+APPEND_EXTERNAL = f"""
     with guard as (
       update run set next_seq = next_seq + %(n)s where id = %(run)s
       returning id, tenant_id, 0::bigint as fence, next_seq - %(n)s as base),
-    {PLACE}
+    {INSERT_STEPS}
 """
-"""An append from outside any claim: the API's own transaction, which has locked the run for what it does."""
+"""An append from outside a claim: in a transaction of the API that has locked the run."""
 
-AFTER = f"select {COLUMNS} from step where run_id = %s and seq > %s order by seq limit %s"
+LIST_STEPS_AFTER = f"select {COLUMNS} from step where run_id = %s and seq > %s order by seq limit %s"
 
-JOURNAL = f"select {COLUMNS} from step where run_id = %s and superstep > %s order by seq"
+LOAD_JOURNAL = f"select {COLUMNS} from step where run_id = %s and superstep > %s order by seq"
 
-BY_SEQ = f"select {COLUMNS} from step where run_id = %s and seq = any(%s)"
+LIST_STEPS_BY_SEQ = f"select {COLUMNS} from step where run_id = %s and seq = any(%s)"
 
-LAST_OF_KIND = f"""
+LIST_LAST_STEPS = f"""
     select * from (select {COLUMNS} from step where run_id = %s and kind = %s order by seq desc limit %s) as latest
      order by seq
 """
 
-LAST_UPGRADE = """
+GET_LAST_UPGRADE_SEQ = """
     select coalesce(max(seq), 0) from step where run_id = %s and kind = 'resumed' and payload->>'after' = 'upgrade'
 """
 
-OF_KINDS = f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and seq > %s order by seq limit %s"
+LIST_STEPS_OF_KINDS = (
+    f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and seq > %s order by seq limit %s"
+)
 
-MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
+LIST_USER_MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'user_message' and seq > %s order by seq"
 
-RAN = """
+EXECUTED_TOOL = """
     case when (payload->'own')::bool then 'graph:' else '' end
-        || coalesce(payload->'instead'->>'tool', payload->>'tool')
+        || coalesce(payload->'substitute'->>'tool', payload->>'tool')
 """
-"""The tool that ran, as rules name it."""
+"""The executed tool, by its name in tool policies."""
 
-TOOLS_USED = f"""
-    select {RAN}, count(*) from step
-     where run_id = %s and kind = 'tool' and payload->>'rule' <> '' and payload->>'status' <> 'denied' group by 1
+COUNT_TOOL_CALLS = f"""
+    select {EXECUTED_TOOL}, count(*) from step
+     where run_id = %s and kind = 'tool_result' and payload->>'rule' <> '' and payload->>'status' <> 'denied' group by 1
 """
-"""Calls that the policy let through, by the tool that ran."""
+"""Calls that the tool policy allowed, by executed tool."""
 
-TOOLS_ANSWERED = f"""
-    select {RAN},
+SUM_TOOL_RESULT_BYTES = f"""
+    select {EXECUTED_TOOL},
            sum(octet_length((payload->'content')::text))::bigint
-      from step where run_id = %s and kind = 'tool' and payload->>'status' = 'ok' group by 1
+      from step where run_id = %s and kind = 'tool_result' and payload->>'status' = 'ok' group by 1
 """
 
 
-async def append(
-    connection: Connection, fence: Fence, term: float, drafts: Sequence[StepDraft], spent: UsageDelta
+async def append_steps(
+    connection: Connection, fence: FencingToken, lease_seconds: float, drafts: Sequence[StepDraft], usage: UsageDelta
 ) -> list[Step]:
-    """Append as the owner of a claim with a lease of `term` seconds.
+    """Append steps as the owner of a claim, and renew its lease by `lease_seconds`.
 
-    Raises Fenced when it is no longer ours, AlreadyRecorded when a draft's key has a step.
+    Raises `LeaseLostError` if the claim has been lost, and `AlreadyRecorded` if there is a step
+    with the key of a draft.
     """
     parameters = {
-        **_parameters(fence.run, drafts),
-        **ours(fence),
-        "term": f"{term} seconds",
-        "keyed": any(d.key for d in drafts),
-        "turns": spent.turns,
-        "tokens": spent.tokens,
-        "usd": spent.usd + spent.inherited,
-        "seconds": spent.seconds,
+        **_append_parameters(fence.run_id, drafts),
+        **fence_parameters(fence),
+        "term": f"{lease_seconds} seconds",
+        "keyed": any(d.call_key for d in drafts),
+        "turns": usage.turns,
+        "tokens": usage.tokens,
+        "usd": usage.cost_usd + usage.child_cost_usd,
+        "seconds": usage.seconds,
     }
     try:
-        rows = await (await connection.execute(APPEND, parameters)).fetchall()
+        rows = await (await connection.execute(APPEND_STEPS, parameters)).fetchall()
     except UniqueViolation as error:
-        raise AlreadyRecorded(str(fence.run), str(drafts[0].key)) from error
+        raise AlreadyRecordedError(str(fence.run_id), str(drafts[0].call_key)) from error
     if len(rows) != len(drafts):
-        raise Fenced(str(fence.run), fence.number)
-    return [place_step(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
+        raise LeaseLostError(str(fence.run_id), fence.number)
+    return [step_from_draft(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
-async def append_unowned(connection: Connection, run: UUID, drafts: Sequence[StepDraft]) -> list[Step]:
-    """Append from outside a claim, in a transaction that has already checked that this is allowed."""
-    rows = await (await connection.execute(APPEND_UNOWNED, _parameters(run, drafts))).fetchall()
-    return [place_step(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
+async def append_external(connection: Connection, run_id: UUID, drafts: Sequence[StepDraft]) -> list[Step]:
+    """Append steps from outside a claim.
+
+    The transaction has already checked that this is allowed.
+    """
+    rows = await (await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts))).fetchall()
+    return [step_from_draft(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
-async def after(connection: Connection, run: UUID, seq: int, limit: int) -> list[Step]:
-    """Steps that follow `seq` (0: from the first), at most `limit`."""
-    return [step_of(row) for row in await (await connection.execute(AFTER, (run, seq, limit))).fetchall()]
+async def list_steps_after(connection: Connection, run_id: UUID, after_seq: int, limit: int) -> list[Step]:
+    """Return at most `limit` steps after `after_seq`. 0 means from the first step."""
+    return [
+        step_from_row(row)
+        for row in await (await connection.execute(LIST_STEPS_AFTER, (run_id, after_seq, limit))).fetchall()
+    ]
 
 
-async def journal(connection: Connection, run: UUID, superstep: int) -> dict[CallKey, Step]:
-    """What was recorded since the checkpoint of `superstep`: read back instead of being done again."""
-    rows = await (await connection.execute(JOURNAL, (run, superstep))).fetchall()
-    return {step.key: step for step in map(step_of, rows) if step.key is not None}
+async def load_journal(connection: Connection, run_id: UUID, superstep: int) -> dict[CallKey, Step]:
+    """Load the call journal: the results recorded since a checkpoint.
+
+    They are returned instead of repeating the calls. The checkpoint is that of `superstep`.
+    """
+    rows = await (await connection.execute(LOAD_JOURNAL, (run_id, superstep))).fetchall()
+    return {step.call_key: step for step in map(step_from_row, rows) if step.call_key is not None}
 
 
-async def by_seq(connection: Connection, run: UUID, seqs: Sequence[int]) -> list[Step]:
-    """Steps by their seqs, in the order asked for; one that does not exist is left out."""
-    rows = await (await connection.execute(BY_SEQ, (run, list(seqs)))).fetchall()
-    found = {step.seq: step for step in map(step_of, rows)}
-    return [found[s] for s in seqs if s in found]
+async def list_steps_by_seq(connection: Connection, run_id: UUID, seqs: Sequence[int]) -> list[Step]:
+    """Return steps by seq, in the given order. Steps that do not exist are left out."""
+    rows = await (await connection.execute(LIST_STEPS_BY_SEQ, (run_id, list(seqs)))).fetchall()
+    by_seq = {step.seq: step for step in map(step_from_row, rows)}
+    return [by_seq[s] for s in seqs if s in by_seq]
 
 
-async def last_of_kind(connection: Connection, run: UUID, kind: StepKind, limit: int) -> list[Step]:
-    """The last `limit` steps of a kind, oldest first."""
-    return [step_of(row) for row in await (await connection.execute(LAST_OF_KIND, (run, kind, limit))).fetchall()]
+async def list_last_steps(connection: Connection, run_id: UUID, kind: StepKind, limit: int) -> list[Step]:
+    """Return the last `limit` steps of a kind, oldest first."""
+    return [
+        step_from_row(row)
+        for row in await (await connection.execute(LIST_LAST_STEPS, (run_id, kind, limit))).fetchall()
+    ]
 
 
-async def last_upgrade(connection: Connection, run: UUID) -> int:
-    """The step with which the run went over to the version of its graph that it has now. 0: it always had that."""
-    row = await (await connection.execute(LAST_UPGRADE, (run,))).fetchone()
+async def get_last_upgrade_seq(connection: Connection, run_id: UUID) -> int:
+    """Return the step in which the run was upgraded to its current graph version.
+
+    0 means that it was never upgraded.
+    """
+    row = await (await connection.execute(GET_LAST_UPGRADE_SEQ, (run_id,))).fetchone()
     return row[0] if row else 0
 
 
-async def of_kinds(connection: Connection, run: UUID, kinds: Sequence[StepKind], seq: int, limit: int) -> list[Step]:
-    """Steps of these kinds after `seq`, whole, oldest first."""
-    rows = await (await connection.execute(OF_KINDS, (run, list(kinds), seq, limit))).fetchall()
-    return [step_of(row) for row in rows]
+async def list_steps_of_kinds(
+    connection: Connection, run_id: UUID, kinds: Sequence[StepKind], after_seq: int, limit: int
+) -> list[Step]:
+    """Return complete steps of these kinds after `after_seq`, oldest first."""
+    rows = await (await connection.execute(LIST_STEPS_OF_KINDS, (run_id, list(kinds), after_seq, limit))).fetchall()
+    return [step_from_row(row) for row in rows]
 
 
-async def tools_used(connection: Connection, run: UUID) -> dict[str, int]:
-    """How often each tool was called, for limits on the number of calls."""
-    return dict(await (await connection.execute(TOOLS_USED, (run,))).fetchall())
+async def count_tool_calls(connection: Connection, run_id: UUID) -> dict[str, int]:
+    """Return the number of calls of each tool, for limits on calls."""
+    return dict(await (await connection.execute(COUNT_TOOL_CALLS, (run_id,))).fetchall())
 
 
-async def tools_answered(connection: Connection, run: UUID) -> dict[str, int]:
-    """Bytes of JSON that each tool has answered, for limits on them."""
-    return dict(await (await connection.execute(TOOLS_ANSWERED, (run,))).fetchall())
+async def sum_tool_result_bytes(connection: Connection, run_id: UUID) -> dict[str, int]:
+    """Return the size of each tool's results as JSON in bytes, for limits on results."""
+    return dict(await (await connection.execute(SUM_TOOL_RESULT_BYTES, (run_id,))).fetchall())
 
 
-async def messages(connection: Connection, run: UUID, seq: int) -> list[Step]:
-    """What people wrote to the run after step `seq`."""
-    return [step_of(row) for row in await (await connection.execute(MESSAGES, (run, seq))).fetchall()]
+async def list_user_messages(connection: Connection, run_id: UUID, after_seq: int) -> list[Step]:
+    """Return the user messages of the run after step `after_seq`."""
+    return [
+        step_from_row(row)
+        for row in await (await connection.execute(LIST_USER_MESSAGES, (run_id, after_seq))).fetchall()
+    ]
 
 
-def step_of(row: tuple[Any, ...]) -> Step:
-    """A row of `COLUMNS` as a step."""
+def step_from_row(row: tuple[Any, ...]) -> Step:
+    """Convert a row of `COLUMNS` to a step."""
     seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal, digest = row
     key = None if superstep is None else CallKey(superstep, path, ordinal, digest)
     return Step(seq, StepKind(kind), title, payload, label, detail, ok, ms, tokens, turn, at, fence, key)
 
 
-def _parameters(run: UUID, drafts: Sequence[StepDraft]) -> dict[str, Any]:
-    return {"run": run, "n": len(drafts), "drafts": Jsonb([_json(d) for d in drafts], dumps=orjson.dumps)}
+def _append_parameters(run_id: UUID, drafts: Sequence[StepDraft]) -> dict[str, Any]:
+    return {"run": run_id, "n": len(drafts), "drafts": Jsonb([_draft_to_json(d) for d in drafts], dumps=orjson.dumps)}
 
 
-def _json(draft: StepDraft) -> dict[str, Any]:
-    key = draft.key
+def _draft_to_json(draft: StepDraft) -> dict[str, Any]:
+    key = draft.call_key
     return {
         "kind": draft.kind,
         "label": draft.label or draft.kind,
-        "title": shortened(draft.title),
-        "detail": shortened(draft.detail),
+        "title": shorten_line(draft.title),
+        "detail": shorten_line(draft.detail),
         "ok": draft.ok,
         "ms": draft.ms,
         "tokens": draft.tokens,

@@ -1,6 +1,6 @@
 """Items of LangGraph's store: rows of a tenant, read and written in the caller's transaction.
 
-An item that has expired is not there, whether or not it has been removed yet.
+An expired item does not exist for readers, even if it has not been deleted yet.
 """
 
 import asyncio
@@ -14,33 +14,33 @@ import orjson
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, SearchItem, SearchOp
 from psycopg.types.json import Jsonb
 
-from offing.core.store_item import ItemPut, Vectors, last_puts, similarity
+from offing.core.store_item import ItemPut, Vectors, deduplicate_puts, find_max_similarity
 from offing.storage.pool import Connection
 
-MAX_RANKED = 10_000
-"""Indexed items that one search by meaning compares, the latest of them."""
+MAX_RANKED_ITEMS = 10_000
+"""Maximum number of indexed items, the latest ones, that one semantic search compares."""
 
-DEEPEST = 2**31 - 1
+MAX_DEPTH = 2**31 - 1
 
 LIVE = "tenant_id = %(tenant)s and (expires_at is null or expires_at > clock_timestamp())"
 
-UNDER = f"""
+IN_NAMESPACE = f"""
     {LIVE} and (%(prefix)s = '' or namespace = %(prefix)s
                 or (namespace > %(prefix)s || '.' and namespace < %(prefix)s || '/'))
-    and (%(filter)s = '{{}}' or app.store_matches(value, %(filter)s))
+    and (%(filter)s = '{{}}' or app.store_field_matches(value, %(filter)s))
 """
-"""Within a namespace, and as a filter says. A slash is what follows a period."""
+"""Items in a namespace that match a filter. The slash is the character after the period."""
 
 COLUMNS = "s.namespace, s.key, s.value, s.created_at, s.updated_at"
 
-GET = f"""
+GET_ITEMS = f"""
     select w.nth, {COLUMNS}
       from unnest(%(namespaces)s::text[], %(keys)s::text[]) with ordinality as w(namespace, key, nth)
       join (select * from store_item where {LIVE}) as s on s.namespace = w.namespace and s.key = w.key
 """
 
-SEARCH = f"""
-    with found as (select namespace, key, nth from store_item where {UNDER}),
+SEARCH_ITEMS = f"""
+    with found as (select namespace, key, nth from store_item where {IN_NAMESPACE}),
     page as (
       select f.namespace, f.key, row_number() over (order by n.first, f.nth) as place
         from found f join (select namespace, min(nth) as first from found group by namespace) as n using (namespace)
@@ -48,42 +48,43 @@ SEARCH = f"""
     select {COLUMNS} from page join store_item s on s.tenant_id = %(tenant)s and (s.namespace, s.key)
       = (page.namespace, page.key) order by place
 """
-"""In the order in which items were created, namespace by namespace, as LangGraph's own store in memory has it."""
+"""In the order of creation, namespace by namespace, as in LangGraph's in-memory store."""
 
-VECTORS = f"""
-    select nth, vectors from store_item where {UNDER} and embedder = %(embedder)s order by nth desc limit %(most)s
+LIST_VECTORS = f"""
+    select nth, vectors from store_item where {IN_NAMESPACE} and embedder = %(embedder)s order by nth desc limit
+    %(most)s
 """
 
-UNRANKED = f"""
-    select nth from store_item where {UNDER} and not nth = any(%(ranked)s) order by nth limit %(limit)s
+LIST_UNRANKED = f"""
+    select nth from store_item where {IN_NAMESPACE} and not nth = any(%(ranked)s) order by nth limit %(limit)s
 """
 
-BY_NTH = f"""
+LIST_ITEMS_BY_NTH = f"""
     select {COLUMNS} from unnest(%(wanted)s::bigint[]) with ordinality as w(nth, place)
       join store_item s on s.tenant_id = %(tenant)s and s.nth = w.nth order by place
 """
 
-NAMESPACES = f"""
+LIST_NAMESPACES = f"""
     select distinct (string_to_array(namespace, '.') collate "C")[1:%(depth)s] as labels
       from store_item where {LIVE} and namespace ~ all(%(patterns)s)
      order by labels limit %(limit)s offset %(offset)s
 """
 
-REFRESH = """
+REFRESH_EXPIRY = """
     update store_item set expires_at = clock_timestamp() + make_interval(secs => ttl_minutes * 60)
      where tenant_id = %(tenant)s and nth in (
        select s.nth from unnest(%(namespaces)s::text[], %(keys)s::text[]) as w(namespace, key)
          join store_item s on s.tenant_id = %(tenant)s and s.namespace = w.namespace and s.key = w.key
         where s.ttl_minutes is not null for no key update of s skip locked)
 """
-"""What somebody else writes now gets a new time from there."""
+"""Skips locked rows: an item that another transaction writes now gets a new expiry time there."""
 
-DELETE = """
+DELETE_ITEMS = """
     delete from store_item s using unnest(%(namespaces)s::text[], %(keys)s::text[]) as w(namespace, key)
      where s.tenant_id = %(tenant)s and s.namespace = w.namespace and s.key = w.key
 """
 
-PUT = """
+UPSERT_ITEMS = """
     insert into store_item as s
            (tenant_id, namespace, key, value, ttl_minutes, expires_at, vectors, embedder, run_id)
     select %(tenant)s, p.namespace, p.key, p.value, p.ttl, clock_timestamp() + make_interval(secs => p.ttl * 60),
@@ -97,112 +98,139 @@ PUT = """
           created_at = case when s.expires_at <= excluded.created_at then excluded.created_at else s.created_at end
 """
 
-COUNT = "select count(*) from (select from store_item where tenant_id = %s limit %s) as counted"
+COUNT_ITEMS = "select count(*) from (select from store_item where tenant_id = %s limit %s) as counted"
 
-Found = TypeVar("Found", bound=Item)
-Read = GetOp | SearchOp | ListNamespacesOp
-Query = Vectors | None
-"""Of a search: the vector of what it asks for. `None` means that it does not rank by meaning."""
+ItemT = TypeVar("ItemT", bound=Item)
+ReadOp = GetOp | SearchOp | ListNamespacesOp
+VectorQuery = Vectors | None
+"""The vector of a search query. `None` means that the search is not semantic."""
 
 
-async def read(
-    connection: Connection, tenant: UUID, ops: Sequence[Read], queries: Sequence[Query], unsaved: Sequence[ItemPut] = ()
+async def read_items(
+    connection: Connection,
+    tenant_id: UUID,
+    ops: Sequence[ReadOp],
+    queries: Sequence[VectorQuery],
+    unsaved_puts: Sequence[ItemPut] = (),
 ) -> list[Any]:
     """Return the result of each operation.
 
-    `unsaved`: puts that are written later, and that the reader is to see now.
+    `unsaved_puts` are puts that are written later but must already be visible to the reader.
     """
-    if unsaved:
+    if unsaved_puts:
         async with connection.transaction(force_rollback=True):
-            await put(connection, tenant, unsaved)
-            found = await _read(connection, tenant, ops, queries)
+            await write_items(connection, tenant_id, unsaved_puts)
+            results = await _execute_reads(connection, tenant_id, ops, queries)
     else:
-        found = await _read(connection, tenant, ops, queries)
-    await _refresh(connection, tenant, ops, found)
-    return found
+        results = await _execute_reads(connection, tenant_id, ops, queries)
+    await _refresh_expiry(connection, tenant_id, ops, results)
+    return results
 
 
-async def put(connection: Connection, tenant: UUID, puts: Sequence[ItemPut], run: UUID | None = None) -> None:
-    """Store and delete items. Of several puts of an item the last counts. `run`: who does it."""
-    last = last_puts(puts)
-    if gone := [one for one in last if one.value is None]:
-        await connection.execute(DELETE, {"tenant": tenant, **_places([one.place for one in gone])})
-    if kept := [one for one in last if one.value is not None]:
-        await connection.execute(PUT, {"tenant": tenant, "run": run, **_places([k.place for k in kept]), **_rows(kept)})
+async def write_items(
+    connection: Connection, tenant_id: UUID, puts: Sequence[ItemPut], run_id: UUID | None = None
+) -> None:
+    """Store and delete items.
+
+    If an item has several puts, the last one counts. `run_id` is the run that writes.
+    """
+    last = deduplicate_puts(puts)
+    if deleted := [one for one in last if one.value is None]:
+        await connection.execute(DELETE_ITEMS, {"tenant": tenant_id, **_key_columns([one.address for one in deleted])})
+    if written := [one for one in last if one.value is not None]:
+        await connection.execute(
+            UPSERT_ITEMS,
+            {
+                "tenant": tenant_id,
+                "run": run_id,
+                **_key_columns([k.address for k in written]),
+                **_put_parameters(written),
+            },
+        )
 
 
-async def count_up_to(connection: Connection, tenant: UUID, most: int) -> int:
-    """Return how many items a tenant has, or `most` where there are more."""
-    row = await (await connection.execute(COUNT, (tenant, most))).fetchone()
+async def count_items(connection: Connection, tenant_id: UUID, max_count: int) -> int:
+    """Return the number of items of a tenant, or `max_count` if there are more."""
+    row = await (await connection.execute(COUNT_ITEMS, (tenant_id, max_count))).fetchone()
     return int(row[0]) if row else 0
 
 
-async def _read(connection: Connection, tenant: UUID, ops: Sequence[Read], queries: Sequence[Query]) -> list[Any]:
+async def _execute_reads(
+    connection: Connection, tenant_id: UUID, ops: Sequence[ReadOp], queries: Sequence[VectorQuery]
+) -> list[Any]:
     gets = [op for op in ops if isinstance(op, GetOp)]
-    items = iter(await _get(connection, tenant, gets) if gets else ())
-    found: list[Any] = []
+    items = iter(await _get_items(connection, tenant_id, gets) if gets else ())
+    results: list[Any] = []
     for op, query in zip(ops, queries, strict=True):
         match op:
             case GetOp():
-                found.append(next(items))
+                results.append(next(items))
             case SearchOp():
-                found.append(await _search(connection, tenant, op, query))
+                results.append(await _search_items(connection, tenant_id, op, query))
             case ListNamespacesOp():
-                found.append(await _namespaces(connection, tenant, op))
-    return found
+                results.append(await _list_namespaces(connection, tenant_id, op))
+    return results
 
 
-async def _get(connection: Connection, tenant: UUID, ops: Sequence[GetOp]) -> list[Item | None]:
-    values = {"tenant": tenant, **_places([(op.namespace, op.key) for op in ops])}
-    rows = await (await connection.execute(GET, values, prepare=False)).fetchall()
-    by_place = {row[0]: _item(Item, row[1:]) for row in rows}
-    return [by_place.get(nth) for nth in range(1, len(ops) + 1)]
+async def _get_items(connection: Connection, tenant_id: UUID, ops: Sequence[GetOp]) -> list[Item | None]:
+    values = {"tenant": tenant_id, **_key_columns([(op.namespace, op.key) for op in ops])}
+    rows = await (await connection.execute(GET_ITEMS, values, prepare=False)).fetchall()
+    by_index = {row[0]: _item_from_row(Item, row[1:]) for row in rows}
+    return [by_index.get(nth) for nth in range(1, len(ops) + 1)]
 
 
-async def _search(connection: Connection, tenant: UUID, op: SearchOp, query: Query) -> list[SearchItem]:
-    prefix, wanted = ".".join(op.namespace_prefix), _jsonb(op.filter or {})
-    values = {"tenant": tenant, "prefix": prefix, "filter": wanted, "limit": op.limit, "offset": op.offset}
+async def _search_items(connection: Connection, tenant_id: UUID, op: SearchOp, query: VectorQuery) -> list[SearchItem]:
+    prefix, item_filter = ".".join(op.namespace_prefix), _jsonb(op.filter or {})
+    values = {"tenant": tenant_id, "prefix": prefix, "filter": item_filter, "limit": op.limit, "offset": op.offset}
     if query is not None:
-        return await _ranked(connection, values, query)
-    rows = await (await connection.execute(SEARCH, values, prepare=False)).fetchall()
-    return [_item(SearchItem, row) for row in rows]
+        return await _rank_items(connection, values, query)
+    rows = await (await connection.execute(SEARCH_ITEMS, values, prepare=False)).fetchall()
+    return [_item_from_row(SearchItem, row) for row in rows]
 
 
-async def _ranked(connection: Connection, values: dict[str, Any], query: Vectors) -> list[SearchItem]:
-    """The items nearest to a query, and behind them those that are not indexed."""
-    values = {**values, "embedder": query.embedder, "most": MAX_RANKED}
-    rows = await (await connection.execute(VECTORS, values, prepare=False)).fetchall()
-    end = values["offset"] + values["limit"]
-    scores = dict(await asyncio.to_thread(_nearest, query, rows, end))
+async def _rank_items(connection: Connection, parameters: dict[str, Any], query: Vectors) -> list[SearchItem]:
+    """Return the items most similar to a query, followed by those that are not indexed."""
+    parameters = {**parameters, "embedder": query.embedder, "most": MAX_RANKED_ITEMS}
+    rows = await (await connection.execute(LIST_VECTORS, parameters, prepare=False)).fetchall()
+    end = parameters["offset"] + parameters["limit"]
+    scores = dict(await asyncio.to_thread(_find_nearest, query, rows, end))
     order: list[int] = list(scores)
     if len(order) < end:
-        unranked = {**values, "ranked": order, "limit": end - len(order)}
-        order += [nth for (nth,) in await (await connection.execute(UNRANKED, unranked, prepare=False)).fetchall()]
-    page = order[values["offset"] : end]
-    found = await (await connection.execute(BY_NTH, {"tenant": values["tenant"], "wanted": page})).fetchall()
-    return [_item(SearchItem, row, scores.get(nth)) for nth, row in zip(page, found, strict=True)]
+        unranked = {**parameters, "ranked": order, "limit": end - len(order)}
+        order += [nth for (nth,) in await (await connection.execute(LIST_UNRANKED, unranked, prepare=False)).fetchall()]
+    page = order[parameters["offset"] : end]
+    cursor = await (
+        await connection.execute(LIST_ITEMS_BY_NTH, {"tenant": parameters["tenant"], "wanted": page})
+    ).fetchall()
+    return [_item_from_row(SearchItem, row, scores.get(nth)) for nth, row in zip(page, cursor, strict=True)]
 
 
-def _nearest(query: Vectors, rows: Sequence[tuple[Any, ...]], most: int) -> list[tuple[int, float]]:
-    """The most similar items with their scores, and of equal ones the earlier first."""
-    scored = [(nth, score) for nth, packed in rows if (score := similarity(query, packed)) is not None]
-    return heapq.nsmallest(most, scored, key=lambda one: (-one[1], one[0]))
+def _find_nearest(query: Vectors, rows: Sequence[tuple[Any, ...]], limit: int) -> list[tuple[int, float]]:
+    """Return the most similar items with their scores.
+
+    Among equal scores the earlier item comes first.
+    """
+    scored = [(nth, score) for nth, packed in rows if (score := find_max_similarity(query, packed)) is not None]
+    return heapq.nsmallest(limit, scored, key=lambda one: (-one[1], one[0]))
 
 
-async def _namespaces(connection: Connection, tenant: UUID, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+async def _list_namespaces(connection: Connection, tenant_id: UUID, op: ListNamespacesOp) -> list[tuple[str, ...]]:
     values = {
-        "tenant": tenant,
-        "patterns": [_pattern(condition) for condition in op.match_conditions or ()],
-        "depth": DEEPEST if op.max_depth is None else op.max_depth,
+        "tenant": tenant_id,
+        "patterns": [_namespace_pattern(condition) for condition in op.match_conditions or ()],
+        "depth": MAX_DEPTH if op.max_depth is None else op.max_depth,
         "limit": op.limit,
         "offset": op.offset,
     }
-    rows = await (await connection.execute(NAMESPACES, values, prepare=False)).fetchall()
+    rows = await (await connection.execute(LIST_NAMESPACES, values, prepare=False)).fetchall()
     return [tuple(labels) for (labels,) in rows]
 
 
-def _pattern(condition: MatchCondition) -> str:
-    """A namespace's text as a regular expression. Raises ValueError for a kind of match that there is not."""
+def _namespace_pattern(condition: MatchCondition) -> str:
+    """Convert a condition on namespaces to a regular expression.
+
+    Raises `ValueError` for an unknown match type.
+    """
     if not condition.path:
         return ""
     path = r"\.".join("[^.]+" if label == "*" else re.escape(label) for label in condition.path)
@@ -215,27 +243,29 @@ def _pattern(condition: MatchCondition) -> str:
             raise ValueError(f"Unsupported match type: {other}")
 
 
-async def _refresh(connection: Connection, tenant: UUID, ops: Sequence[Read], found: Sequence[Any]) -> None:
+async def _refresh_expiry(connection: Connection, tenant_id: UUID, ops: Sequence[ReadOp], items: Sequence[Any]) -> None:
     read: list[Item] = []
-    for op, result in zip(ops, found, strict=True):
+    for op, result in zip(ops, items, strict=True):
         if isinstance(op, GetOp | SearchOp) and op.refresh_ttl and result:
             read += [result] if isinstance(result, Item) else result
     if read:
-        await connection.execute(REFRESH, {"tenant": tenant, **_places([(i.namespace, i.key) for i in read])})
+        await connection.execute(
+            REFRESH_EXPIRY, {"tenant": tenant_id, **_key_columns([(i.namespace, i.key) for i in read])}
+        )
 
 
-def _item(kind: type[Found], row: Sequence[Any], *score: float | None) -> Found:
+def _item_from_row(item_type: type[ItemT], row: Sequence[Any], *score: float | None) -> ItemT:
     namespace, key, value, created, updated = row
     more: Mapping[str, Any] = {"score": score[0]} if score else {}
     labels = tuple(namespace.split(".")) if namespace else ()
-    return kind(namespace=labels, key=key, value=value, created_at=created, updated_at=updated, **more)
+    return item_type(namespace=labels, key=key, value=value, created_at=created, updated_at=updated, **more)
 
 
-def _places(places: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, list[str]]:
-    return {"namespaces": [".".join(labels) for labels, _ in places], "keys": [key for _, key in places]}
+def _key_columns(keys: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, list[str]]:
+    return {"namespaces": [".".join(labels) for labels, _ in keys], "keys": [key for _, key in keys]}
 
 
-def _rows(puts: Sequence[ItemPut]) -> dict[str, Any]:
+def _put_parameters(puts: Sequence[ItemPut]) -> dict[str, Any]:
     return {
         "values": [_jsonb(one.value) for one in puts],
         "ttls": [one.ttl_minutes for one in puts],

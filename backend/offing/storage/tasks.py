@@ -1,6 +1,7 @@
-"""Tasks as rows, each stored once by its content; what is known to be right about them lies in a table of its own.
+"""Tasks as rows, each stored once by its content.
 
-Nothing that a run reads joins that table: `references` is for scoring, and for telling whether a task can be scored.
+Their reference answers are in a separate table. Runs never read that table. `get_references` is
+for scoring, and for finding out whether a task can be scored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,10 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.scoring import Evidence, Reference
+from offing.core.scoring import Reference, ReferenceEvidence
 from offing.storage.pool import Connection
 
-STORE = """
+STORE_TASKS = """
     with given as (
       select * from jsonb_to_recordset(%(tasks)s) as t(id uuid, split text, name text, question text, scope jsonb,
              difficulty double precision, tags text[], content_sha256 text, reference jsonb)),
@@ -32,34 +33,34 @@ STORE = """
      where jsonb_typeof(given.reference) = 'object'
 """
 
-STORED = "select id, content_sha256 from task where dataset = %s and content_sha256 = any(%s)"
+FIND_STORED_TASKS = "select id, content_sha256 from task where dataset = %s and content_sha256 = any(%s)"
 
 COLUMNS = "id, dataset, split, name, question, scope, difficulty, tags, content_sha256, created_at"
 
-BY_IDS = f"select {COLUMNS} from task where id = any(%s)"
+GET_TASKS = f"select {COLUMNS} from task where id = any(%s)"
 
-OF_DATASET = f"select {COLUMNS} from task where dataset = %s order by id limit %s"
+LIST_TASKS_OF_DATASET = f"select {COLUMNS} from task where dataset = %s order by id limit %s"
 
-DRAWN = "select id from task where dataset = %s order by md5(content_sha256 || %s::text), id limit %s"
-"""An order that depends on the content and the seed alone."""
+SAMPLE_TASKS = "select id from task where dataset = %s order by md5(content_sha256 || %s::text), id limit %s"
+"""The order depends on the content and the seed only."""
 
-LIST = f"""
+LIST_TASKS = f"""
     select {COLUMNS} from task
      where (%(dataset)s::text is null or dataset = %(dataset)s) and (%(before)s::uuid is null or id < %(before)s)
      order by id desc limit %(limit)s
 """
 
-REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
+GET_REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
 
-ANSWERS = "select task_id, answers from task_reference where task_id = any(%s)"
+GET_ACCEPTED_ANSWERS = "select task_id, answers from task_reference where task_id = any(%s)"
 
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task before it is stored."""
+    """A new task."""
 
     id: UUID
-    """Its own if it is new; a task of the same content keeps the id that it has."""
+    """Used if the task is new. A task with the same content keeps its existing id."""
     question: str
     scope: Mapping[str, Any]
     content_sha256: str
@@ -72,7 +73,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task as everybody may see it."""
+    """A task without its reference."""
 
     id: UUID
     dataset: str
@@ -83,67 +84,75 @@ class TaskRow:
     difficulty: float | None
     tags: list[str]
     content_sha256: str
-    """Over its reference too; not for others to see."""
+    """Hash that includes the reference, so it must not be shown to users."""
     created_at: datetime
 
 
-async def store(connection: Connection, tenant: UUID, dataset: str, tasks: Sequence[NewTask]) -> list[UUID]:
-    """Store what is new; the ids of all, in the order given."""
-    given = Jsonb([_json(task) for task in tasks], dumps=orjson.dumps)
-    await connection.execute(STORE, {"tenant": tenant, "dataset": dataset, "tasks": given})
-    wanted = [task.content_sha256 for task in tasks]
-    found = {digest: id for id, digest in await (await connection.execute(STORED, (dataset, wanted))).fetchall()}
-    return [found[digest] for digest in wanted]
+async def store_tasks(connection: Connection, tenant_id: UUID, dataset: str, tasks: Sequence[NewTask]) -> list[UUID]:
+    """Store the tasks that are new. Return the ids of all tasks in the given order."""
+    new_tasks = Jsonb([_task_to_json(task) for task in tasks], dumps=orjson.dumps)
+    await connection.execute(STORE_TASKS, {"tenant": tenant_id, "dataset": dataset, "tasks": new_tasks})
+    hashes = [task.content_sha256 for task in tasks]
+    ids = {
+        digest: id for id, digest in await (await connection.execute(FIND_STORED_TASKS, (dataset, hashes))).fetchall()
+    }
+    return [ids[digest] for digest in hashes]
 
 
-async def by_ids(connection: Connection, ids: Sequence[UUID]) -> list[TaskRow]:
-    """In the order given. Raises NotFound for the first that is not there."""
+async def get_tasks(connection: Connection, task_ids: Sequence[UUID]) -> list[TaskRow]:
+    """Return tasks in the given order. Raises `NotFound` for the first one that does not exist."""
     async with connection.cursor(row_factory=class_row(TaskRow)) as cursor:
-        await cursor.execute(BY_IDS, (list(ids),))
-        found = {task.id: task for task in await cursor.fetchall()}
-    for id in ids:
-        if id not in found:
+        await cursor.execute(GET_TASKS, (list(task_ids),))
+        by_id = {task.id: task for task in await cursor.fetchall()}
+    for id in task_ids:
+        if id not in by_id:
             raise NotFound("task", str(id))
-    return [found[id] for id in ids]
+    return [by_id[id] for id in task_ids]
 
 
-async def of_dataset(connection: Connection, dataset: str, limit: int) -> list[TaskRow]:
-    """The first tasks of a dataset, in the order in which they were stored."""
+async def list_tasks_of_dataset(connection: Connection, dataset: str, limit: int) -> list[TaskRow]:
+    """Return the first tasks of a dataset, in the order in which they were stored."""
     async with connection.cursor(row_factory=class_row(TaskRow)) as cursor:
-        await cursor.execute(OF_DATASET, (dataset, limit))
+        await cursor.execute(LIST_TASKS_OF_DATASET, (dataset, limit))
         return await cursor.fetchall()
 
 
-async def drawn(connection: Connection, dataset: str, seed: int, limit: int) -> list[UUID]:
-    """Tasks of a dataset at random, each at most once; the same for the same seed."""
-    return [id for (id,) in await (await connection.execute(DRAWN, (dataset, seed, limit))).fetchall()]
+async def sample_task_ids(connection: Connection, dataset: str, seed: int, limit: int) -> list[UUID]:
+    """Return random tasks of a dataset, each at most once. The same seed returns the same tasks."""
+    return [id for (id,) in await (await connection.execute(SAMPLE_TASKS, (dataset, seed, limit))).fetchall()]
 
 
-async def latest(connection: Connection, dataset: str | None, before: UUID | None, limit: int) -> list[TaskRow]:
-    """Tasks that follow `before`, newest first. `dataset` None: of any."""
+async def list_tasks(connection: Connection, dataset: str | None, before: UUID | None, limit: int) -> list[TaskRow]:
+    """Return tasks after `before`, newest first.
+
+    If `dataset` is `None`, return those of all datasets.
+    """
     async with connection.cursor(row_factory=class_row(TaskRow)) as cursor:
-        await cursor.execute(LIST, {"dataset": dataset, "before": before, "limit": limit})
+        await cursor.execute(LIST_TASKS, {"dataset": dataset, "before": before, "limit": limit})
         return await cursor.fetchall()
 
 
-async def references(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Reference]:
-    """What is known to be right, by task. A task without a reference is left out."""
-    rows = await (await connection.execute(REFERENCES, (list(ids),))).fetchall()
-    return {id: reference_of(answers, evidence) for id, answers, evidence in rows}
+async def get_references(connection: Connection, task_ids: Sequence[UUID]) -> dict[UUID, Reference]:
+    """Return the references by task. Tasks without a reference are left out."""
+    rows = await (await connection.execute(GET_REFERENCES, (list(task_ids),))).fetchall()
+    return {id: reference_from_parts(answers, evidence) for id, answers, evidence in rows}
 
 
-async def answers(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[str, ...]]:
-    """The accepted answers of each task, without evidence. Empty: it cannot be answered; left out: no reference."""
-    rows = await (await connection.execute(ANSWERS, (list(ids),))).fetchall()
+async def get_accepted_answers(connection: Connection, task_ids: Sequence[UUID]) -> dict[UUID, tuple[str, ...]]:
+    """Return the accepted answers by task, without evidence.
+
+    Empty means that the question has no answer. Tasks without a reference are left out.
+    """
+    rows = await (await connection.execute(GET_ACCEPTED_ANSWERS, (list(task_ids),))).fetchall()
     return {id: tuple(accepted) for id, accepted in rows}
 
 
-def reference_of(answers: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> Reference:
-    """The stored parts as a reference."""
-    return Reference(tuple(answers), tuple(Evidence(**piece) for piece in evidence))
+def reference_from_parts(answers: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> Reference:
+    """Build a reference from its stored parts."""
+    return Reference(tuple(answers), tuple(ReferenceEvidence(**part) for part in evidence))
 
 
-def _json(task: NewTask) -> dict[str, Any]:
+def _task_to_json(task: NewTask) -> dict[str, Any]:
     reference = task.reference
     return {
         "id": task.id,
@@ -156,5 +165,5 @@ def _json(task: NewTask) -> dict[str, Any]:
         "content_sha256": task.content_sha256,
         "reference": None
         if reference is None
-        else {"answers": reference.answers, "evidence": [asdict(piece) for piece in reference.evidence]},
+        else {"answers": reference.answers, "evidence": [asdict(part) for part in reference.evidence]},
     }

@@ -1,7 +1,7 @@
-"""Tokens of a turn as bytes, and back. The only home of that encoding.
+"""Encoding of the tokens of a role call as bytes.
 
-Little-endian: ids are unsigned and 24 bits wide, log-probabilities float32, entropies float16; a mask is a bit a
-completion id, lowest first. Knows no table.
+Little-endian: ids are unsigned and 24 bits wide, logprobs float32, entropies float16. A mask has
+one bit per completion token, lowest bit first.
 """
 
 import struct
@@ -10,68 +10,78 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from offing.core.token_checks import BrokenRecord, refuse_broken
+from offing.core.token_checks import CorruptTokensError, check_token_trace
 from offing.core.tokens import TokenTrace
 
-_BITS = [bytes(n >> bit & 1 for bit in range(8)) for n in range(256)]
+_BYTE_BITS = [bytes(n >> bit & 1 for bit in range(8)) for n in range(256)]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenColumns:
-    """One turn's tokens as they are stored. Lengths in ids: p of the new prompt, n of the completion."""
+    """The tokens of a role call as stored.
+
+    Lengths are p ids of the new prompt part and n ids of the completion.
+    """
 
     prompt_ids: bytes
-    """p ids: what the prompt adds to its segment."""
+    """p ids: the new part of the prompt in the segment."""
     completion_ids: bytes
     logprobs: bytes
     entropy: bytes | None
-    """Nats, rounded to 11 significant bits: it is watched and weighed, never recomputed. None: not given."""
-    mask: bytes
+    """In nats, rounded to 11 significant bits. It is used for metrics and weights and never
+    recomputed. `None` if not known.
+    """
+    loss_mask: bytes
     """(n + 7) // 8 bytes."""
 
 
-def columns_of(trace: TokenTrace, text: str, offset: int) -> TokenColumns:
-    """A trace as columns, its prompt from `offset` on. Raises BrokenRecord, see `refuse_broken`."""
-    refuse_broken(trace, text)
-    if offset > len(trace.prompt_ids):
-        raise BrokenRecord("prompt_offset", f"{offset} is past the {len(trace.prompt_ids)} ids of the prompt")
+def build_token_columns(trace: TokenTrace, text: str, prompt_offset: int) -> TokenColumns:
+    """Encode a token trace, with its prompt from `prompt_offset` on.
+
+    Raises `CorruptTokensError`, see `check_token_trace`.
+    """
+    check_token_trace(trace, text)
+    if prompt_offset > len(trace.prompt_ids):
+        raise CorruptTokensError(
+            "prompt_offset", f"{prompt_offset} is past the {len(trace.prompt_ids)} ids of the prompt"
+        )
     n = len(trace.completion_ids)
     return TokenColumns(
-        packed_ids(trace.prompt_ids[offset:]),
-        packed_ids(trace.completion_ids),
-        packed_floats(trace.logprobs),
-        None if trace.entropy is None else packed_halves(trace.entropy),
-        packed_mask([True] * n),
+        pack_ids(trace.prompt_ids[prompt_offset:]),
+        pack_ids(trace.completion_ids),
+        pack_floats(trace.logprobs),
+        None if trace.entropy is None else pack_halves(trace.entropy),
+        pack_mask([True] * n),
     )
 
 
-def packed_ids(ids: Iterable[int]) -> bytes:
-    """Three bytes an id, which is from 0 to `LARGEST_ID`."""
-    wide = _little(array("i", ids))
+def pack_ids(ids: Iterable[int]) -> bytes:
+    """Pack ids with three bytes each. An id is from 0 to `MAX_TOKEN_ID`."""
+    wide = _to_little_endian(array("i", ids))
     packed = bytearray(len(wide) // 4 * 3)
     for byte in range(3):
         packed[byte::3] = wide[byte::4]
     return bytes(packed)
 
 
-def packed_floats(values: Iterable[float]) -> bytes:
-    """float32, little-endian."""
-    return _little(array("f", values))
+def pack_floats(values: Iterable[float]) -> bytes:
+    """Pack values as float32, little-endian."""
+    return _to_little_endian(array("f", values))
 
 
-def packed_halves(values: Iterable[float]) -> bytes:
-    """float16, little-endian."""
-    given = tuple(values)
-    return struct.pack(f"<{len(given)}e", *given)
+def pack_halves(values: Iterable[float]) -> bytes:
+    """Pack values as float16, little-endian."""
+    floats = tuple(values)
+    return struct.pack(f"<{len(floats)}e", *floats)
 
 
-def packed_mask(mask: Sequence[bool]) -> bytes:
-    """A bit an entry, lowest first; bits beyond are 0."""
+def pack_mask(mask: Sequence[bool]) -> bytes:
+    """Pack a mask with one bit per entry, lowest bit first. The remaining bits are 0."""
     value = sum(1 << n for n, bit in enumerate(mask) if bit) if not all(mask) else (1 << len(mask)) - 1
     return value.to_bytes((len(mask) + 7) // 8, "little")
 
 
-def ids_in(packed: bytes) -> "array[int]":
+def unpack_ids(packed: bytes) -> "array[int]":
     wide = bytearray(len(packed) // 3 * 4)
     for byte in range(3):
         wide[byte::4] = packed[byte::3]
@@ -81,27 +91,30 @@ def ids_in(packed: bytes) -> "array[int]":
     return values
 
 
-def floats_in(packed: bytes) -> "array[float]":
+def unpack_floats(packed: bytes) -> "array[float]":
     values = array("f", packed)
     if sys.byteorder == "big":
         values.byteswap()
     return values
 
 
-def halves_in(packed: bytes) -> "array[float]":
-    """float16 as float32, which holds every one of them."""
+def unpack_halves(packed: bytes) -> "array[float]":
+    """Unpack float16 values to float32, which represents all of them exactly."""
     return array("f", struct.unpack(f"<{len(packed) // 2}e", packed))
 
 
-def mask_in(packed: bytes, n: int) -> bytes:
-    """One byte, 0 or 1, for each of `n` ids. Raises BrokenRecord for another length and for bits beyond."""
-    flags = b"".join(_BITS[byte] for byte in packed)
-    if len(packed) != (n + 7) // 8 or any(flags[n:]):
-        raise BrokenRecord("mask", f"it does not fit {n} completion ids")
-    return flags[:n]
+def unpack_mask(packed: bytes, count: int) -> bytes:
+    """Unpack a mask to one byte, 0 or 1, per token.
+
+    Raises `CorruptTokensError` if the length is wrong or a remaining bit is set.
+    """
+    flags = b"".join(_BYTE_BITS[byte] for byte in packed)
+    if len(packed) != (count + 7) // 8 or any(flags[count:]):
+        raise CorruptTokensError("mask", f"it does not fit {count} completion ids")
+    return flags[:count]
 
 
-def _little(values: "array[int] | array[float]") -> bytes:
+def _to_little_endian(values: "array[int] | array[float]") -> bytes:
     if sys.byteorder == "big":
         values.byteswap()
     return values.tobytes()

@@ -1,15 +1,18 @@
-"""The tool policy of a run that is under way: the only home of its change. Knows no rule."""
+"""Updates of the tool policy of a running run."""
 
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from offing.core.policy import Policy, policy_hash
+from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.storage.pool import Connection
 
-SET_POLICY = "update run set policy = %s, policy_sha256 = %s where id = %s"
+UPDATE_TOOL_POLICY = "update run set tool_policy = %s, tool_policy_sha256 = %s where id = %s"
 
 
-async def narrow(connection: Connection, run: UUID, policy: Policy) -> None:
-    """Put a narrower policy in force. Whoever calls holds the run and has proved that it is narrower."""
-    await connection.execute(SET_POLICY, (Jsonb(policy.stored()), policy_hash(policy), run))
+async def update_tool_policy(connection: Connection, run_id: UUID, tool_policy: ToolPolicy) -> None:
+    """Replace the tool policy by a restriction of it.
+
+    The caller has claimed the run and proved the restriction.
+    """
+    await connection.execute(UPDATE_TOOL_POLICY, (Jsonb(tool_policy.to_json()), hash_tool_policy(tool_policy), run_id))

@@ -1,4 +1,4 @@
-"""What was decided about training jobs and policy versions, as an audit record. Rows are only added."""
+"""Decisions about training jobs and policy versions, as an append-only audit log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from psycopg.types.json import Jsonb
 from offing.clock import new_id
 from offing.storage.pool import Connection
 
-ADD = """
-    insert into train_event (id, tenant_id, job_id, policy_version_id, kind, detail) values (%s, %s, %s, %s, %s, %s)
+INSERT_EVENT = """
+    insert into training_event (id, tenant_id, job_id, policy_version_id, kind, detail) values (%s, %s, %s, %s, %s, %s)
 """
 
-LIST = """
-    select id, job_id as job, policy_version_id as policy, kind, detail, at from train_event
+LIST_EVENTS = """
+    select id, job_id, policy_version_id, kind, detail, at from training_event
      where (%(job)s::uuid is null or job_id = %(job)s) and (%(policy)s::uuid is null or policy_version_id = %(policy)s)
        and (%(after)s::uuid is null or id > %(after)s)
      order by id limit %(limit)s
@@ -26,42 +26,42 @@ LIST = """
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TrainingEvent:
     """One decision."""
 
     id: UUID
-    job: UUID | None
-    policy: UUID | None
-    """The policy version that it is about."""
+    job_id: UUID | None
+    policy_version_id: UUID | None
+    """The policy version that the decision concerns."""
     kind: str
-    """Such as created, guard, not_finite, registered, gate, promoted, canary, rolled_back."""
+    """For example created, guard, not_finite, registered, gate, promoted, canary, rolled_back."""
     detail: dict[str, Any]
     at: datetime
 
 
-async def add(
+async def insert_event(
     connection: Connection,
-    tenant: UUID,
+    tenant_id: UUID,
     kind: str,
     detail: Mapping[str, Any],
     *,
-    job: UUID | None = None,
-    policy: UUID | None = None,
+    job_id: UUID | None = None,
+    policy_version_id: UUID | None = None,
 ) -> None:
-    """Note a decision in the transaction that takes it."""
+    """Record a decision in the transaction that makes it."""
     body = Jsonb(dict(detail), dumps=orjson.dumps)
-    await connection.execute(ADD, (new_id(), tenant, job, policy, kind, body))
+    await connection.execute(INSERT_EVENT, (new_id(), tenant_id, job_id, policy_version_id, kind, body))
 
 
-async def listed(
+async def list_events(
     connection: Connection,
     *,
-    job: UUID | None = None,
-    policy: UUID | None = None,
+    job_id: UUID | None = None,
+    policy_version_id: UUID | None = None,
     after: UUID | None = None,
     limit: int = 200,
-) -> list[Event]:
-    """Events in order, of a job, of a policy version, or all."""
-    async with connection.cursor(row_factory=class_row(Event)) as cursor:
-        await cursor.execute(LIST, {"job": job, "policy": policy, "after": after, "limit": limit})
+) -> list[TrainingEvent]:
+    """Return events in order: those of a job, of a policy version, or all."""
+    async with connection.cursor(row_factory=class_row(TrainingEvent)) as cursor:
+        await cursor.execute(LIST_EVENTS, {"job": job_id, "policy": policy_version_id, "after": after, "limit": limit})
         return await cursor.fetchall()

@@ -1,7 +1,7 @@
-"""Groups of rollouts as a training job takes them: in the order in which they became complete. Reads only.
+"""Rollout groups as a training job reads them: in the order in which they became complete.
 
-Which rollouts a group stands for is decided here: the last attempt of each member; earlier attempts failed for reasons
-that say nothing about a policy.
+Only reads. The rollouts of a group are the last attempt of each member. Earlier attempts failed
+for reasons that say nothing about a policy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from offing.storage.pool import Connection
 
-WANTED = """
+MATCHES_QUERY = """
            g.state <> 'open' and g.completed_at <= %(until)s
        and (%(after_at)s::timestamptz is null or (g.completed_at, g.id) > (%(after_at)s, %(after_group)s))
        and (%(since)s::timestamptz is null or g.completed_at >= %(since)s)
@@ -23,12 +23,12 @@ WANTED = """
        and g.tags || coalesce(t.tags, '{}') @> %(tags)s
        and ('evaluation' = any(%(tags)s) or not 'evaluation' = any(g.tags))
 """
-"""What an evaluation collected is trained on only when it is asked for by its tag."""
+"""Groups of evaluations are trained on only if their tag is requested."""
 
-GROUPS = f"""
+LIST_GROUPS = f"""
     with g as materialized (
       select g.* from rollout_group g left join task t on t.id = g.task_id
-       where {WANTED}
+       where {MATCHES_QUERY}
        order by g.completed_at, g.id limit %(limit)s)
     select g.id, g.task_id, g.state, g.completed_at, g.size, g.graph,
            coalesce(m.members, '{{}}'), coalesce(m.runs, '{{}}'), coalesce(m.outcomes, '{{}}'),
@@ -44,203 +44,219 @@ GROUPS = f"""
                   from rollout where group_id = g.id) as o) as m on true
       left join lateral (
         select array_agg(v.name || '@' || v.version order by v.name, v.version) as policies
-          from policy_version v join jsonb_each_text(g.policies) as pinned(role, id) on v.id = pinned.id::uuid
-         where v.kind <> 'prompts'
+          from policy_version v join jsonb_each_text(g.policy_version_ids) as pinned(role, id) on v.id = pinned.id::uuid
+         where v.kind <> 'prompt_library'
            and (%(roles)s::text[] is null or pinned.role = any(%(roles)s))) as p on true
      order by g.completed_at, g.id
 """
-"""Chosen first, so that what is in a group is put together for those alone."""
+"""The groups are selected first, so that their contents are aggregated for these groups only."""
 
-COUNT = f"""
-    select g.state, count(*) from rollout_group g left join task t on t.id = g.task_id where {WANTED} group by g.state
+COUNT_GROUPS = f"""
+    select g.state, count(*) from rollout_group g left join task t on t.id = g.task_id where {MATCHES_QUERY} group
+    by g.state
 """
 
-INSPECT = f"""
+LIST_TURN_STATS = f"""
     with wanted as (
-      select g.id from rollout_group g left join task t on t.id = g.task_id where {WANTED}),
+      select g.id from rollout_group g left join task t on t.id = g.task_id where {MATCHES_QUERY}),
     standing as (
       select distinct on (o.group_id, o.member) o.run_id, o.outcome
         from rollout o join wanted on wanted.id = o.group_id order by o.group_id, o.member, o.attempt desc),
     said as (
-      select s.run_id, turn.trainable, turn.quarantine, turn.tokenizer_sha256, turn.policy,
-             octet_length(turn.completion_ids) / 3 as sampled
-        from standing s join turn on turn.run_id = s.run_id
-       where s.outcome is distinct from 'infra_error' and turn.completion <> ''
-         and (%(roles)s::text[] is null or turn.role = any(%(roles)s)))
+      select s.run_id, role_call.trainable, role_call.quarantine, role_call.tokenizer_sha256, role_call.policy,
+             octet_length(role_call.completion_ids) / 3 as sampled
+        from standing s join role_call on role_call.run_id = s.run_id
+       where s.outcome is distinct from 'infra_error' and role_call.completion <> ''
+         and (%(roles)s::text[] is null or role_call.role = any(%(roles)s)))
     select trainable, quarantine <> '', tokenizer_sha256, policy, count(*), count(distinct run_id),
            coalesce(sum(sampled), 0)
       from said group by 1, 2, 3, 4 order by 1, 2, 3, 4
 """
 
-LENGTHS = f"""
+COUNT_ROLLOUT_LENGTHS = f"""
     with wanted as (
-      select g.id from rollout_group g left join task t on t.id = g.task_id where {WANTED}),
+      select g.id from rollout_group g left join task t on t.id = g.task_id where {MATCHES_QUERY}),
     rollouts as (
-      select o.run_id, sum(octet_length(turn.completion_ids) / 3) as sampled
+      select o.run_id, sum(octet_length(role_call.completion_ids) / 3) as sampled
         from rollout o join wanted on wanted.id = o.group_id
-             join turn on turn.run_id = o.run_id and turn.trainable = 'rl'
-                          and (%(roles)s::text[] is null or turn.role = any(%(roles)s))
+             join role_call on role_call.run_id = o.run_id and role_call.trainable = 'rl'
+                          and (%(roles)s::text[] is null or role_call.role = any(%(roles)s))
        where o.outcome is distinct from 'infra_error' group by o.run_id)
     select power(2, floor(log(2, greatest(sampled, 1)::numeric)))::bigint, count(*) from rollouts group by 1 order by 1
 """
 
-FACTS = """
-    select r.id, r.turns, r.tokens, coalesce(r.usd, 0)::float8,
-           (select count(*) from step s where s.run_id = r.id and s.kind = 'tool')
+GET_ROLLOUT_STATS = """
+    select r.id, r.turns, r.tokens, coalesce(r.cost_usd, 0)::float8,
+           (select count(*) from step s where s.run_id = r.id and s.kind = 'tool_result')
       from run r where r.id = any(%s)
 """
 
-NOW = "select clock_timestamp(), (select max(completed_at) from rollout_group)"
+GET_HIGH_WATER_MARK = "select clock_timestamp(), (select max(completed_at) from rollout_group)"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupQuery:
-    """Which groups. None, or empty: any."""
+    """Filter of groups. `None` and empty values mean any."""
 
     graph: str | None = None
-    batches: tuple[UUID, ...] = ()
+    batch_ids: tuple[UUID, ...] = ()
     dataset: str | None = None
     split: str | None = None
     tags: tuple[str, ...] = ()
-    """All of them, of group or task."""
+    """The group or its task must have all of these tags."""
     since: datetime | None = None
-    """Complete at that time or later."""
+    """Only groups that became complete at this time or later."""
     roles: tuple[str, ...] = ()
-    """Whose policies are told."""
+    """Roles whose policies are returned."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """One rollout of a group."""
 
     member: int
-    run: UUID
+    run_id: UUID
     outcome: str
-    """Empty: not known."""
+    """Empty if not known."""
     reward: float | None
-    last: bool
-    """False: an attempt that another one followed."""
+    is_last_attempt: bool
+    """False if there is a later attempt."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupHead:
+class GroupSummary:
     """A group without its tokens."""
 
     id: UUID
-    task: UUID
+    task_id: UUID
     state: str
-    """complete or short."""
+    """`complete` or `incomplete`."""
     completed_at: datetime
     size: int
     graph: str
-    members: tuple[Member, ...]
-    policies: tuple[str, ...]
-    """NAME@VERSION that were pinned for the roles asked about."""
+    members: tuple[GroupMember, ...]
+    policy_labels: tuple[str, ...]
+    """NAME@VERSION pinned for the roles of the query."""
 
     @property
-    def standing(self) -> tuple[Member, ...]:
-        """The last attempt of each member, without those that an infrastructure error ended."""
-        return tuple(m for m in self.members if m.last and m.outcome != "infra_error")
+    def final_members(self) -> tuple[GroupMember, ...]:
+        """The last attempt of each member, without those that ended with an infrastructure error."""
+        return tuple(m for m in self.members if m.is_last_attempt and m.outcome != "infra_error")
 
     @property
-    def informative(self) -> bool:
-        """Whether its rewards differ."""
-        return len({m.reward for m in self.standing}) > 1
+    def is_informative(self) -> bool:
+        """Whether the rewards of its members differ."""
+        return len({m.reward for m in self.final_members}) > 1
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What a rollout cost."""
+class RolloutStats:
+    """Usage of a rollout."""
 
     turns: int
     tokens: int
-    usd: float
-    tool_calls: int
+    cost_usd: float
+    tool_call_count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """Turns that have the same to say about training."""
+class TurnStats:
+    """Statistics of role calls with the same training properties."""
 
     trainable: str
-    """rl, sft or none."""
-    quarantined: bool
+    """`rl`, `sft` or `none`."""
+    is_quarantined: bool
     tokenizer_sha256: str
     policy: str
-    """NAME@VERSION. Empty: not a policy's."""
-    turns: int
-    rollouts: int
-    tokens: int
-    """Sampled ones."""
+    """NAME@VERSION. Empty if no policy sampled the completions."""
+    turn_count: int
+    rollout_count: int
+    token_count: int
+    """Number of sampled tokens."""
 
 
-async def page(
+async def list_groups(
     connection: Connection,
-    wanted: GroupQuery,
+    query: GroupQuery,
     until: datetime,
     after: tuple[datetime, UUID] | None,
     limit: int,
-) -> list[GroupHead]:
-    """Groups that follow `after` and were complete by `until`, the first to become so first."""
-    values = _values(wanted, until, after) | {"limit": limit}
-    rows = await (await connection.execute(GROUPS, values, prepare=False)).fetchall()
-    return [_head(row) for row in rows]
+) -> list[GroupSummary]:
+    """Return groups after `after` that became complete by `until`, in the order of completion."""
+    values = _query_parameters(query, until, after) | {"limit": limit}
+    rows = await (await connection.execute(LIST_GROUPS, values, prepare=False)).fetchall()
+    return [_summary_from_row(row) for row in rows]
 
 
-async def count(connection: Connection, wanted: GroupQuery, until: datetime) -> dict[str, int]:
-    """How many groups there are, by state."""
-    rows = await (await connection.execute(COUNT, _values(wanted, until, None), prepare=False)).fetchall()
+async def count_groups(connection: Connection, query: GroupQuery, until: datetime) -> dict[str, int]:
+    """Return the number of groups by state."""
+    rows = await (
+        await connection.execute(COUNT_GROUPS, _query_parameters(query, until, None), prepare=False)
+    ).fetchall()
     return dict(rows)
 
 
-async def inspect(connection: Connection, wanted: GroupQuery, until: datetime) -> list[Turns]:
-    """What the turns of these groups are, without reading a token."""
-    rows = await (await connection.execute(INSPECT, _values(wanted, until, None), prepare=False)).fetchall()
-    return [Turns(*row) for row in rows]
+async def list_turn_stats(connection: Connection, query: GroupQuery, until: datetime) -> list[TurnStats]:
+    """Return statistics of the role calls of these groups, without reading tokens."""
+    rows = await (
+        await connection.execute(LIST_TURN_STATS, _query_parameters(query, until, None), prepare=False)
+    ).fetchall()
+    return [TurnStats(*row) for row in rows]
 
 
-async def lengths(connection: Connection, wanted: GroupQuery, until: datetime) -> dict[int, int]:
-    """Rollouts by their trained tokens: how many have at least so many and fewer than twice as many."""
-    rows = await (await connection.execute(LENGTHS, _values(wanted, until, None), prepare=False)).fetchall()
+async def count_rollout_lengths(connection: Connection, query: GroupQuery, until: datetime) -> dict[int, int]:
+    """Return the number of rollouts by trained tokens.
+
+    Key k counts rollouts with at least k and fewer than 2k tokens.
+    """
+    rows = await (
+        await connection.execute(COUNT_ROLLOUT_LENGTHS, _query_parameters(query, until, None), prepare=False)
+    ).fetchall()
     return dict(rows)
 
 
-async def all_heads(connection: Connection, wanted: GroupQuery, until: datetime) -> list[GroupHead]:
-    """The groups without a limit, for counting what is stale; tokens are not read."""
-    values = _values(wanted, until, None) | {"limit": None}
-    return [_head(row) for row in await (await connection.execute(GROUPS, values, prepare=False)).fetchall()]
+async def list_all_groups(connection: Connection, query: GroupQuery, until: datetime) -> list[GroupSummary]:
+    """Return all groups, without a limit, to count the stale ones. Tokens are not read."""
+    values = _query_parameters(query, until, None) | {"limit": None}
+    return [
+        _summary_from_row(row)
+        for row in await (await connection.execute(LIST_GROUPS, values, prepare=False)).fetchall()
+    ]
 
 
-async def facts(connection: Connection, runs: Sequence[UUID]) -> Mapping[UUID, RunFacts]:
-    """What rollouts cost, by run."""
-    rows = await (await connection.execute(FACTS, (list(runs),))).fetchall()
-    return {run: RunFacts(*costs) for run, *costs in rows}
+async def get_rollout_stats(connection: Connection, run_ids: Sequence[UUID]) -> Mapping[UUID, RolloutStats]:
+    """Return the usage of rollouts by run."""
+    rows = await (await connection.execute(GET_ROLLOUT_STATS, (list(run_ids),))).fetchall()
+    return {run: RolloutStats(*costs) for run, *costs in rows}
 
 
-async def newest(connection: Connection) -> tuple[datetime, datetime | None]:
-    """The store's clock, and when a group last became complete. None: none ever did."""
-    row = await (await connection.execute(NOW)).fetchone()
+async def get_high_water_mark(connection: Connection) -> tuple[datetime, datetime | None]:
+    """Return the database's current time, and when a group last became complete.
+
+    `None` means that none ever did.
+    """
+    row = await (await connection.execute(GET_HIGH_WATER_MARK)).fetchone()
     assert row is not None
     return row[0], row[1]
 
 
-def _values(wanted: GroupQuery, until: datetime, after: tuple[datetime, UUID] | None) -> dict[str, Any]:
+def _query_parameters(query: GroupQuery, until: datetime, after: tuple[datetime, UUID] | None) -> dict[str, Any]:
     at, group = after or (None, None)
     return {
-        "graph": wanted.graph,
-        "batches": list(wanted.batches) or None,
-        "dataset": wanted.dataset,
-        "split": wanted.split,
-        "tags": list(wanted.tags),
-        "since": wanted.since,
-        "roles": list(wanted.roles) or None,
+        "graph": query.graph,
+        "batches": list(query.batch_ids) or None,
+        "dataset": query.dataset,
+        "split": query.split,
+        "tags": list(query.tags),
+        "since": query.since,
+        "roles": list(query.roles) or None,
         "until": until,
         "after_at": at,
         "after_group": group,
     }
 
 
-def _head(row: Sequence[Any]) -> GroupHead:
+def _summary_from_row(row: Sequence[Any]) -> GroupSummary:
     id, task, state, at, size, graph, members, runs, outcomes, rewards, last, policies = row
-    found = tuple(Member(*one) for one in zip(members, runs, outcomes, rewards, last, strict=True))
-    return GroupHead(id, task, state, at, size, graph, found, tuple(dict.fromkeys(policies)))
+    group_members = tuple(GroupMember(*one) for one in zip(members, runs, outcomes, rewards, last, strict=True))
+    return GroupSummary(id, task, state, at, size, graph, group_members, tuple(dict.fromkeys(policies)))

@@ -1,7 +1,9 @@
-"""Training jobs as rows: making, claiming, and one transaction a step with everything that the step decided.
+"""Training jobs as rows.
 
-A job belongs to one process at a time. Each write checks its fence number in the statement that moves the job, so that
-a process that lost the job can commit nothing. The ledger's key makes sure that no rollout is decided on twice.
+This module creates and claims jobs and commits each training step with all of its decisions in
+one transaction. A job belongs to one process at a time. Each write checks its fencing token in
+the statement that updates the job, so a process that lost the job can commit nothing. The key of
+the ledger ensures that a job uses each rollout only once.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -16,172 +18,177 @@ from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import Conflict, Fenced, NotFound
+from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
-    id, kind, name, config, config_sha256, seed, bound, pass as round, after_at, after_group,
-    state, wish, phase, step, good_step,
-    groups, rollouts, checkpoint, worker, fence, produced_id as produced, stop_reason, error, created_at, started_at,
+    id, kind, name, config, config_sha256, seed, data_until, data_pass, last_group_completed_at, last_group_id,
+    state, requested_action, phase, step, last_good_step,
+    group_count, rollout_count, checkpoint, worker, fence, produced_version_id, stop_reason, error, created_at,
+    started_at,
     ended_at
 """
 
-INSERT = f"""
-    insert into train_job (id, tenant_id, kind, name, config, config_sha256, seed)
+INSERT_JOB = f"""
+    insert into training_job (id, tenant_id, kind, name, config, config_sha256, seed)
     values (%(id)s, %(tenant)s, %(kind)s, %(name)s, %(config)s, %(config_sha256)s, %(seed)s)
     returning {COLUMNS}
 """
 
-BY_ID = f"select {COLUMNS} from train_job where id = %s"
+GET_JOB = f"select {COLUMNS} from training_job where id = %s"
 
-LOCK = f"select {COLUMNS} from train_job where id = %s for update"
+LOCK_JOB = f"select {COLUMNS} from training_job where id = %s for update"
 
-ENDING = "select id from train_job where id::text like '%%' || %s order by id desc limit 2"
+LIST_IDS_WITH_SUFFIX = "select id from training_job where id::text like '%%' || %s order by id desc limit 2"
 
-LIST = f"""
-    select {COLUMNS} from train_job
+LIST_JOBS = f"""
+    select {COLUMNS} from training_job
      where (%(state)s::text is null or state = %(state)s) and (%(before)s::uuid is null or id < %(before)s)
      order by id desc limit %(limit)s
 """
 
-OF_CONFIG = f"""
-    select {COLUMNS} from train_job where config_sha256 = %s and state <> 'cancelled' order by id desc limit 1
+FIND_JOB_BY_CONFIG = f"""
+    select {COLUMNS} from training_job where config_sha256 = %s and state <> 'cancelled' order by id desc limit 1
 """
 
-CLAIM = "select job, tenant, fence from app.claim_train_job(%s, %s, %s)"
+CLAIM_JOB = "select job_id, tenant_id, fence from app.claim_training_job(%s, %s, %s)"
 
-CLAIM_LEARNING = "select job, tenant, fence from app.claim_learning_job(%s, %s)"
+CLAIM_DISTILLATION_JOB = "select job_id, tenant_id, fence from app.claim_distillation_job(%s, %s)"
 
-LEARNING = f"""
-    select {COLUMNS} from train_job
-     where kind = 'prompts' and name = %s and state in ('queued', 'running', 'paused')
+FIND_DISTILLATION_JOB = f"""
+    select {COLUMNS} from training_job
+     where kind = 'prompt_library' and name = %s and state in ('queued', 'running', 'paused')
 """
 
-HOLD = """
-    update train_job set lease_until = clock_timestamp() + %(term)s::interval, phase = coalesce(%(phase)s, phase)
-     where id = %(job)s and fence = %(fence)s and state = 'running' returning wish
+RENEW_LEASE = """
+    update training_job set lease_until = clock_timestamp() + %(term)s::interval, phase = coalesce(%(phase)s, phase)
+     where id = %(job)s and fence = %(fence)s and state = 'running' returning requested_action
 """
 
-RELEASED = "select 1 from train_job where id = %s and fence = %s and state <> 'running'"
-"""Nobody but who holds a job ends its work, so it was released under this very fence."""
+IS_RELEASED = "select 1 from training_job where id = %s and fence = %s and state <> 'running'"
+"""Only the process that claimed a job ends its execution, so it was released with this fencing
+token.
+"""
 
-STEP = """
-    update train_job
-       set step = %(step)s, good_step = %(good_step)s, checkpoint = %(checkpoint)s, phase = %(phase)s,
-           groups = groups + %(groups)s, rollouts = rollouts + %(kept)s,
-           pass = %(round)s, after_at = %(after_at)s, after_group = %(after_group)s,
+COMMIT_STEP = """
+    update training_job
+       set step = %(step)s, last_good_step = %(good_step)s, checkpoint = %(checkpoint)s, phase = %(phase)s,
+           group_count = group_count + %(groups)s, rollout_count = rollout_count + %(kept)s,
+           data_pass = %(round)s, last_group_completed_at = %(after_at)s, last_group_id = %(after_group)s,
            lease_until = clock_timestamp() + %(term)s::interval
      where id = %(job)s and fence = %(fence)s and state = 'running' and step = %(step)s - 1
-    returning wish
+    returning requested_action
 """
 
-USE = """
-    insert into ledger (train_run, run_id, tenant_id, step, reason)
+INSERT_LEDGER = """
+    insert into ledger (job_id, run_id, tenant_id, step, reason)
     select %(job)s, used.run, %(tenant)s, %(step)s, used.reason
       from unnest(%(runs)s::uuid[], %(reasons)s::text[]) as used(run, reason)
       join run on run.id = used.run
 """
-"""A run that was erased meanwhile has no row left to be noted for."""
+"""A run that was erased meanwhile has no row to which the ledger could refer."""
 
-USE_AGAIN = f"{USE} on conflict (train_run, run_id) do nothing"
-"""In a later pass, which was asked for; the first decision stands in the ledger."""
+INSERT_LEDGER_IF_ABSENT = f"{INSERT_LEDGER} on conflict (job_id, run_id) do nothing"
+"""For a later data pass, which was configured. The first decision stays in the ledger."""
 
-METRICS = """
-    insert into train_metric (job_id, tenant_id, step, name, value)
+INSERT_METRICS = """
+    insert into training_metric (job_id, tenant_id, step, name, value)
     select %(job)s, %(tenant)s, %(step)s, name, value
       from unnest(%(names)s::text[], %(values)s::float8[]) as measured(name, value)
         on conflict (job_id, step, name) do update set value = excluded.value, at = clock_timestamp()
 """
 
-REMEMBER = """
-    insert into train_state (job_id, name, tenant_id, step, body)
+STORE_PLUGIN_STATE = """
+    insert into plugin_state (job_id, name, tenant_id, step, body)
     select %(job)s, name, %(tenant)s, %(step)s, body from jsonb_each(%(tables)s) as kept(name, body)
         on conflict (job_id, name) do update set step = excluded.step, body = excluded.body
 """
 
-STATE = "select name, body from train_state where job_id = %s"
+GET_PLUGIN_STATE = "select name, body from plugin_state where job_id = %s"
 
-RELEASE = f"""
-    update train_job
-       set state = %(state)s, stop_reason = %(reason)s, error = %(error)s, phase = '', wish = null, worker = '',
-           lease_until = null, produced_id = coalesce(%(produced)s, produced_id),
+RELEASE_JOB = f"""
+    update training_job
+       set state = %(state)s, stop_reason = %(reason)s, error = %(error)s, phase = '', requested_action = null,
+       worker = '',
+           lease_until = null, produced_version_id = coalesce(%(produced)s, produced_version_id),
            checkpoint = coalesce(%(checkpoint)s, checkpoint),
            ended_at = case when %(state)s in ('done', 'failed', 'cancelled') then clock_timestamp() end
      where id = %(job)s and fence = %(fence)s and state = 'running'
     returning {COLUMNS}
 """
 
-PRODUCED = """
-    update train_job set produced_id = %s, phase = 'registered'
+SET_PRODUCED_VERSION = """
+    update training_job set produced_version_id = %s, phase = 'registered'
      where id = %s and fence = %s and state = 'running' returning id
 """
 
-WISH = f"""
-    update train_job
-       set wish = case when state = 'running' then %(wish)s end,
+REQUEST_ACTION = f"""
+    update training_job
+       set requested_action = case when state = 'running' then %(wish)s end,
            state = case when state = 'running' then state when %(wish)s = 'pause' then 'paused' else 'cancelled' end,
            ended_at = case when state <> 'running' and %(wish)s = 'cancel' then clock_timestamp() else ended_at end
      where id = %(job)s
     returning {COLUMNS}
 """
 
-GO_ON = f"""
-    update train_job
-       set wish = null, state = case when state = 'running' then state else 'queued' end, ended_at = null, error = '',
+RESUME_JOB = f"""
+    update training_job
+       set requested_action = null, state = case when state = 'running' then state else 'queued' end, ended_at = null,
+       error = '',
            stop_reason = ''
      where id = %s returning {COLUMNS}
 """
 
-METRICS_SINCE = """
-    select step, name, value, at from train_metric
+LIST_METRICS_SINCE = """
+    select step, name, value, at from training_metric
      where job_id = %(job)s and step > %(after)s and (%(names)s::text[] is null or name = any(%(names)s))
      order by step, name limit %(limit)s
 """
 
-LAST = """
+GET_LAST_METRIC_VALUES = """
     select asked.job, found.value
       from unnest(%s::uuid[]) as asked(job)
-     cross join lateral (select value from train_metric where job_id = asked.job and name = %s
+     cross join lateral (select value from training_metric where job_id = asked.job and name = %s
                           order by step desc limit 1) as found
 """
 
-LEDGER = "select reason, count(*) from ledger where train_run = %s group by reason order by reason"
+COUNT_LEDGER_REASONS = "select reason, count(*) from ledger where job_id = %s group by reason order by reason"
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
+class TrainingJobRow:
     """A training job as stored."""
 
     id: UUID
     kind: str
     name: str
-    """Of the policy that it makes a version of."""
+    """Name of the policy of which the job makes a version."""
     config: dict[str, Any]
     config_sha256: str
     seed: int
-    bound: datetime
-    """Groups that were complete by then are its data."""
-    round: int
-    """Pass through the groups, from 1."""
-    after_at: datetime | None
-    """With `after_group`: where the groups that it looked at end. None: it looked at none."""
-    after_group: UUID | None
+    data_until: datetime
+    """The job's data are the groups that became complete by this time."""
+    data_pass: int
+    """Number of the data pass, from 1."""
+    last_group_completed_at: datetime | None
+    """With `after_group`, the last group that the job has read. `None` means that it has read none."""
+    last_group_id: UUID | None
     state: str
-    wish: str | None
-    """pause or cancel, to be seen at the next step. None: to go on."""
+    requested_action: str | None
+    """`pause` or `cancel`, handled at the next training step. `None` means that the job continues."""
     phase: str
     step: int
-    """Steps that are committed."""
-    good_step: int
-    """The last after which the guards found nothing."""
-    groups: int
-    rollouts: int
-    """Trained on, each counted once."""
+    """Number of committed training steps."""
+    last_good_step: int
+    """The last training step at which the guards found no violation."""
+    group_count: int
+    rollout_count: int
+    """Rollouts that were trained on, each counted once."""
     checkpoint: str
-    """Folder of the committed step. Empty: the policy it began with."""
+    """Folder of the committed step. Empty means the initial policy."""
     worker: str
     fence: int
-    produced: UUID | None
+    produced_version_id: UUID | None
     stop_reason: str
     error: str
     created_at: datetime
@@ -190,247 +197,315 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The right to write for a job. Whoever claims it next has a greater number."""
+class JobFencingToken:
+    """The right to write to a job. The next claim of the job has a larger number."""
 
-    job: UUID
-    tenant: UUID
+    job_id: UUID
+    tenant_id: UUID
     fence: int
 
 
 @dataclass(frozen=True, slots=True)
-class StepDone:
-    """What a step decided; committed as one."""
+class CommittedStep:
+    """The result of a training step, committed in one transaction."""
 
     step: int
-    good_step: int
+    last_good_step: int
     checkpoint: str
-    used: Mapping[UUID, str]
-    """Reason of each rollout that was looked at."""
-    groups: int = 0
-    after: tuple[datetime, UUID] | None = None
-    """Where the groups that were looked at end. None: at the beginning."""
-    round: int = 1
-    """Pass through the groups that the step belongs to."""
+    ledger_reasons: Mapping[UUID, str]
+    """Ledger reason of each rollout that was read."""
+    group_count: int = 0
+    last_group_key: tuple[datetime, UUID] | None = None
+    """Key of the last group that was read. `None` means that none was read."""
+    data_pass: int = 1
+    """Number of the data pass to which the training step belongs."""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
-    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    plugin_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class TrainingMetric:
     step: int
     name: str
     value: float
     at: datetime
 
 
-async def insert(
+async def insert_job(
     connection: Connection,
-    tenant: UUID,
-    id: UUID,
+    tenant_id: UUID,
+    job_id: UUID,
     *,
     kind: str,
     name: str,
     config: Mapping[str, Any],
     config_sha256: str,
     seed: int,
-) -> JobRow:
-    """A new job, queued. Raises Conflict for a second one that learns for the same library."""
+) -> TrainingJobRow:
+    """Store a new job, queued.
+
+    Raises `Conflict` if another job already distills for the same prompt library.
+    """
     values = {
-        "id": id,
-        "tenant": tenant,
+        "id": job_id,
+        "tenant": tenant_id,
         "kind": kind,
         "name": name,
         "config": _jsonb(config),
         "config_sha256": config_sha256,
         "seed": seed,
     }
-    with _alone(name):
-        row = await _one(connection, INSERT, values)
+    with _raise_conflict(name):
+        row = await _fetch_job(connection, INSERT_JOB, values)
     assert row is not None
     return row
 
 
-async def by_id(connection: Connection, id: UUID) -> JobRow:
-    """Raises NotFound."""
-    return _found(await _one(connection, BY_ID, (id,)), id)
+async def get_job(connection: Connection, job_id: UUID) -> TrainingJobRow:
+    """Return a job. Raises `NotFound` if it does not exist."""
+    return _require_job(await _fetch_job(connection, GET_JOB, (job_id,)), job_id)
 
 
-async def locked(connection: Connection, id: UUID) -> JobRow:
-    """Held against other changes until the transaction ends. Raises NotFound."""
-    return _found(await _one(connection, LOCK, (id,)), id)
+async def lock_job(connection: Connection, job_id: UUID) -> TrainingJobRow:
+    """Return a job, locked against changes until the transaction ends.
+
+    Raises `NotFound` if it does not exist.
+    """
+    return _require_job(await _fetch_job(connection, LOCK_JOB, (job_id,)), job_id)
 
 
-async def ending_with(connection: Connection, text: str) -> list[UUID]:
-    """At most two jobs whose id ends so."""
-    return [id for (id,) in await (await connection.execute(ENDING, (text,))).fetchall()]
+async def list_ids_with_suffix(connection: Connection, suffix: str) -> list[UUID]:
+    """Return at most two jobs whose id ends with `suffix`."""
+    return [id for (id,) in await (await connection.execute(LIST_IDS_WITH_SUFFIX, (suffix,))).fetchall()]
 
 
-async def latest(connection: Connection, state: str | None, before: UUID | None, limit: int) -> list[JobRow]:
-    """Jobs that follow `before`, newest first."""
-    async with connection.cursor(row_factory=class_row(JobRow)) as cursor:
-        await cursor.execute(LIST, {"state": state, "before": before, "limit": limit})
+async def list_jobs(connection: Connection, state: str | None, before: UUID | None, limit: int) -> list[TrainingJobRow]:
+    """Return jobs after `before`, newest first."""
+    async with connection.cursor(row_factory=class_row(TrainingJobRow)) as cursor:
+        await cursor.execute(LIST_JOBS, {"state": state, "before": before, "limit": limit})
         return await cursor.fetchall()
 
 
-async def of_config(connection: Connection, sha256: str) -> JobRow | None:
-    """The latest job with a configuration of this hash that was not cancelled. None: there is none."""
-    return await _one(connection, OF_CONFIG, (sha256,))
+async def find_job_by_config(connection: Connection, config_sha256: str) -> TrainingJobRow | None:
+    """Return the latest job with this configuration hash that was not cancelled.
+
+    `None` means that there is none.
+    """
+    return await _fetch_job(connection, FIND_JOB_BY_CONFIG, (config_sha256,))
 
 
-async def learning(connection: Connection, name: str) -> JobRow | None:
-    """The job that makes the next version of a prompt library. None: there is none that has not ended."""
-    return await _one(connection, LEARNING, (name,))
+async def find_distillation_job(connection: Connection, name: str) -> TrainingJobRow | None:
+    """Return the distillation job of a prompt library that has not ended.
+
+    `None` means that there is none.
+    """
+    return await _fetch_job(connection, FIND_DISTILLATION_JOB, (name,))
 
 
-async def claim(database: Database, wanted: UUID | None, worker: str, term: float) -> Hold | None:
-    """Take a job that waits, or whose process is lost. `wanted` None: the oldest of any tenant. None: there is none."""
-    rows = await database.platform(CLAIM, (wanted, worker, f"{term} seconds"))
-    return Hold(*rows[0]) if rows else None
+async def claim_job(
+    database: Database, job_id: UUID | None, worker: str, lease_seconds: float
+) -> JobFencingToken | None:
+    """Claim a queued job, or one whose process crashed.
+
+    If `job_id` is `None`, claim the oldest of any tenant. `None` means that there is none.
+    """
+    rows = await database.call_function(CLAIM_JOB, (job_id, worker, f"{lease_seconds} seconds"))
+    return JobFencingToken(*rows[0]) if rows else None
 
 
-async def claim_learning(database: Database, worker: str, term: float) -> Hold | None:
-    """Take the oldest job that makes a prompt library, of any tenant, as `claim` does. None: there is none."""
-    rows = await database.platform(CLAIM_LEARNING, (worker, f"{term} seconds"))
-    return Hold(*rows[0]) if rows else None
+async def claim_distillation_job(database: Database, worker: str, lease_seconds: float) -> JobFencingToken | None:
+    """Claim the oldest distillation job of any tenant, as `claim_job` does.
+
+    `None` means that there is none.
+    """
+    rows = await database.call_function(CLAIM_DISTILLATION_JOB, (worker, f"{lease_seconds} seconds"))
+    return JobFencingToken(*rows[0]) if rows else None
 
 
-async def hold(connection: Connection, held: Hold, term: float, phase: str | None = None) -> str | None:
-    """Renew the lease, and what people wish of the job. Raises Fenced when it is no longer ours."""
-    values = {"job": held.job, "fence": held.fence, "term": f"{term} seconds", "phase": phase}
-    row = await (await connection.execute(HOLD, values)).fetchone()
-    if row is None:
-        raise Fenced(f"job {held.job} belongs to another process")
-    return row[0]
+async def renew_lease(
+    connection: Connection, fencing_token: JobFencingToken, lease_seconds: float, phase: str | None = None
+) -> str | None:
+    """Renew the lease and return the requested action.
 
-
-async def is_released(connection: Connection, held: Hold) -> bool:
-    """Whether the job was given back by who held it, and by nobody else taken."""
-    return await (await connection.execute(RELEASED, (held.job, held.fence))).fetchone() is not None
-
-
-async def remember(connection: Connection, held: Hold, term: float, state: Mapping[str, Any]) -> None:
-    """Store what the job has to know in its first step, before it. Raises Fenced."""
-    await hold(connection, held, term)
-    common = {"job": held.job, "tenant": held.tenant, "step": 0}
-    await connection.execute(REMEMBER, common | {"tables": _jsonb(state)})
-
-
-async def commit_step(connection: Connection, held: Hold, term: float, done: StepDone) -> str | None:
-    """Store a step whole; what people wish of the job. Raises Fenced, and for a rollout that was decided on before."""
+    Raises `LeaseLostError` if the job has been lost.
+    """
     values = {
-        "job": held.job,
-        "fence": held.fence,
-        "term": f"{term} seconds",
-        "step": done.step,
-        "good_step": done.good_step,
-        "checkpoint": done.checkpoint,
-        "phase": done.phase,
-        "groups": done.groups,
-        "kept": sum(reason == "kept" for reason in done.used.values()) if done.round == 1 else 0,
-        "round": done.round,
-        "after_at": done.after[0] if done.after else None,
-        "after_group": done.after[1] if done.after else None,
+        "job": fencing_token.job_id,
+        "fence": fencing_token.fence,
+        "term": f"{lease_seconds} seconds",
+        "phase": phase,
     }
-    row = await (await connection.execute(STEP, values)).fetchone()
+    row = await (await connection.execute(RENEW_LEASE, values)).fetchone()
     if row is None:
-        raise Fenced(f"job {held.job} belongs to another process, or step {done.step} is not its next")
-    common = {"job": held.job, "tenant": held.tenant, "step": done.step}
-    use = USE if done.round == 1 else USE_AGAIN
-    await connection.execute(use, common | {"runs": list(done.used), "reasons": list(done.used.values())})
-    names = list(done.metrics)
-    await connection.execute(METRICS, common | {"names": names, "values": [float(done.metrics[n]) for n in names]})
-    await connection.execute(REMEMBER, common | {"tables": _jsonb(done.state)})
+        raise LeaseLostError(f"job {fencing_token.job_id} belongs to another process")
     return row[0]
 
 
-async def state_of(connection: Connection, job: UUID) -> dict[str, Any]:
-    """What plug-ins remember as of the committed step, by table."""
-    return dict(await (await connection.execute(STATE, (job,))).fetchall())
+async def is_released(connection: Connection, fencing_token: JobFencingToken) -> bool:
+    """Return whether the process has released the job and no other process has claimed it since."""
+    return (
+        await (await connection.execute(IS_RELEASED, (fencing_token.job_id, fencing_token.fence))).fetchone()
+        is not None
+    )
 
 
-async def release(
+async def store_initial_state(
+    connection: Connection, fencing_token: JobFencingToken, lease_seconds: float, plugin_state: Mapping[str, Any]
+) -> None:
+    """Store the plug-in state before the first training step. Raises `LeaseLostError`."""
+    await renew_lease(connection, fencing_token, lease_seconds)
+    common = {"job": fencing_token.job_id, "tenant": fencing_token.tenant_id, "step": 0}
+    await connection.execute(STORE_PLUGIN_STATE, common | {"tables": _jsonb(plugin_state)})
+
+
+async def commit_step(
+    connection: Connection, fencing_token: JobFencingToken, lease_seconds: float, step: CommittedStep
+) -> str | None:
+    """Commit a training step in one transaction and return the requested action.
+
+    Raises `LeaseLostError`. Also raises an error if the ledger already contains one of the
+    rollouts.
+    """
+    values = {
+        "job": fencing_token.job_id,
+        "fence": fencing_token.fence,
+        "term": f"{lease_seconds} seconds",
+        "step": step.step,
+        "good_step": step.last_good_step,
+        "checkpoint": step.checkpoint,
+        "phase": step.phase,
+        "groups": step.group_count,
+        "kept": sum(reason == "used" for reason in step.ledger_reasons.values()) if step.data_pass == 1 else 0,
+        "round": step.data_pass,
+        "after_at": step.last_group_key[0] if step.last_group_key else None,
+        "after_group": step.last_group_key[1] if step.last_group_key else None,
+    }
+    row = await (await connection.execute(COMMIT_STEP, values)).fetchone()
+    if row is None:
+        raise LeaseLostError(
+            f"job {fencing_token.job_id} belongs to another process, or step {step.step} is not its next"
+        )
+    common = {"job": fencing_token.job_id, "tenant": fencing_token.tenant_id, "step": step.step}
+    use = INSERT_LEDGER if step.data_pass == 1 else INSERT_LEDGER_IF_ABSENT
+    await connection.execute(
+        use, common | {"runs": list(step.ledger_reasons), "reasons": list(step.ledger_reasons.values())}
+    )
+    names = list(step.metrics)
+    await connection.execute(
+        INSERT_METRICS, common | {"names": names, "values": [float(step.metrics[n]) for n in names]}
+    )
+    await connection.execute(STORE_PLUGIN_STATE, common | {"tables": _jsonb(step.plugin_state)})
+    return row[0]
+
+
+async def get_plugin_state(connection: Connection, job_id: UUID) -> dict[str, Any]:
+    """Return the state of the plug-ins at the committed step, by table."""
+    return dict(await (await connection.execute(GET_PLUGIN_STATE, (job_id,))).fetchall())
+
+
+async def release_job(
     connection: Connection,
-    held: Hold,
+    fencing_token: JobFencingToken,
     state: str,
     *,
-    reason: str = "",
+    stop_reason: str = "",
     error: str = "",
-    produced: UUID | None = None,
+    produced_version_id: UUID | None = None,
     checkpoint: str | None = None,
-) -> JobRow:
-    """Give the job back in another state. `checkpoint` None: as committed. Raises Fenced."""
+) -> TrainingJobRow:
+    """Release a job with a new state.
+
+    If `checkpoint` is `None`, keep the committed one. Raises `LeaseLostError`.
+    """
     values = {
-        "job": held.job,
-        "fence": held.fence,
+        "job": fencing_token.job_id,
+        "fence": fencing_token.fence,
         "state": state,
-        "reason": reason,
+        "reason": stop_reason,
         "error": error,
-        "produced": produced,
+        "produced": produced_version_id,
         "checkpoint": checkpoint,
     }
-    row = await _one(connection, RELEASE, values)
+    row = await _fetch_job(connection, RELEASE_JOB, values)
     if row is None:
-        raise Fenced(f"job {held.job} belongs to another process")
+        raise LeaseLostError(f"job {fencing_token.job_id} belongs to another process")
     return row
 
 
-async def set_produced(connection: Connection, held: Hold, version: UUID) -> None:
-    """Note which policy version came of it. Raises Fenced."""
-    if await (await connection.execute(PRODUCED, (version, held.job, held.fence))).fetchone() is None:
-        raise Fenced(f"job {held.job} belongs to another process")
+async def set_produced_version(connection: Connection, fencing_token: JobFencingToken, policy_version_id: UUID) -> None:
+    """Record the policy version that the job produced. Raises `LeaseLostError`."""
+    if (
+        await (
+            await connection.execute(
+                SET_PRODUCED_VERSION, (policy_version_id, fencing_token.job_id, fencing_token.fence)
+            )
+        ).fetchone()
+        is None
+    ):
+        raise LeaseLostError(f"job {fencing_token.job_id} belongs to another process")
 
 
-async def set_wish(connection: Connection, job: UUID, wish: str) -> JobRow:
-    """Ask a running job for an end or a pause, or do it at once where nobody works on it. The caller has locked it."""
-    return _found(await _one(connection, WISH, {"job": job, "wish": wish}), job)
+async def request_action(connection: Connection, job_id: UUID, action: str) -> TrainingJobRow:
+    """Request a pause or cancellation of a running job.
+
+    If no process runs it, do it at once. The caller has locked the job.
+    """
+    return _require_job(await _fetch_job(connection, REQUEST_ACTION, {"job": job_id, "wish": action}), job_id)
 
 
-async def go_on(connection: Connection, job: UUID) -> JobRow:
-    """Take a wish back, or queue a job that rests again. The caller has locked it. Raises Conflict where another one
-    learns for the same library by now."""
-    with _alone("the same library"):
-        return _found(await _one(connection, GO_ON, (job,)), job)
+async def resume_job(connection: Connection, job_id: UUID) -> TrainingJobRow:
+    """Withdraw a requested action, or queue a paused or ended job again.
+
+    The caller has locked the job. Raises `Conflict` if another job distills for the same prompt
+    library by now.
+    """
+    with _raise_conflict("the same library"):
+        return _require_job(await _fetch_job(connection, RESUME_JOB, (job_id,)), job_id)
 
 
-async def metrics_since(
-    connection: Connection, job: UUID, after: int, names: Sequence[str] | None, limit: int
-) -> list[Metric]:
-    """Of the steps after `after`, in order; `names` None: all."""
-    values = {"job": job, "after": after, "names": list(names) if names else None, "limit": limit}
-    async with connection.cursor(row_factory=class_row(Metric)) as cursor:
-        await cursor.execute(METRICS_SINCE, values)
+async def list_metrics_since(
+    connection: Connection, job_id: UUID, after_step: int, names: Sequence[str] | None, limit: int
+) -> list[TrainingMetric]:
+    """Return the metrics of the steps after `after_step`, in order.
+
+    If `names` is `None`, return all.
+    """
+    values = {"job": job_id, "after": after_step, "names": list(names) if names else None, "limit": limit}
+    async with connection.cursor(row_factory=class_row(TrainingMetric)) as cursor:
+        await cursor.execute(LIST_METRICS_SINCE, values)
         return await cursor.fetchall()
 
 
-async def last_values(connection: Connection, jobs: Sequence[UUID], name: str) -> dict[UUID, float]:
-    """A figure as of the last step that has it, by job."""
-    return dict(await (await connection.execute(LAST, (list(jobs), name))).fetchall())
+async def get_last_metric_values(connection: Connection, job_ids: Sequence[UUID], name: str) -> dict[UUID, float]:
+    """Return the latest value of a metric by job."""
+    return dict(await (await connection.execute(GET_LAST_METRIC_VALUES, (list(job_ids), name))).fetchall())
 
 
-async def ledger_counts(connection: Connection, job: UUID) -> dict[str, int]:
-    """Rollouts that the job looked at, by what it decided."""
-    return dict(await (await connection.execute(LEDGER, (job,))).fetchall())
+async def count_ledger_reasons(connection: Connection, job_id: UUID) -> dict[str, int]:
+    """Return the number of rollouts in the ledger of a job, by reason."""
+    return dict(await (await connection.execute(COUNT_LEDGER_REASONS, (job_id,))).fetchall())
 
 
 @contextmanager
-def _alone(name: str) -> Generator[None]:
+def _raise_conflict(name: str) -> Generator[None]:
     try:
         yield
     except UniqueViolation as error:
         raise Conflict(f"A job learns for {name} already.", "Wait for it, or cancel it.") from error
 
 
-async def _one(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]) -> JobRow | None:
-    async with connection.cursor(row_factory=class_row(JobRow)) as cursor:
+async def _fetch_job(
+    connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]
+) -> TrainingJobRow | None:
+    async with connection.cursor(row_factory=class_row(TrainingJobRow)) as cursor:
         await cursor.execute(query.encode(), values)
         return await cursor.fetchone()
 
 
-def _found(row: JobRow | None, id: UUID) -> JobRow:
+def _require_job(row: TrainingJobRow | None, job_id: UUID) -> TrainingJobRow:
     if row is None:
-        raise NotFound("training job", str(id))
+        raise NotFound("training job", str(job_id))
     return row
 
 

@@ -1,7 +1,7 @@
-"""Finished runs as training data, read page by page in the order in which they became final. Reads only.
+"""Finished runs as training data, read in pages in the order in which they became final.
 
-The only home of these queries. A page is a few runs; of their tokens no more than a batch of segments is read at once.
-Column order is a contract between each query and the function below it.
+Only reads. A page has a limited number of runs, and their tokens are read in batches of
+segments. The column order of each query must match the function that uses it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,278 +10,302 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from offing.core.episode import Cost, Episode, References, Score, ToolUse
 from offing.core.errors import NotFound
+from offing.core.trajectory_records import Reference, RewardScore, RunCost, ToolCallRecord, TrajectoryMetadata
+from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
 
-PAGE_LIMIT = 256
-"""Runs of a page at most, whatever is asked for."""
+MAX_PAGE_RUNS = 256
+"""Maximum number of runs per page, whatever the caller requests."""
 
-BATCH_BYTES = 4 * 2**20
-"""Bytes of tokens that are read at once, unless a single segment has more."""
+MAX_BATCH_BYTES = 4 * 2**20
+"""Maximum size of the tokens that are read at once, unless a single segment is larger."""
 
 COLUMNS = """
     r.id, r.kind, r.graph, r.graph_version, r.question, r.seed, r.status, r.stop_reason, o.outcome, o.reward,
-    r.created_at, r.started_at, r.ended_at, o.settled_at, o.group_id, g.state, g.size, g.batch_id, g.task_id,
+    r.created_at, r.started_at, r.ended_at, o.finalized_at, o.group_id, g.state, g.size, g.batch_id, g.task_id,
     coalesce(t.dataset, ''), coalesce(t.split, ''), coalesce(t.name, ''), o.member, o.attempt,
     coalesce(g.tags, '{}') || coalesce(t.tags, '{}')
 """
 
-JOINED = "left join rollout_group g on g.id = o.group_id left join task t on t.id = g.task_id"
+TASK_JOINS = "left join rollout_group g on g.id = o.group_id left join task t on t.id = g.task_id"
 
-SHARED = """
+QUERY_CONDITIONS = """
        and (%(graph)s::text is null or r.graph = %(graph)s)
        and (%(status)s::text is null or r.status = %(status)s)
        and (%(policy)s::text is null
-            or exists (select from turn where turn.run_id = r.id and turn.policy = %(policy)s))
+            or exists (select from role_call where role_call.run_id = r.id and role_call.policy = %(policy)s))
 """
 
-ROLLOUTS = f"""
+LIST_ROLLOUTS = f"""
     select {COLUMNS}
-      from rollout o join run r on r.id = o.run_id {JOINED}
-     where o.settled_at is not null
-       and (%(after_at)s::timestamptz is null or (o.settled_at, o.run_id) > (%(after_at)s, %(after_run)s))
-       and (%(since)s::timestamptz is null or o.settled_at >= %(since)s)
-       and (%(until)s::timestamptz is null or o.settled_at < %(until)s)
+      from rollout o join run r on r.id = o.run_id {TASK_JOINS}
+     where o.finalized_at is not null
+       and (%(after_at)s::timestamptz is null or (o.finalized_at, o.run_id) > (%(after_at)s, %(after_run)s))
+       and (%(since)s::timestamptz is null or o.finalized_at >= %(since)s)
+       and (%(until)s::timestamptz is null or o.finalized_at < %(until)s)
        and case when %(outcomes)s::text[] is null then o.outcome is distinct from 'infra_error'
                 else o.outcome = any(%(outcomes)s) end
        and (%(min_reward)s::float8 is null or o.reward >= %(min_reward)s)
        and (%(max_reward)s::float8 is null or o.reward <= %(max_reward)s)
-       and (%(batch)s::uuid is null or g.batch_id = %(batch)s)
-       and (%(group)s::uuid is null or o.group_id = %(group)s)
+       and (%(batch_id)s::uuid is null or g.batch_id = %(batch_id)s)
+       and (%(group_id)s::uuid is null or o.group_id = %(group_id)s)
        and (%(dataset)s::text is null or t.dataset = %(dataset)s)
        and (%(split)s::text is null or t.split = %(split)s)
        and g.tags || coalesce(t.tags, '{{}}') @> %(tags)s
-       {SHARED}
-     order by o.settled_at, o.run_id limit %(limit)s
+       {QUERY_CONDITIONS}
+     order by o.finalized_at, o.run_id limit %(limit)s
 """
-"""Rollouts that are final, the first to become so first."""
+"""Final rollouts, in the order in which they became final."""
 
-OF_GROUPS = f"""
+LIST_GROUP_ROLLOUTS = f"""
     select {COLUMNS}
-      from rollout o join run r on r.id = o.run_id {JOINED}
-     where o.group_id = any(%s) and o.settled_at is not null and o.outcome is distinct from 'infra_error'
-     order by o.settled_at, o.run_id
+      from rollout o join run r on r.id = o.run_id {TASK_JOINS}
+     where o.group_id = any(%s) and o.finalized_at is not null and o.outcome is distinct from 'infra_error'
+     order by o.finalized_at, o.run_id
 """
 
-ASKED = f"""
+LIST_INTERACTIVE_RUNS = f"""
     select {COLUMNS}
-      from run r left join rollout o on false {JOINED}
-     where r.kind = 'ask' and r.ended_at is not null
+      from run r left join rollout o on false {TASK_JOINS}
+     where r.kind = 'interactive' and r.ended_at is not null
        and (%(after_at)s::timestamptz is null or (r.ended_at, r.id) > (%(after_at)s, %(after_run)s))
        and (%(since)s::timestamptz is null or r.ended_at >= %(since)s)
        and (%(until)s::timestamptz is null or r.ended_at < %(until)s)
-       {SHARED}
+       {QUERY_CONDITIONS}
      order by r.ended_at, r.id limit %(limit)s
 """
-"""Runs that a person asked for; they belong to no group and have no reward of their own."""
+"""Interactive runs. They belong to no group and have no reward."""
 
-ONE = f"""
-    select {COLUMNS} from run r left join rollout o on o.run_id = r.id {JOINED} where r.id = %s
+GET_TRAJECTORY = f"""
+    select {COLUMNS} from run r left join rollout o on o.run_id = r.id {TASK_JOINS} where r.id = %s
 """
 
-NEWEST = """
+GET_HIGH_WATER_MARK = """
     select clock_timestamp(),
-           greatest((select max(settled_at) from rollout), (select max(ended_at) from run where kind = 'ask'))
+           greatest((select max(finalized_at) from rollout), (select max(ended_at) from run where kind = 'interactive'))
 """
 
-SCORES = """
-    select distinct on (run_id, target, claim, turn_seq, scorer)
-           run_id, scorer, scorer_version, value, failure, turn_seq
-      from reward where run_id = any(%b) and target in ('run', 'turn', 'report')
-     order by run_id, target, claim, turn_seq, scorer, version desc
+LIST_SCORES = """
+    select distinct on (run_id, target, sentence_id, role_call_seq, scorer)
+           run_id, scorer, scorer_version, value, failure, role_call_seq
+      from reward where run_id = any(%b) and target in ('run', 'role_call', 'report')
+     order by run_id, target, sentence_id, role_call_seq, scorer, version desc
 """
-"""The latest opinion of each scorer."""
+"""The latest score or rating by each scorer or person."""
 
-COSTS = """
-    select r.id, r.turns - coalesce((r.forked_spent->>'turns')::integer, 0), spoken.prompt, spoken.completion,
-           (r.usd - coalesce((r.forked_spent->>'usd')::numeric, 0))::float8,
-           r.work_seconds - coalesce((r.forked_spent->>'seconds')::float8, 0),
+LIST_COSTS = """
+    select r.id, r.turns - coalesce((r.forked_usage->>'turns')::integer, 0), spoken.prompt, spoken.completion,
+           (r.cost_usd - coalesce((r.forked_usage->>'cost_usd')::numeric, 0))::float8,
+           r.work_seconds - coalesce((r.forked_usage->>'seconds')::float8, 0),
            (select count(*) from step
-             where step.run_id = r.id and step.kind = 'tool' and step.seq > coalesce(r.forked_at, 0))
+             where step.run_id = r.id and step.kind = 'tool_result' and step.seq > coalesce(r.forked_at_seq, 0))
       from run r,
            lateral (select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(completion_tokens), 0) as completion
-                      from turn where turn.run_id = r.id and turn.seq > coalesce(r.forked_at, 0)) as spoken
+                      from role_call where role_call.run_id = r.id and role_call.seq > coalesce(r.forked_at_seq,
+                      0)) as spoken
      where r.id = any(%b)
 """
-"""What a fork copied counts with the run that it was made in."""
+"""What a fork copied is counted with the run in which it was created."""
 
-REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
+LIST_REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
 
-SIZES = """
+LIST_SEGMENT_SIZES = """
     select wanted.run, found.*
       from unnest(%(runs)b::uuid[]) with ordinality as wanted(run, nth),
            lateral (
-             select segment,
+             select segment_idx,
                     sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
                         + coalesce(octet_length(entropy), 0))
-                      filter (where %(roles)s::text[] is null or turn.role = any(%(roles)s)),
+                      filter (where %(roles)s::text[] is null or role_call.role = any(%(roles)s)),
                     count(*) filter (where completion <> '' and completion_ids is null)
-               from turn where turn.run_id = wanted.run group by segment order by segment
+               from role_call where role_call.run_id = wanted.run group by segment_idx order by segment_idx
            ) as found
      order by wanted.nth
 """
-"""Null where there is nothing to read; the last column counts turns of which only the text is known."""
+"""Null if there are no tokens to read. The last column counts role calls with text only."""
 
-TOOLS = """
+LIST_TOOL_CALLS = """
     select run_id, seq, turn, payload->>'tool', payload->'args', payload->'content', payload->>'status',
            payload->>'message', at, coalesce(payload->>'origin', 'unknown'), coalesce(payload->>'trust', 'untrusted')
-      from step where run_id = %s and kind = 'tool' order by seq
+      from step where run_id = %s and kind = 'tool_result' order by seq
 """
 
-POLICY_PLACES = "select name || '@' || version, uri from policy_version where name || '@' || version = any(%s)"
+GET_POLICY_URIS = "select name || '@' || version, uri from policy_version where name || '@' || version = any(%s)"
 
-EARLIER = """
+LIST_EARLIER_ANSWERS = """
     select earlier.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
-      from run cross join app.thread_line(run.thread_id) as line
+      from run cross join app.thread_lineage(run.thread_id) as line
            join run earlier
              on earlier.thread_id = line.thread_id and earlier.status = 'done'
-                and earlier.created_at < least(run.created_at, line.before)
+                and earlier.created_at < least(run.created_at, line.visible_before)
            join lateral (select body from report where report.run_id = earlier.id order by version desc limit 1)
              as report on true
      where run.id = %s order by earlier.created_at desc limit 5
 """
-"""What the run was told of its thread when it began."""
-
-Place = tuple[datetime, UUID]
-"""Where a page ended: when its last run became final, and its id."""
+"""What the run knew about its thread when it began."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """Which runs. None, or an empty tuple: any."""
+class TrajectoryQuery:
+    """Filter of runs. `None` and empty tuples mean any."""
 
     kind: str = "rollout"
-    """rollout, or ask: what people asked for, which has no outcome, reward or group to filter by."""
+    """`rollout` or `interactive`. An interactive run has no outcome, reward or group to filter by."""
     graph: str | None = None
     policy: str | None = None
-    """NAME@VERSION that sampled at least one turn."""
+    """NAME@VERSION that sampled at least one completion."""
     status: str | None = None
     outcomes: tuple[str, ...] = ()
-    """Empty: all but infra_error, which says nothing about a policy."""
+    """Empty means all but `infra_error`, which says nothing about a policy."""
     min_reward: float | None = None
     max_reward: float | None = None
     since: datetime | None = None
-    """Final at that time or later."""
+    """Only runs that became final at this time or later."""
     until: datetime | None = None
-    """Final before that time."""
+    """Only runs that became final before this time."""
     tags: tuple[str, ...] = ()
-    """All of them, of group or task."""
-    batch: UUID | None = None
-    group: UUID | None = None
+    """The group or its task must have all of these tags."""
+    batch_id: UUID | None = None
+    group_id: UUID | None = None
     dataset: str | None = None
     split: str | None = None
     roles: tuple[str, ...] = ()
-    """Segments of these roles only."""
+    """Only segments of these roles."""
 
 
-async def newest(connection: Connection) -> tuple[datetime, datetime | None]:
-    """The store's clock, and when a run last became final. None: none ever did."""
-    row = await (await connection.execute(NEWEST)).fetchone()
+async def get_high_water_mark(connection: Connection) -> tuple[datetime, datetime | None]:
+    """Return the database's current time, and when a run last became final.
+
+    `None` means that none ever did.
+    """
+    row = await (await connection.execute(GET_HIGH_WATER_MARK)).fetchone()
     assert row is not None
     return row[0], row[1]
 
 
-async def page(
-    connection: Connection, wanted: Query, after: Place | None, limit: int, *, references: bool = False
-) -> list[Episode]:
-    """The runs that follow `after`, at most `PAGE_LIMIT`, with their scores; reference answers only if asked for."""
+async def list_trajectories(
+    connection: Connection,
+    trajectory_query: TrajectoryQuery,
+    after: PageKey | None,
+    limit: int,
+    *,
+    include_references: bool = False,
+) -> list[TrajectoryMetadata]:
+    """Return at most `MAX_PAGE_RUNS` runs after `after`, with their scores.
+
+    Reference answers are included only on request.
+    """
     at, run = after or (None, None)
-    values = {name: getattr(wanted, name) for name in Query.__slots__} | {
-        "outcomes": list(wanted.outcomes) or None,
-        "tags": list(wanted.tags),
+    values = {name: getattr(trajectory_query, name) for name in TrajectoryQuery.__slots__} | {
+        "outcomes": list(trajectory_query.outcomes) or None,
+        "tags": list(trajectory_query.tags),
         "after_at": at,
         "after_run": run,
-        "limit": min(limit, PAGE_LIMIT),
+        "limit": min(limit, MAX_PAGE_RUNS),
     }
-    query = ASKED if wanted.kind == "ask" else ROLLOUTS
+    query = LIST_INTERACTIVE_RUNS if trajectory_query.kind == "interactive" else LIST_ROLLOUTS
     rows = await (await connection.execute(query, values, prepare=False)).fetchall()
-    return await _completed(connection, rows, references)
+    return await _build_metadata(connection, rows, include_references)
 
 
-async def of_groups(connection: Connection, groups: Sequence[UUID]) -> list[Episode]:
-    """All final runs of some groups with their scores, those that a fault ended left out."""
-    rows = await (await connection.execute(OF_GROUPS, (list(groups),))).fetchall()
-    return await _completed(connection, rows, references=False)
+async def list_group_rollouts(connection: Connection, group_ids: Sequence[UUID]) -> list[TrajectoryMetadata]:
+    """Return all final runs of some groups with their scores.
 
-
-async def episode(connection: Connection, run: UUID, *, references: bool = False) -> Episode:
-    """One run, final or not. Raises NotFound."""
-    rows = await (await connection.execute(ONE, (run,))).fetchall()
-    if not rows:
-        raise NotFound("run", str(run))
-    return (await _completed(connection, rows, references))[0]
-
-
-async def batches(
-    connection: Connection, runs: Sequence[UUID], roles: Sequence[str] = (), most: int = BATCH_BYTES
-) -> tuple[list[list[tuple[UUID, int]]], int]:
-    """The segments that have ids, run by run in the order given, in portions of at most `most` bytes of tokens.
-
-    And the number of turns, whatever their role, of which only the text is known.
+    Runs that ended with an infrastructure error are left out.
     """
-    cursor = await connection.execute(SIZES, {"runs": list(runs), "roles": list(roles) or None})
-    found: list[list[tuple[UUID, int]]] = []
-    room = without = 0
+    rows = await (await connection.execute(LIST_GROUP_ROLLOUTS, (list(group_ids),))).fetchall()
+    return await _build_metadata(connection, rows, include_references=False)
+
+
+async def get_trajectory_metadata(
+    connection: Connection, run_id: UUID, *, include_references: bool = False
+) -> TrajectoryMetadata:
+    """Return the metadata of one run, final or not. Raises `NotFound` if it does not exist."""
+    rows = await (await connection.execute(GET_TRAJECTORY, (run_id,))).fetchall()
+    if not rows:
+        raise NotFound("run", str(run_id))
+    return (await _build_metadata(connection, rows, include_references))[0]
+
+
+async def split_segments(
+    connection: Connection, run_ids: Sequence[UUID], roles: Sequence[str] = (), max_bytes: int = MAX_BATCH_BYTES
+) -> tuple[list[list[tuple[UUID, int]]], int]:
+    """Split segments with token ids into batches of at most `max_bytes` of tokens.
+
+    The segments stay in the given order of runs. Also return the number of role calls, of any
+    role, with text only.
+    """
+    cursor = await connection.execute(LIST_SEGMENT_SIZES, {"runs": list(run_ids), "roles": list(roles) or None})
+    chunks: list[list[tuple[UUID, int]]] = []
+    remaining = without = 0
     for run, idx, size, unknown in await cursor.fetchall():
         without += unknown
         if size is None:
             continue
-        if size > room or not found:
-            found.append([])
-            room = most
-        found[-1].append((run, idx))
-        room -= size
-    return found, without
+        if size > remaining or not chunks:
+            chunks.append([])
+            remaining = max_bytes
+        chunks[-1].append((run, idx))
+        remaining -= size
+    return chunks, without
 
 
-async def tools(connection: Connection, run: UUID) -> tuple[ToolUse, ...]:
-    """The run's tool calls, in order."""
-    return tuple(ToolUse(*row[1:]) for row in await (await connection.execute(TOOLS, (run,))).fetchall())
+async def list_tool_calls(connection: Connection, run_id: UUID) -> tuple[ToolCallRecord, ...]:
+    """Return the run's tool calls in order."""
+    return tuple(
+        ToolCallRecord(*row[1:]) for row in await (await connection.execute(LIST_TOOL_CALLS, (run_id,))).fetchall()
+    )
 
 
-async def last_state(connection: Connection, run: UUID) -> Mapping[str, Any] | None:
-    """The graph's state as it was last saved. None: it never was."""
-    from offing.storage import checkpoint_reading
-    from offing.storage.plain_state import serializer
+async def find_last_state(connection: Connection, run_id: UUID) -> Mapping[str, Any] | None:
+    """Return the last saved state of the graph. `None` means that none was saved."""
+    from offing.storage import checkpoint_reads
+    from offing.storage.state_serializer import build_serializer
 
-    return await checkpoint_reading.last_state(connection, serializer(), run)
+    return await checkpoint_reads.find_last_state(connection, build_serializer(), run_id)
 
 
-async def earlier_answers(connection: Connection, run: UUID) -> tuple[tuple[str, str], ...]:
-    """Questions and short answers of the thread before this run, oldest first."""
-    rows = await (await connection.execute(EARLIER, (run,))).fetchall()
+async def list_earlier_answers(connection: Connection, run_id: UUID) -> tuple[tuple[str, str], ...]:
+    """Return questions and short answers of the thread before this run, oldest first."""
+    rows = await (await connection.execute(LIST_EARLIER_ANSWERS, (run_id,))).fetchall()
     return tuple((question, answer) for question, answer in reversed(rows))
 
 
-async def policy_places(connection: Connection, names: Sequence[str]) -> dict[str, str]:
-    """Where the files of policy versions lie, by NAME@VERSION."""
-    return dict(await (await connection.execute(POLICY_PLACES, (list(names),))).fetchall())
+async def get_policy_uris(connection: Connection, labels: Sequence[str]) -> dict[str, str]:
+    """Return the locations of the files of policy versions, by NAME@VERSION."""
+    return dict(await (await connection.execute(GET_POLICY_URIS, (list(labels),))).fetchall())
 
 
-async def _completed(connection: Connection, rows: Sequence[Sequence[Any]], references: bool) -> list[Episode]:
-    scores: dict[UUID, list[Score]] = {row[0]: [] for row in rows}
-    for run, *score in await (await connection.execute(SCORES, (list(scores),))).fetchall():
-        scores[run].append(Score(*score))
-    costs = {run: Cost(*cost) for run, *cost in await (await connection.execute(COSTS, (list(scores),))).fetchall()}
-    tasks = [row[18] for row in rows if row[18]] if references else []
-    known = await _references(connection, tasks)
-    return [_episode(row, tuple(scores[row[0]]), known.get(row[18]), costs[row[0]]) for row in rows]
+async def _build_metadata(
+    connection: Connection, rows: Sequence[Sequence[Any]], include_references: bool
+) -> list[TrajectoryMetadata]:
+    scores: dict[UUID, list[RewardScore]] = {row[0]: [] for row in rows}
+    for run, *score in await (await connection.execute(LIST_SCORES, (list(scores),))).fetchall():
+        scores[run].append(RewardScore(*score))
+    costs = {
+        run: RunCost(*cost) for run, *cost in await (await connection.execute(LIST_COSTS, (list(scores),))).fetchall()
+    }
+    tasks = [row[18] for row in rows if row[18]] if include_references else []
+    references = await _read_references(connection, tasks)
+    return [_metadata_from_row(row, tuple(scores[row[0]]), references.get(row[18]), costs[row[0]]) for row in rows]
 
 
-async def _references(connection: Connection, tasks: Sequence[UUID]) -> Mapping[UUID, References]:
-    if not tasks:
+async def _read_references(connection: Connection, task_ids: Sequence[UUID]) -> Mapping[UUID, Reference]:
+    if not task_ids:
         return {}
-    rows = await (await connection.execute(REFERENCES, (list(tasks),))).fetchall()
-    return {task: References(tuple(answers), tuple(evidence)) for task, answers, evidence in rows}
+    rows = await (await connection.execute(LIST_REFERENCES, (list(task_ids),))).fetchall()
+    return {task: Reference(tuple(answers), tuple(evidence)) for task, answers, evidence in rows}
 
 
-def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: References | None, cost: Cost) -> Episode:
+def _metadata_from_row(
+    row: Sequence[Any], scores: tuple[RewardScore, ...], references: Reference | None, cost: RunCost
+) -> TrajectoryMetadata:
     (run, kind, graph, version, question, seed, status, stop, outcome, reward) = row[:10]
     (created, started, ended, settled, group, state, size, batch, task) = row[10:19]
     (dataset, split, name, member, attempt, tags) = row[19:]
-    return Episode(
-        run=run,
+    return TrajectoryMetadata(
+        run_id=run,
         kind=kind,
         graph=graph,
         graph_version=version,
@@ -294,12 +318,12 @@ def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: Referenc
         created_at=created,
         started_at=started,
         ended_at=ended,
-        settled_at=settled,
-        group=group,
+        finalized_at=settled,
+        group_id=group,
         group_state=state,
         group_size=size,
-        batch=batch,
-        task=task,
+        rollout_batch_id=batch,
+        task_id=task,
         dataset=dataset,
         split=split,
         task_name=name,
@@ -307,6 +331,6 @@ def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: Referenc
         attempt=attempt,
         tags=tuple(tags),
         scores=scores,
-        references=references,
+        reference=references,
         cost=cost,
     )

@@ -1,1 +1,1 @@
-"""How the platform is watched: logs, traces, metrics, and the redaction that all of them share."""
+"""Observability: logs, traces, metrics, and the redaction of secrets that they share."""

@@ -1,7 +1,8 @@
-"""Structured logs to standard error: JSON for machines, columns for people, the same fields in both.
+"""Structured logs on standard error:
 
-Every line carries what the code around it bound (run, tenant), the trace it belongs to, and no secret: redaction is
-the last step before rendering, and lines of other libraries pass through it, too.
+JSON for machines, columns for people, with the same fields. Every line contains the fields bound
+by the surrounding code (run, tenant) and the current trace, and no secrets: redaction is the
+last step before rendering and also applies to lines of other libraries.
 """
 
 import logging
@@ -17,15 +18,18 @@ from structlog.types import EventDict, Processor, WrappedLogger
 
 from offing.telemetry.redaction import redact_value
 
-Format = Literal["json", "console"]
+LogFormat = Literal["json", "console"]
 
-_QUIET = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio", "trafilatura")
-"""Libraries whose lines below WARNING say nothing about a run, or repeat what they send."""
+_QUIET_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio", "trafilatura")
+"""Libraries whose lines below WARNING are not about runs or repeat the content that they send."""
 
 
-def setup_logs(form: Format = "json", level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Configure this process's logging, replacing what was there. `stream` None: standard error."""
-    shared = _shared()
+def setup_logs(log_format: LogFormat = "json", level: int = logging.INFO, stream: TextIO | None = None) -> None:
+    """Configure logging for this process, replacing the previous configuration.
+
+    If `stream` is `None`, use standard error.
+    """
+    shared = _shared_processors()
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -37,29 +41,36 @@ def setup_logs(form: Format = "json", level: int = logging.INFO, stream: TextIO 
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_final(form)))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_final_processors(log_format))
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in _QUIET:
+    for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A logger whose lines name `name` as their source."""
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """Return a logger with `name` as the source of its lines."""
     return structlog.stdlib.get_logger(name)
 
 
 @contextmanager
-def bound(*, run: UUID | None = None, tenant: UUID | None = None, **more: str | int) -> Generator[None]:
-    """Lines logged in the block, by tasks started in it, too, carry these fields. None: the field is left out."""
-    named = {"run": str(run) if run else None, "tenant": str(tenant) if tenant else None}
+def bind_log_context(
+    *, run_id: UUID | None = None, tenant_id: UUID | None = None, **extra_fields: str | int
+) -> Generator[None]:
+    """Add fields to all lines logged in the block, also by tasks started in it.
+
+    A field that is `None` is left out.
+    """
+    named = {"run": str(run_id) if run_id else None, "tenant": str(tenant_id) if tenant_id else None}
     fields = {name: value for name, value in named.items() if value is not None}
-    with structlog.contextvars.bound_contextvars(**fields, **more):
+    with structlog.contextvars.bound_contextvars(**fields, **extra_fields):
         yield
 
 
-def _shared() -> list[Processor]:
+def _shared_processors() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -69,11 +80,14 @@ def _shared() -> list[Processor]:
     ]
 
 
-def _final(form: Format) -> list[Processor]:
-    """Rendering. Tracebacks become text before redaction, so that a secret in one is found."""
+def _final_processors(log_format: LogFormat) -> list[Processor]:
+    """Return the processors for rendering.
+
+    Tracebacks become text before redaction, so that secrets in them are found.
+    """
     render: Processor = (
         structlog.processors.JSONRenderer()
-        if form == "json"
+        if log_format == "json"
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )

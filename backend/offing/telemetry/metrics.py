@@ -1,7 +1,8 @@
-"""Figures for Prometheus, from what Postgres recorded.
+"""Metrics for Prometheus, computed from rows in Postgres.
 
-Workers expose nothing: every figure worth counting is a row, so the API renders one text for the whole installation,
-right after a restart and for any number of workers. Opens no connection; storage gives the figures.
+Workers expose no metrics. All counted events are rows, so the API renders one text for the whole
+installation, correct right after a restart and for any number of workers. Storage passes the
+rows in.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,33 +16,33 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigure:
+class RunMetric:
     """Runs of one graph in one status."""
 
     graph: str
     status: str
-    count: int
-    waited_seconds: float = 0.0
-    """From submission to the first claim, summed over those that started."""
-    started: int = 0
+    run_count: int
+    queued_seconds: float = 0.0
+    """Time from submission to the first claim, summed over the runs that have started."""
+    started_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class StepFigure:
+class StepMetric:
     """Steps of one kind and label."""
 
     kind: str
     label: str
-    count: int
-    seconds: float = 0.0
-    """Of the calls behind them, summed."""
-    timed: int = 0
-    """How many of them are calls."""
-    failed: int = 0
+    step_count: int
+    duration_seconds: float = 0.0
+    """Duration of the calls behind these steps, summed."""
+    timed_count: int = 0
+    """Number of these steps that are calls."""
+    failed_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class EngineFigure:
+class EngineMetric:
     """Role calls by role, engine and model."""
 
     role: str
@@ -49,55 +50,58 @@ class EngineFigure:
     model: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    usd: float = 0.0
-    failed_attempts: int = 0
+    cost_usd: float = 0.0
+    failed_attempt_count: int = 0
 
 
-Figure = RunFigure | StepFigure | EngineFigure
+MetricRow = RunMetric | StepMetric | EngineMetric
 
 
-def metrics_from(rows: Iterable[Figure]) -> bytes:
-    """The exposition text for `/metrics`. No row: the metric names without samples."""
-    return generate_latest(_Figures(tuple(rows)))
+def render_metrics(rows: Iterable[MetricRow]) -> bytes:
+    """Render the exposition text for `/metrics`.
+
+    Without rows, it contains the metric names without samples.
+    """
+    return generate_latest(_MetricsCollector(tuple(rows)))
 
 
-class _Figures(Collector):
-    """A registry of one collector; `generate_latest` needs nothing more than `collect`."""
+class _MetricsCollector(Collector):
+    """A registry with one collector. `generate_latest` only needs `collect`."""
 
-    def __init__(self, rows: Sequence[Figure]) -> None:
+    def __init__(self, rows: Sequence[MetricRow]) -> None:
         self._rows = rows
 
     def collect(self) -> Iterator[Metric]:
-        yield from _runs([row for row in self._rows if isinstance(row, RunFigure)])
-        yield from _steps([row for row in self._rows if isinstance(row, StepFigure)])
-        yield from _engines([row for row in self._rows if isinstance(row, EngineFigure)])
+        yield from _run_metrics([row for row in self._rows if isinstance(row, RunMetric)])
+        yield from _step_metrics([row for row in self._rows if isinstance(row, StepMetric)])
+        yield from _engine_metrics([row for row in self._rows if isinstance(row, EngineMetric)])
 
 
-def _runs(rows: list[RunFigure]) -> Iterator[Metric]:
+def _run_metrics(rows: list[RunMetric]) -> Iterator[Metric]:
     count = GaugeMetricFamily("offing_runs", "Runs on record by graph and status.", labels=["graph", "status"])
     wait = SummaryMetricFamily("offing_queue_wait_seconds", "From submission to the first claim.", labels=["graph"])
     for row in rows:
-        count.add_metric([row.graph, row.status], row.count)
+        count.add_metric([row.graph, row.status], row.run_count)
     for graph in sorted({row.graph for row in rows}):
         mine = [row for row in rows if row.graph == graph]
-        wait.add_metric([graph], sum(r.started for r in mine), sum(r.waited_seconds for r in mine))
+        wait.add_metric([graph], sum(r.started_count for r in mine), sum(r.queued_seconds for r in mine))
     yield from (count, wait)
 
 
-def _steps(rows: list[StepFigure]) -> Iterator[Metric]:
+def _step_metrics(rows: list[StepMetric]) -> Iterator[Metric]:
     labels = ["kind", "label"]
     count = CounterMetricFamily("offing_steps", "Steps recorded.", labels=labels)
     failed = CounterMetricFamily("offing_step_failures", "Steps that record a failure.", labels=labels)
     time = SummaryMetricFamily("offing_step_seconds", "Time of the calls behind steps.", labels=labels)
     for row in rows:
         names = [row.kind, row.label]
-        count.add_metric(names, row.count)
-        failed.add_metric(names, row.failed)
-        time.add_metric(names, row.timed, row.seconds)
+        count.add_metric(names, row.step_count)
+        failed.add_metric(names, row.failed_count)
+        time.add_metric(names, row.timed_count, row.duration_seconds)
     yield from (count, failed, time)
 
 
-def _engines(rows: list[EngineFigure]) -> Iterator[Metric]:
+def _engine_metrics(rows: list[EngineMetric]) -> Iterator[Metric]:
     labels = ["role", "engine", "model"]
     tokens = CounterMetricFamily("offing_tokens", "Tokens as billed.", labels=[*labels, "direction"])
     cost = CounterMetricFamily("offing_cost_usd", "Money as reported by providers.", labels=labels)
@@ -106,6 +110,6 @@ def _engines(rows: list[EngineFigure]) -> Iterator[Metric]:
         names = [row.role, row.engine, row.model]
         tokens.add_metric([*names, "input"], row.prompt_tokens)
         tokens.add_metric([*names, "output"], row.completion_tokens)
-        cost.add_metric(names, row.usd)
-        failed.add_metric(names, row.failed_attempts)
+        cost.add_metric(names, row.cost_usd)
+        failed.add_metric(names, row.failed_attempt_count)
     yield from (tokens, cost, failed)

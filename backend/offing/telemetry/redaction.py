@@ -1,27 +1,33 @@
-"""The only home of what counts as a secret in text, and of taking it out.
+"""Redaction: finding secrets in text and removing them.
 
-Three nets: values that the environment holds under a telling name, in the spellings that logs and wires give them
-(base64 at any alignment, percent-encoded, JSON-escaped); shapes that are secrets wherever they stand; and fields whose
-name says so. Knows no sink; logs, stored failures and exports all call `redact`.
+Three rules find secrets. The first is the values of environment variables whose name indicates a
+secret, in the forms in which they occur in logs and requests (base64 at any alignment,
+percent-encoded, JSON-escaped). The second is patterns of well-known tokens. The third is fields
+whose name indicates a secret. Logs, stored failures and exports all call `redact`.
 """
 
 import base64
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, reduce
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from offing import environment
 
 MASK = "[redacted]"
 
-_TELLING = re.compile(r"(?:^|_)(?:\w*KEYS?|\w*TOKEN|\w*SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
-_FIELD = re.compile(r"api[-_]?key|token$|secret|passw(?:or)?d|authorization|cookie|credential", re.IGNORECASE)
-_SHORTEST = 8
-"""Values shorter than this are as likely a setting as a secret, and their mask would hide ordinary words."""
+_SECRET_VARIABLE_NAME = re.compile(
+    r"(?:^|_)(?:\w*KEYS?|\w*TOKEN|\w*SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE
+)
+_SECRET_FIELD_NAME = re.compile(
+    r"api[-_]?key|token$|secret|passw(?:or)?d|authorization|cookie|credential", re.IGNORECASE
+)
+_MIN_SECRET_CHARS = 8
+"""A shorter value is as likely a setting as a secret, and masking it would hide ordinary words."""
 
-_SHAPES = re.compile(
+_SECRET_SHAPES = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|xox[abprs])[-_][A-Za-z0-9_-]{16,}"
     r"|\bgithub_pat_\w{20,}|\bAIza[\w-]{30,}|\bA(?:KI|SI)A[A-Z0-9]{16}\b"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}"
@@ -33,115 +39,124 @@ _SHAPES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_last_read: tuple[dict[bytes, bytes], frozenset[str]] = ({}, frozenset())
-"""The environment when its secrets were last worked out, and those secrets."""
+_cached_secrets: tuple[dict[bytes, bytes], frozenset[str]] = ({}, frozenset())
+"""The environment when its secrets were last computed, and those secrets."""
 
 
 def redact(text: str) -> str:
-    """`text` with every known or likely secret replaced by a mask; the same text when there is none."""
-    return redact_with(text, environment_secrets())
+    """Replace every known or likely secret in `text` by a mask.
+
+    Return the same text if there is none.
+    """
+    return redact_with(text, get_environment_secrets())
 
 
 def redact_value(value: Any) -> Any:
-    """JSON-like `value` without secrets: strings cleaned, fields masked whole whose name says that they are one.
+    """Redact a JSON-like value: redact its strings, and mask fields whose name indicates a secret.
 
-    What JSON has no form for becomes its cleaned text.
+    Values that JSON cannot represent become redacted text.
     """
-    return _cleaned(value, "", environment_secrets())
+    return _redact_nested(value, "", get_environment_secrets())
 
 
-def without_secrets(value: Any) -> Any:
-    """JSON-like `value` without the environment's secrets, in keys and values; the very same object if it has none.
+def remove_secrets(value: Any) -> Any:
+    """Remove the environment's secrets from the keys and values of a JSON-like value.
 
-    For what is stored as it was said: shapes and telling fields are left alone, since documents may speak of them.
+    Return the same object if there are none. Use it for text that is stored unchanged. Patterns
+    and field names are not checked, since documents may contain them.
     """
-    spelled = _spelled(environment_secrets())
-    return _freed(value, spelled) if spelled and _holds(value, spelled) else value
+    spelled = _list_spellings(get_environment_secrets())
+    return _remove_spellings(value, spelled) if spelled and _contains_secret(value, spelled) else value
 
 
-def environment_secrets() -> frozenset[str]:
-    """Return the secrets that this process's environment holds now.
+def get_environment_secrets() -> frozenset[str]:
+    """Return the secrets in the environment of this process.
 
-    They are worked out anew only when the environment has changed since the last call.
+    They are computed again only if the environment has changed since the last call.
     """
-    global _last_read
-    now = vars(os.environ)["_data"]  # comparing this mapping costs half a microsecond; decoding each value costs thirty
-    if now != _last_read[0]:
-        _last_read = (dict(now), secret_values(os.environ))
-    return _last_read[1]
+    global _cached_secrets
+    now = environment.read_raw_variables()
+    if now != _cached_secrets[0]:
+        _cached_secrets = (dict(now), find_secrets(environment.VARIABLES))
+    return _cached_secrets[1]
 
 
-def secret_values(env: Mapping[str, str]) -> frozenset[str]:
-    """Secrets that an environment holds: values under telling names, and passwords inside addresses."""
-    named = {value for name, value in env.items() if _TELLING.search(name)}
-    inside = {word for value in env.values() if "://" in value and (word := _password(value))}
-    return frozenset(value for value in named | inside if len(value) >= _SHORTEST)
+def find_secrets(env: Mapping[str, str]) -> frozenset[str]:
+    """Return the secrets in an environment.
+
+    These are values of variables whose name indicates a secret, and passwords in URLs.
+    """
+    named = {value for name, value in env.items() if _SECRET_VARIABLE_NAME.search(name)}
+    inside = {word for value in env.values() if "://" in value and (word := _password_in_url(value))}
+    return frozenset(value for value in named | inside if len(value) >= _MIN_SECRET_CHARS)
 
 
 def redact_with(text: str, secrets: frozenset[str]) -> str:
-    """`redact` for secrets that come from elsewhere than the environment."""
-    known = _known(secrets)
-    return _shaped(known.sub(MASK, text) if known else text)
+    """Redact like `redact`, with secrets that are not from the environment."""
+    secret_pattern = _secret_pattern(secrets)
+    return _redact_shapes(secret_pattern.sub(MASK, text) if secret_pattern else text)
 
 
-def _cleaned(value: Any, field: str, secrets: frozenset[str]) -> Any:
+def _redact_nested(value: Any, field: str, secrets: frozenset[str]) -> Any:
     match value:
         case str():
-            return MASK if value and _FIELD.search(field) else redact_with(value, secrets)
+            return MASK if value and _SECRET_FIELD_NAME.search(field) else redact_with(value, secrets)
         case dict():
-            found: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
-            return {key: _cleaned(item, str(key), secrets) for key, item in found.items()}
+            mapping: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
+            return {key: _redact_nested(item, str(key), secrets) for key, item in mapping.items()}
         case list() | tuple():
             items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-            return [_cleaned(item, field, secrets) for item in items]
+            return [_redact_nested(item, field, secrets) for item in items]
         case int() | float() | None:
             return value
         case _:
             return redact_with(str(value), secrets)
 
 
-def _password(address: str) -> str:
-    """The password in an address. Empty: none, or one that equals its user and so tells nothing."""
+def _password_in_url(url: str) -> str:
+    """Return the password in a URL. Empty if there is none or if it equals the user name."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
     except ValueError:
         return ""
     return "" if not parts.password or parts.password == parts.username else unquote(parts.password)
 
 
 @lru_cache(maxsize=8)
-def _spelled(secrets: frozenset[str]) -> tuple[str, ...]:
-    """All spellings, longest first, so that none leaves the tail of another behind."""
+def _list_spellings(secrets: frozenset[str]) -> tuple[str, ...]:
+    """Return all spellings of the secrets, longest first, so that no part of a longer one remains."""
     return tuple(sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True))
 
 
 @lru_cache(maxsize=8)
-def _known(secrets: frozenset[str]) -> re.Pattern[str] | None:
-    """One pattern for all spellings."""
-    spelled = _spelled(secrets)
+def _secret_pattern(secrets: frozenset[str]) -> re.Pattern[str] | None:
+    """Return one pattern for all spellings."""
+    spelled = _list_spellings(secrets)
     return re.compile("|".join(map(re.escape, spelled))) if spelled else None
 
 
-def _holds(value: Any, spelled: tuple[str, ...]) -> bool:
+def _contains_secret(value: Any, spellings: tuple[str, ...]) -> bool:
     match value:
         case str():
-            return any(form in value for form in spelled)
+            return any(form in value for form in spellings)
         case dict():
-            return any(_holds(key, spelled) or _holds(item, spelled) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            items = cast("dict[Any, Any]", value).items()
+            return any(_contains_secret(key, spellings) or _contains_secret(item, spellings) for key, item in items)
         case list() | tuple():
-            return any(_holds(item, spelled) for item in value)  # pyright: ignore[reportUnknownVariableType]
+            return any(_contains_secret(item, spellings) for item in value)  # pyright: ignore[reportUnknownVariableType]
         case _:
             return False
 
 
-def _freed(value: Any, spelled: tuple[str, ...]) -> Any:
+def _remove_spellings(value: Any, spellings: tuple[str, ...]) -> Any:
     match value:
         case str():
-            return reduce(lambda text, form: text.replace(form, MASK), spelled, value)
+            return reduce(lambda text, form: text.replace(form, MASK), spellings, value)
         case dict():
-            return {_freed(key, spelled): _freed(item, spelled) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            items = cast("dict[Any, Any]", value).items()
+            return {_remove_spellings(key, spellings): _remove_spellings(item, spellings) for key, item in items}
         case list() | tuple():
-            return [_freed(item, spelled) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_remove_spellings(item, spellings) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
 
@@ -162,16 +177,19 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def _inner_base64(secret: bytes, lead: int) -> str:
-    """What `secret` alone decides in the base64 of a text that holds it `lead` bytes past a multiple of 3."""
+    """Return the part of a text's base64 that depends on `secret` alone.
+
+    The secret begins `lead` bytes after a multiple of 3.
+    """
     encoded = base64.b64encode(bytes(lead) + secret).decode().rstrip("=")
     start = (0, 2, 3)[lead]
     whole = (lead + len(secret)) * 8 // 6
     return encoded[start:whole]
 
 
-def _shaped(text: str) -> str:
-    return _SHAPES.sub(lambda match: (match["field"] or _kept(match["user"])) + MASK, text)
+def _redact_shapes(text: str) -> str:
+    return _SECRET_SHAPES.sub(lambda match: (match["field"] or _visible_user(match["user"])) + MASK, text)
 
 
-def _kept(user: str | None) -> str:
+def _visible_user(user: str | None) -> str:
     return f"{user}:" if user is not None else ""

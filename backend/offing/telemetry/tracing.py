@@ -1,10 +1,9 @@
-"""OpenTelemetry set-up and the one way to open a span.
+"""OpenTelemetry setup, and the function that opens spans.
 
-Configured by the standard OTEL_* variables alone. Without an exporter there, spans are the API's no-ops and cost a few
-microseconds; the SDK is not even imported. Knows no exporter's address and records no content.
+It is configured by the standard OTEL_* variables only. Without an exporter, spans are the API's
+no-ops, which take a few microseconds, and the SDK is not imported. Spans contain no content.
 """
 
-import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
@@ -12,33 +11,36 @@ from opentelemetry import context, trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from offing import environment
 from offing.core.errors import InvalidInput
 from offing.telemetry.attributes import Attribute
 from offing.telemetry.redaction import redact
 
 _PROPAGATOR = TraceContextTextMapPropagator()
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def exporter_named(env: Mapping[str, str]) -> str:
-    """`otlp`, `console` or `none`: which exporter the environment asks for. An OTLP endpoint alone asks for `otlp`.
+def get_exporter_name(env: Mapping[str, str]) -> str:
+    """Return which exporter the environment selects:
 
-    Raises `InvalidInput` for one that this build does not carry.
+    `otlp`, `console` or `none`. An OTLP endpoint without an exporter selects `otlp`. Raises
+    `InvalidInput` for an exporter that is not included in this build.
     """
     if env.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return "none"
     named = env.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     if named not in ("", "otlp", "console", "none"):
         raise InvalidInput("OTEL_TRACES_EXPORTER", f"there is no exporter {named!r} here", "Use otlp, console or none.")
-    return named or ("otlp" if any(env.get(name) for name in _ENDPOINTS) else "none")
+    return named or ("otlp" if any(env.get(name) for name in _ENDPOINT_VARIABLES) else "none")
 
 
-def setup_tracing(service: str, env: Mapping[str, str] = os.environ) -> bool:
-    """Install a provider for this process when the environment names an exporter. True: spans are exported.
+def setup_tracing(service: str, env: Mapping[str, str] = environment.VARIABLES) -> bool:
+    """Install a tracer provider if the environment selects an exporter.
 
-    Call once a process, after any fork. OTEL_SERVICE_NAME wins over `service`.
+    Return whether spans are exported. Call it once per process, after any fork.
+    OTEL_SERVICE_NAME takes precedence over `service`.
     """
-    exporter = exporter_named(env)
+    exporter = get_exporter_name(env)
     if exporter == "none":
         return False
     from opentelemetry.sdk.resources import Resource
@@ -59,17 +61,20 @@ def setup_tracing(service: str, env: Mapping[str, str] = os.environ) -> bool:
 
 
 def shutdown_tracing() -> None:
-    """Send what is left. Harmless when nothing was set up."""
+    """Export the remaining spans. Does nothing if tracing was not set up."""
     close = getattr(trace.get_tracer_provider(), "shutdown", None)
     if close is not None:
         close()
 
 
 @contextmanager
-def span(
+def open_span(
     name: str, attributes: Mapping[str, Attribute] | None = None, kind: SpanKind = SpanKind.INTERNAL
 ) -> Generator[Span]:
-    """A span around the block, child of the current one. An exception marks it as failed and goes on."""
+    """Open a span around the block as a child of the current one.
+
+    An exception marks it as failed and is raised again.
+    """
     with trace.get_tracer("offing").start_as_current_span(
         name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
     ) as current:
@@ -80,24 +85,30 @@ def span(
             raise
 
 
-def mark_failed(current: Span, kind: str, message: str = "") -> None:
-    """Say on a span that its work failed, for failures that are values and for exceptions."""
-    if current.is_recording():
-        current.set_attribute("error.type", kind)
-        current.set_status(Status(StatusCode.ERROR, redact(message)[:300]))
+def mark_failed(span: Span, kind: str, message: str = "") -> None:
+    """Mark a span as failed, for failures that are values and for exceptions."""
+    if span.is_recording():
+        span.set_attribute("error.type", kind)
+        span.set_status(Status(StatusCode.ERROR, redact(message)[:300]))
 
 
-def traceparent() -> str | None:
-    """The current span as a W3C `traceparent`, to be stored with a run. None: no span is recorded."""
+def current_traceparent() -> str | None:
+    """Return the current span as a W3C `traceparent`, to be stored with a run.
+
+    `None` means that no span is recorded.
+    """
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier.get("traceparent")
 
 
 @contextmanager
-def continued(parent: str | None) -> Generator[None]:
-    """Spans in the block are children of `parent`, a stored `traceparent`. None or malformed: a trace of their own."""
-    token = context.attach(_PROPAGATOR.extract({"traceparent": parent} if parent else {}))
+def continue_trace(traceparent: str | None) -> Generator[None]:
+    """Make spans in the block children of `traceparent`, a stored value.
+
+    If it is `None` or malformed, they start a new trace.
+    """
+    token = context.attach(_PROPAGATOR.extract({"traceparent": traceparent} if traceparent else {}))
     try:
         yield
     finally:
@@ -105,8 +116,11 @@ def continued(parent: str | None) -> Generator[None]:
 
 
 @contextmanager
-def unrecorded() -> Generator[None]:
-    """A block in which libraries that open spans of their own record nothing, and pass no trace of ours to others."""
+def suppress_tracing() -> Generator[None]:
+    """Prevent libraries from recording spans in the block.
+
+    They also do not pass on the current trace.
+    """
     nobody = SpanContext(trace_id=1, span_id=1, is_remote=False, trace_flags=TraceFlags(TraceFlags.DEFAULT))
     token = context.attach(trace.set_span_in_context(NonRecordingSpan(nobody)))
     try:

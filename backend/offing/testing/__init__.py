@@ -1,28 +1,30 @@
-"""The test kit of graph authors: a graph runs in process, on scripted answers, a virtual clock and documents in memory.
+"""Test kit for graph authors: runs a graph in process.
 
-It keeps the rules of the platform that a graph can notice: steps in order, calls read back after a loss, the argument
-schemas and the policy of tools, budgets, checkpoints of plain data, and the check of every quote.
+Answers are scripted, the clock is virtual, and documents are in memory. The test kit follows all
+rules of the platform that a graph can notice: the order of steps, recorded results after a crash,
+argument schemas, tool policies, budgets, checkpoints of plain data, and the verification of every
+quote.
 """
 
-from offing.core.question import Answer
+from offing.core.input_request import InputResponse
 from offing.testing.clock import VirtualClock
-from offing.testing.faults import Differs, survives
-from offing.testing.recorded import Diverged, Recording, replayed
-from offing.testing.rehearsal import Rehearsal, rehearse
-from offing.testing.scene import OutOfAnswers, Scene
-from offing.testing.stage import Lost
+from offing.testing.faults import RecoveryMismatchError, assert_survives_worker_loss
+from offing.testing.recording import Recording, RecordingMismatchError, replay_recording
+from offing.testing.scenario import OutOfAnswersError, Scenario
+from offing.testing.simulation import SimulatedRun, simulate_run
+from offing.testing.simulation_store import WorkerLost
 
 __all__ = [
-    "Answer",
-    "Differs",
-    "Diverged",
-    "Lost",
-    "OutOfAnswers",
+    "InputResponse",
+    "OutOfAnswersError",
     "Recording",
-    "Rehearsal",
-    "Scene",
+    "RecordingMismatchError",
+    "RecoveryMismatchError",
+    "Scenario",
+    "SimulatedRun",
     "VirtualClock",
-    "rehearse",
-    "replayed",
-    "survives",
+    "WorkerLost",
+    "assert_survives_worker_loss",
+    "replay_recording",
+    "simulate_run",
 ]

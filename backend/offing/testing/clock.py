@@ -1,4 +1,4 @@
-"""Time in a test: it passes when somebody says so."""
+"""A virtual clock for tests, which advances only when a test advances it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,16 +6,22 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Seconds since a run began. `takes`: how long each role or tool takes, by name; others take no time."""
+    """Seconds since a run began.
 
-    def __init__(self, takes: dict[str, float] | None = None) -> None:
-        self._takes, self.seconds = dict(takes or {}), 0.0
+    `durations_seconds` are the durations of roles and tools by name; all others take 0.
+    """
 
-    def pass_for(self, name: str) -> float:
-        """Let the time of a call of this role or tool pass; how long that was."""
-        taken = self._takes.get(name, 0.0)
-        self.seconds += taken
-        return taken
+    def __init__(self, durations_seconds: dict[str, float] | None = None) -> None:
+        self._takes, self.seconds = dict(durations_seconds or {}), 0.0
+
+    def advance_for(self, name: str) -> float:
+        """Advance the clock by the duration of a call of this role or tool.
+
+        Returns that duration in seconds.
+        """
+        seconds = self._takes.get(name, 0.0)
+        self.seconds += seconds
+        return seconds
 
     @property
     def now(self) -> datetime:

@@ -1,6 +1,7 @@
-"""A library in memory, for tests: documents cut into passages as the platform cuts them, ranked by words they share.
+"""A document library in memory for tests.
 
-It stands for the stored library behind its port; nothing else of the platform is needed to search it.
+Documents are split into passages as on the platform and ranked by shared words. It replaces the
+stored library, so that a search needs nothing else of the platform.
 """
 
 import math
@@ -9,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
-from offing.core.tool import Span
-from offing.library.passages import cut, first_heading, plain
-from offing.library.terms import terms
-from offing.tools.tool import FoundPassage, Window
+from offing.core.tool import SourceSpan
+from offing.library.passages import find_first_heading, split_passages, strip_markup
+from offing.library.terms import extract_terms
+from offing.tools.tool import FoundPassage, TextWindow
 
-NAMES = UUID("00000000-0000-7000-8000-000000000000")
+UUID_NAMESPACE = UUID("00000000-0000-7000-8000-000000000000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _Passage:
     document: Document
     start: int
     end: int
@@ -35,56 +36,57 @@ class _Cut:
 
 
 class Documents:
-    """`LibraryPort` over texts by their names."""
+    """`LibraryPort` over texts by name."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._documents = [
-            Document(uuid5(NAMES, name), name, plain(first_heading(text)) or name, text) for name, text in texts.items()
+            Document(uuid5(UUID_NAMESPACE, name), name, strip_markup(find_first_heading(text)) or name, text)
+            for name, text in texts.items()
         ]
-        self._cuts = [cut for document in self._documents for cut in _cuts(document)]
-        self._held = Counter(term for one in self._cuts for term in one.counts)
+        self._cuts = [cut for document in self._documents for cut in _split_passages(document)]
+        self._document_counts = Counter(term for one in self._cuts for term in one.counts)
         self._mean = sum(one.counts.total() for one in self._cuts) / max(len(self._cuts), 1)
 
     async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        asked = set(terms(query))
-        scored = [(self._score(asked, one.counts), nth) for nth, one in enumerate(self._cuts)]
+        query_terms = set(extract_terms(query))
+        scored = [(self._score(query_terms, one.counts), nth) for nth, one in enumerate(self._cuts)]
         best = sorted((s for s in scored if s[0] > 0), key=lambda s: (-s[0], s[1]))[:limit]
-        return tuple(_found(self._cuts[nth], score) for score, nth in best)
+        return tuple(_to_found_passage(self._cuts[nth], score) for score, nth in best)
 
-    async def read(self, wanted: str, start: int, length: int) -> Window | None:
-        document = next((d for d in self._documents if wanted in (str(d.id), d.name, d.title)), None)
+    async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
+        document = next((d for d in self._documents if reference in (str(d.id), d.name, d.title)), None)
         if document is None:
             return None
         text = document.text[start : start + length]
-        return Window(document.id, document.id, document.title, document.name, start, text, len(document.text))
+        return TextWindow(document.id, document.id, document.title, document.name, start, text, len(document.text))
 
-    async def suggest(self, wanted: str, limit: int) -> tuple[str, ...]:
+    async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
         return tuple(document.name for document in self._documents[:limit])
 
-    def text_of(self, span: Span) -> str:
-        """The stored text of a span. Empty: there is none."""
-        document = next((d for d in self._documents if d.id == span.artefact), None)
+    def lookup_text(self, span: SourceSpan) -> str:
+        """Return the stored text of a span. Empty means that there is none."""
+        document = next((d for d in self._documents if d.id == span.text_id), None)
         return document.text[span.start : span.end] if document else ""
 
-    def _score(self, asked: set[str], counts: Counter[str]) -> float:
+    def _score(self, query_terms: set[str], counts: Counter[str]) -> float:
         length = 0.4 + 0.6 * counts.total() / self._mean
-        shared = (term for term in asked if term in counts)
+        shared = (term for term in query_terms if term in counts)
         return sum(self._weight(t) * counts[t] * 2.2 / (counts[t] + 1.2 * length) for t in shared)
 
     def _weight(self, term: str) -> float:
-        return math.log(1 + (len(self._cuts) - self._held[term] + 0.5) / (self._held[term] + 0.5))
+        return math.log(1 + (len(self._cuts) - self._document_counts[term] + 0.5) / (self._document_counts[term] + 0.5))
 
 
-def _cuts(document: Document) -> list[_Cut]:
-    known_as, cuts = set(terms(f"{document.title}\n{document.name}")), list[_Cut]()
-    for passage in cut(document.text):
+def _split_passages(document: Document) -> list[_Passage]:
+    name_terms, cuts = set(extract_terms(f"{document.title}\n{document.name}")), list[_Passage]()
+    for passage in split_passages(document.text):
         heading = " \u203a ".join(passage.headings)
-        words = terms(document.text[passage.start : passage.end] + "\n" + heading)
-        cuts.append(_Cut(document, passage.start, passage.end, heading, Counter([*words, *known_as])))
+        words = extract_terms(document.text[passage.start : passage.end] + "\n" + heading)
+        cuts.append(_Passage(document, passage.start, passage.end, heading, Counter([*words, *name_terms])))
     return cuts
 
 
-def _found(one: _Cut, score: float) -> FoundPassage:
-    d = one.document
-    text = d.text[one.start : one.end]
-    return FoundPassage(d.id, d.id, d.title, d.name, one.heading, one.start, one.end, text, score)
+def _to_found_passage(passage: _Passage, score: float) -> FoundPassage:
+    d = passage.document
+    text = d.text[passage.start : passage.end]
+    return FoundPassage(d.id, d.id, d.title, d.name, passage.heading, passage.start, passage.end, text, score)

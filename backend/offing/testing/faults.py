@@ -1,4 +1,7 @@
-"""Losing the worker at each moment of a run: the result must be the same, and nothing recorded is done again."""
+"""Crash tests: the worker crashes at each possible moment of a run.
+
+The result must be the same, and nothing that is recorded may be done again.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,96 +10,113 @@ from typing import Any, Unpack, cast
 from langchain_core.messages import BaseMessage
 
 from offing.core.step import Step, StepKind
-from offing.core.tool import Effect
+from offing.core.tool import SideEffect
 from offing.sdk import Graph
-from offing.testing.given import Given
-from offing.testing.rehearsal import Rehearsal, rehearse
+from offing.testing.scenario import ScenarioOptions
+from offing.testing.simulation import SimulatedRun, simulate_run
 
 
-class Differs(AssertionError):
-    """A run that lost its worker went another way than one that did not."""
+class RecoveryMismatchError(AssertionError):
+    """A run whose worker crashed took another course than one without a crash."""
 
 
-async def survives(graph: Graph, question: str, **given: Unpack[Given]) -> Rehearsal:
-    """The undisturbed run, after one run for each of its moments in which the worker was lost there.
+async def assert_survives_worker_loss(graph: Graph, question: str, **options: Unpack[ScenarioOptions]) -> SimulatedRun:
+    """Run a graph once undisturbed and once for each crash point, and return the undisturbed run.
 
-    Raises Differs with the moment and the first difference: a node then depends on something that is not in its state
-    or on record, such as a clock, a random number, or the order of a set. Branches that run side by side may record
-    their steps in another order than before; what follows them is then compared by what was asked, not by its words,
-    since steps and evidence are numbered in the order in which they come.
+    Raises RecoveryMismatchError with the crash point and the first difference. A node then depends on
+    something that is neither in its state nor recorded, such as a clock, a random number, or the order
+    of a set. Parallel branches may record their steps in another order after a crash. Later steps are
+    then compared by their requests instead of their text, because steps and evidence are numbered in
+    the order in which they are recorded.
     """
-    whole = await rehearse(graph, question, **given)
-    effects = {t.spec.name for t in graph.tools if not isinstance(t, str) and t.spec.effect is Effect.AT_MOST_ONCE}
-    for moment in range(whole.moments):
-        lost = await rehearse(graph, question, lose_at=moment, **given)
-        if lost.lost_in is not None and lost.lost_in.name in effects:
-            _once(lost, effects, moment)  # its outcome is unknown to the run, which may go another way from here
+    whole = await simulate_run(graph, question, **options)
+    effects = {
+        t.spec.name for t in graph.tools if not isinstance(t, str) and t.spec.side_effect is SideEffect.AT_MOST_ONCE
+    }
+    for moment in range(whole.loss_points):
+        lost = await simulate_run(graph, question, crash_at=moment, **options)
+        if lost.interrupted_call is not None and lost.interrupted_call.name in effects:
+            # the run does not know the outcome and may take another course from here
+            _assert_once(lost, effects, moment)
         else:
-            _same(whole, lost, moment)
+            _assert_same_run(whole, lost, moment)
     return whole
 
 
-def _same(whole: Rehearsal, lost: Rehearsal, moment: int) -> None:
-    if lost.losses != 1:
-        raise Differs(f"Moment {moment} never came: the run takes another course each time.")
-    again = Counter(e.key for e in lost.executed) - Counter(e.key for e in whole.executed)
+def _assert_same_run(undisturbed: SimulatedRun, recovered: SimulatedRun, moment: int) -> None:
+    if recovered.losses != 1:
+        raise RecoveryMismatchError(f"Moment {moment} never came: the run takes another course each time.")
+    again = Counter(e.call_key for e in recovered.executed_calls) - Counter(
+        e.call_key for e in undisturbed.executed_calls
+    )
     if any(count > 1 for count in again.values()) or len({key.superstep for key in again}) > 1:
-        raise Differs(
+        raise RecoveryMismatchError(
             f"Lost at moment {moment}, calls were repeated that were on record: {', '.join(map(str, again))}."
         )
-    turned = _turned(whole.steps, lost.steps)
-    ones, others = (run.steps if turned is None else sorted(run.steps, key=_place) for run in (whole, lost))
+    turned = _find_reordered_superstep(undisturbed.steps, recovered.steps)
+    ones, others = (
+        run.steps if turned is None else sorted(run.steps, key=_position_of_step) for run in (undisturbed, recovered)
+    )
     for one, other in zip(ones, others, strict=False):
-        if _seen(one, turned) != _seen(other, turned):
-            told = f"{_seen(one, turned)}\n  {_seen(other, turned)}"
-            raise Differs(f"Lost at moment {moment}, step {one.seq} differs:\n  {told}")
-    if len(whole.steps) != len(lost.steps):
-        raise Differs(f"Lost at moment {moment}, the run has {len(lost.steps)} steps instead of {len(whole.steps)}.")
-    if _end(whole, turned) != _end(lost, turned):
-        raise Differs(f"Lost at moment {moment}, the report or the state at the end differs.")
+        if _comparable_step(one, turned) != _comparable_step(other, turned):
+            difference = f"{_comparable_step(one, turned)}\n  {_comparable_step(other, turned)}"
+            raise RecoveryMismatchError(f"Lost at moment {moment}, step {one.seq} differs:\n  {difference}")
+    if len(undisturbed.steps) != len(recovered.steps):
+        raise RecoveryMismatchError(
+            f"Lost at moment {moment}, the run has {len(recovered.steps)} steps instead of {len(undisturbed.steps)}."
+        )
+    if _final_result(undisturbed, turned) != _final_result(recovered, turned):
+        raise RecoveryMismatchError(f"Lost at moment {moment}, the report or the state at the end differs.")
 
 
-def _turned(one: Sequence[Step], other: Sequence[Step]) -> int | None:
-    """The first superstep whose branches recorded the same steps in another order. None: there is none."""
-    places, others = list(map(_place, one)), list(map(_place, other))
-    if places == others or Counter(places) != Counter(others):
+def _find_reordered_superstep(one: Sequence[Step], other: Sequence[Step]) -> int | None:
+    """Return the first superstep whose branches recorded the same steps in another order.
+
+    `None` means that there is none.
+    """
+    positions, others = list(map(_position_of_step, one)), list(map(_position_of_step, other))
+    if positions == others or Counter(positions) != Counter(others):
         return None
-    return next(place[0] for place, there in zip(places, others, strict=True) if place != there)
+    return next(position[0] for position, there in zip(positions, others, strict=True) if position != there)
 
 
-def _place(step: Step) -> tuple[int, str, str, int]:
-    """What a person writes has no place of its own: it comes with the beginning."""
-    key = step.key
+def _position_of_step(step: Step) -> tuple[int, str, str, int]:
+    """Return the position of a step by its call key. User messages have none, so they come first."""
+    key = step.call_key
     return (key.superstep, key.path, key.digest, key.ordinal) if key else (-2, "", "", step.seq)
 
 
-def _end(run: Rehearsal, turned: int | None) -> tuple[Any, ...]:
-    if turned is None:
-        return run.report, _without_ids(dict(run.state))
-    return run.report and run.report.reason, set(run.state)
+def _final_result(run: SimulatedRun, reordered_from: int | None) -> tuple[Any, ...]:
+    if reordered_from is None:
+        return run.report, _remove_message_ids(dict(run.state))
+    return run.report and run.report.stop_reason, set(run.state)
 
 
-def _without_ids(value: Any) -> Any:
-    """A state without the ids of its messages: LangChain draws them at random."""
+def _remove_message_ids(value: Any) -> Any:
+    """Return a state without the ids of its messages, which LangChain generates at random."""
     match value:
         case BaseMessage():
             return value.type, value.model_dump(exclude={"id"})
         case dict():
-            return {key: _without_ids(inner) for key, inner in cast(dict[Any, Any], value).items()}
+            return {key: _remove_message_ids(inner) for key, inner in cast(dict[Any, Any], value).items()}
         case list() | tuple():
-            return [_without_ids(inner) for inner in cast(list[Any], value)]
+            return [_remove_message_ids(inner) for inner in cast(list[Any], value)]
         case _:
             return value
 
 
-def _once(lost: Rehearsal, effects: set[str], moment: int) -> None:
-    ran = Counter(step.key for step in lost.of(StepKind.TOOL) if step.payload["tool"] in effects)
+def _assert_once(recovered: SimulatedRun, effects: set[str], moment: int) -> None:
+    ran = Counter(
+        step.call_key for step in recovered.list_steps(StepKind.TOOL_RESULT) if step.payload["tool"] in effects
+    )
     if any(count > 1 for count in ran.values()):
-        raise Differs(f"Lost at moment {moment}, a tool whose effect must happen once was recorded twice.")
+        raise RecoveryMismatchError(
+            f"Lost at moment {moment}, a tool whose effect must happen once was recorded twice."
+        )
 
 
-def _seen(step: Step, turned: int | None) -> tuple[Any, ...]:
-    """What is compared of a step."""
-    if turned is None or _place(step)[0] <= turned:
+def _comparable_step(step: Step, reordered_from: int | None) -> tuple[Any, ...]:
+    """Return the fields of a step that are compared."""
+    if reordered_from is None or _position_of_step(step)[0] <= reordered_from:
         return step.kind, step.title, dict(step.payload), step.turn
     return step.kind, step.payload.get("role"), step.payload.get("tool"), step.turn

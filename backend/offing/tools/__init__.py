@@ -1,58 +1,35 @@
-"""The tools that graphs may call. `registry()` returns them; none knows storage, journal or policy."""
+"""Tools that graphs may call, and adapters for custom tools. `create_tools()` returns those of a run."""
 
 from collections.abc import Sequence
 
-from offing.sdk.tool import OwnTool
+from offing.sdk.tool import CustomTool
 from offing.tools.tool import Tool
 
 
-def registry(
-    world: str = "", *, web: bool = False, code: bool = False, own: Sequence[OwnTool] = ()
+def create_tools(
+    world: str = "", *, web: bool = False, code: bool = False, custom: Sequence[CustomTool] = ()
 ) -> tuple[Tool, ...]:
-    """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world.
+    """Return the tools of a run: those of the platform, or those of its environment instead.
 
-    `web`: those that reach the web, too. `code`: the one that runs code, too. `own`: tools that the run's
-    graph brings along, wherever it runs.
+    An empty `world` means no environment. `web` adds the tools that use the web, `code` the one that runs code, and
+    `custom` the tools of the run's graph. Raises InvalidInput for a world of an unknown environment.
     """
-    if own:
-        from offing.tools.own import Own
+    from offing.tools.custom import CustomToolAdapter
+    from offing.tools.environment import get_environment
+    from offing.tools.platform_tool import list_permissions, list_platform_tools
 
-        return (*registry(world, web=web, code=code), *map(Own, own))
-    if world:
-        from offing.tools.world_tools import world_tools
-
-        return world_tools()
-    from offing.tools.calculate import Calculate
-    from offing.tools.read_source import ReadSource
-    from offing.tools.search_library import SearchLibrary
-
-    return (
-        SearchLibrary(),
-        ReadSource(),
-        Calculate(),
-        *(_web_tools() if web else ()),
-        *(_code_tools() if code else ()),
-    )
+    permissions = list_permissions(web=web, code=code)
+    found = get_environment(world).tools if world else list_platform_tools(*permissions)
+    return (*(one.tool for one in found), *map(CustomToolAdapter, custom))
 
 
-def _web_tools() -> tuple[Tool, ...]:
-    from offing.tools.fetch_page import FetchPage
-    from offing.tools.web_search import WebSearch
+def reserved_tool_names() -> frozenset[str]:
+    """Return the names that no custom tool may have."""
+    from offing.tools.environment import list_environment_tools
+    from offing.tools.platform_tool import list_permissions, list_platform_tools
 
-    return (WebSearch(), FetchPage())
-
-
-def _code_tools() -> tuple[Tool, ...]:
-    from offing.tools.run_python import RunPython
-
-    return (RunPython(),)
+    platform_tools = list_platform_tools(*list_permissions(web=True, code=True))
+    return frozenset(one.name for one in (*platform_tools, *list_environment_tools()))
 
 
-def reserved() -> frozenset[str]:
-    """Names that no own tool may have."""
-    from offing.tools.world_tools import world_tools
-
-    return frozenset(tool.spec.name for tool in (*registry(web=True, code=True), *world_tools()))
-
-
-__all__ = ["Tool", "registry", "reserved"]
+__all__ = ["Tool", "create_tools", "reserved_tool_names"]

@@ -1,77 +1,77 @@
-"""Tools of MCP servers, and the one for each server that reads on in what they answered. Knows no protocol."""
+"""Tools of MCP servers, and one tool per server that reads more of their answers."""
 
 from collections.abc import Iterable
 
 from pydantic import Field
 
-from offing.core.step import shortened
-from offing.core.tool import Effect, ToolOutput, ToolSpec
-from offing.mcp.offered import Offered, OfferedTool
-from offing.mcp.schema import McpArgs
-from offing.tools.read_source import observed
-from offing.tools.tool import McpPort, Tool, ToolArgs, ToolFailed, ToolScope
+from offing.core.step import shorten_line
+from offing.core.tool import SideEffect, ToolOutput, ToolSpec
+from offing.mcp.allowed_tools import AllowedMcpTool, McpServerTools
+from offing.mcp.args_schema import McpArgs
+from offing.tools.read_source import build_window_output
+from offing.tools.tool import McpAccess, Tool, ToolArgs, ToolFailedError, ToolScope
 
 
-def mcp_tools(servers: Iterable[Offered]) -> tuple[Tool, ...]:
-    """All that these servers offer."""
-    return tuple(tool for one in servers if one.tools for tool in (*map(McpTool, one.tools), ReadOn(one)))
+def create_mcp_tools(servers: Iterable[McpServerTools]) -> tuple[Tool, ...]:
+    """Return all tools of these servers."""
+    return tuple(tool for one in servers if one.tools for tool in (*map(McpTool, one.tools), ReadMoreTool(one)))
 
 
 class McpTool:
-    """A tool of somebody else's server."""
+    """A third-party tool of an MCP server."""
 
-    def __init__(self, offered: OfferedTool) -> None:
-        self._offered = offered
-        self.spec = offered.spec
+    def __init__(self, allowed_tool: AllowedMcpTool) -> None:
+        self._offered = allowed_tool
+        self.spec = allowed_tool.spec
 
     async def __call__(self, args: McpArgs, scope: ToolScope) -> ToolOutput:
-        answer = await _port(scope).ask(self._offered, args.model_dump(mode="json"), scope.idempotency_key)
+        answer = await _require_mcp(scope).call(self._offered, args.model_dump(mode="json"), scope.idempotency_key)
         if isinstance(answer, str):
-            raise ToolFailed(answer)
+            raise ToolFailedError(answer)
         if answer.window is None:
-            return self._without_text(answer.left_out)
-        output = observed(answer.window)
-        if answer.left_out:
-            output.content["left_out"] = list(answer.left_out)
+            return self._output_without_text(answer.skipped)
+        output = build_window_output(answer.window)
+        if answer.skipped:
+            output.content["skipped"] = list(answer.skipped)
         return output
 
-    def _without_text(self, left_out: tuple[str, ...]) -> ToolOutput:
-        if left_out:
-            kinds = ", ".join(sorted(set(left_out)))
-            raise ToolFailed(f"The answer has no text, only {kinds}, which is not taken.")
-        title = f"{self._offered.remote} ({self._offered.server})"
+    def _output_without_text(self, omitted: tuple[str, ...]) -> ToolOutput:
+        if omitted:
+            kinds = ", ".join(sorted(set(omitted)))
+            raise ToolFailedError(f"The answer has no text, only {kinds}, which is not taken.")
+        title = f"{self._offered.remote_name} ({self._offered.server})"
         return ToolOutput(content={"answer": "", "note": "It answered without a text."}, title=title, detail="no text")
 
 
-class ReadOnArgs(ToolArgs, frozen=True):
+class ReadMoreArgs(ToolArgs, frozen=True):
     name: str = Field(min_length=1, max_length=200, description="`name` of an answer.")
     start: int = Field(default=0, ge=0, le=2**31 - 1, description="First character wanted, from 0.")
     length: int = Field(default=3000, ge=1, le=6000, description="Characters wanted.")
 
 
-class ReadOn:
-    """Reads on in a long answer, a window at a time."""
+class ReadMoreTool:
+    """Reads more of a long answer, one window at a time."""
 
-    def __init__(self, server: Offered) -> None:
+    def __init__(self, server: McpServerTools) -> None:
         self._server = server.name
         self.spec = ToolSpec(
-            name=server.read_on,
+            name=server.read_more_name,
             description=f"Read on in an answer that a tool of the server {server.name} gave to this run. `next` in the "
             "answer is where to read on; null at the end.",
-            args=ReadOnArgs,
-            verb="read",
-            effect=Effect.PURE,
+            args=ReadMoreArgs,
+            label="read",
+            side_effect=SideEffect.PURE,
             untrusted=True,
         )
 
-    async def __call__(self, args: ReadOnArgs, scope: ToolScope) -> ToolOutput:
-        window = await _port(scope).read(self._server, args.name, args.start, args.length)
+    async def __call__(self, args: ReadMoreArgs, scope: ToolScope) -> ToolOutput:
+        window = await _require_mcp(scope).read(self._server, args.name, args.start, args.length)
         if isinstance(window, str):
-            raise ToolFailed(shortened(window, 300))
-        return observed(window)
+            raise ToolFailedError(shorten_line(window, 300))
+        return build_window_output(window)
 
 
-def _port(scope: ToolScope) -> McpPort:
+def _require_mcp(scope: ToolScope) -> McpAccess:
     if scope.mcp is None:
-        raise ToolFailed("This run may not use MCP servers.")
+        raise ToolFailedError("This run may not use MCP servers.")
     return scope.mcp

@@ -4,12 +4,14 @@ from dataclasses import asdict
 
 from pydantic import Field
 
-from offing.core.step import shortened
-from offing.core.tool import Effect, Span, ToolOutput, ToolSpec
+from offing.core.step import shorten_line
+from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolSpec
+from offing.core.tool_policy import ToolRule
+from offing.tools.platform_tool import LIMIT_CONDITION, MAX_CALLS, PlatformTool, limit_length
 from offing.tools.tool import FoundPassage, ToolArgs, ToolScope
 
 
-class SearchArgs(ToolArgs, frozen=True):
+class SearchLibraryArgs(ToolArgs, frozen=True):
     query: str = Field(
         min_length=1,
         max_length=500,
@@ -24,37 +26,44 @@ class SearchLibrary:
         name="search_library",
         description="Find the passages of the user's documents that best match a query. Gives each passage's text, "
         "its source and heading, and its place in the source.",
-        args=SearchArgs,
-        verb="search",
-        effect=Effect.PURE,
+        args=SearchLibraryArgs,
+        label="search",
+        side_effect=SideEffect.PURE,
         untrusted=True,
     )
 
-    async def __call__(self, args: SearchArgs, scope: ToolScope) -> ToolOutput:
-        found = await scope.library.search(args.query, args.limit)
+    async def __call__(self, args: SearchLibraryArgs, scope: ToolScope) -> ToolOutput:
+        passages = await scope.library.search(args.query, args.limit)
         return ToolOutput(
-            content={"query": args.query, "passages": [_shown(p) for p in found]},
-            title=shortened(args.query),
-            detail=_counted(found),
-            spans=tuple(Span(p.artefact, p.start, p.end) for p in found),
+            content={"query": args.query, "passages": [_render_passage(p) for p in passages]},
+            title=shorten_line(args.query),
+            detail=_summarize(passages),
+            spans=tuple(SourceSpan(p.text_id, p.start, p.end) for p in passages),
         )
 
 
-def _shown(passage: FoundPassage) -> dict[str, object]:
+TOOL = PlatformTool(
+    SearchLibrary(),
+    ToolRule(tool="search_library", when=(limit_length("query", 500), LIMIT_CONDITION), max_calls=MAX_CALLS),
+    position=10,
+)
+
+
+def _render_passage(passage: FoundPassage) -> dict[str, object]:
     return {
         **asdict(passage),
-        "artefact": str(passage.artefact),
+        "text_id": str(passage.text_id),
         "source": str(passage.source),
         "score": round(passage.score, 3),
     }
 
 
-def _counted(found: tuple[FoundPassage, ...]) -> str:
-    if not found:
+def _summarize(passages: tuple[FoundPassage, ...]) -> str:
+    if not passages:
         return "nothing found"
-    sources = len({p.source for p in found})
-    return f"{_number(len(found), 'passage')} from {_number(sources, 'source')}"
+    sources = len({p.source for p in passages})
+    return f"{_count_noun(len(passages), 'passage')} from {_count_noun(sources, 'source')}"
 
 
-def _number(count: int, noun: str) -> str:
+def _count_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,4 +1,4 @@
-"""What a tool is, what it is given, and how it says that it could not. Knows no particular tool."""
+"""The interface of tools: what a tool receives, what it returns, and how it reports a failure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,180 +6,185 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from offing.core.tool import ToolOutput, ToolSpec
-from offing.mcp.offered import OfferedTool
-from offing.sdk.tool import ToolArgs, ToolFailed
-from offing.web.search import Searched
+from offing.mcp.allowed_tools import AllowedMcpTool
+from offing.sdk.tool import ToolArgs, ToolFailedError
+from offing.web.search import SearchResults
 
 __all__ = [
     "FoundPassage",
-    "LibraryPort",
-    "McpAnswer",
-    "McpPort",
+    "LibraryAccess",
+    "McpAccess",
+    "McpToolOutput",
+    "TextWindow",
     "Tool",
     "ToolArgs",
-    "ToolFailed",
+    "ToolFailedError",
     "ToolScope",
-    "WebPort",
-    "Window",
+    "WebAccess",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A passage of the library that answers a query."""
+    """A passage of the library that matches a query."""
 
-    artefact: UUID
+    text_id: UUID
     source: UUID
     title: str
     name: str
     heading: str
-    """Path of headings that it stands under. Empty: none."""
+    """Path of the headings above it. Empty if there are none."""
     start: int
     end: int
     text: str
     score: float
-    """Compares within one search only."""
+    """Score, comparable only within one search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A stretch of a source's text."""
+class TextWindow:
+    """A range of a source's text."""
 
-    source: UUID
-    artefact: UUID
+    source_id: UUID
+    text_id: UUID
     title: str
     name: str
     start: int
     text: str
-    total: int
-    """Code points of the whole text."""
+    total_chars: int
+    """Code points of the complete text."""
 
 
-class LibraryPort(Protocol):
-    """The library as one run may see it: its tenant's, and of that the run's collections and sources."""
+class LibraryAccess(Protocol):
+    """The library as one run may see it: the run's collections and sources of its tenant."""
 
     async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        """The best passages, best first. Empty: nothing matches."""
+        """Return the best passages, best first. Empty if nothing matches."""
         ...
 
-    async def read(self, wanted: str, start: int, length: int) -> Window | None:
-        """From code point `start` on, of the source with this id, name or title. None: there is none."""
+    async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
+        """Return the text from code point `start` of the source with this id, name or title, or `None`."""
         ...
 
-    async def suggest(self, wanted: str, limit: int) -> tuple[str, ...]:
-        """Names of sources that resemble `wanted`, or the latest where none does."""
+    async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
+        """Return names of sources that resemble `reference`, or the latest sources if none does."""
         ...
 
 
-class WebPort(Protocol):
+class WebAccess(Protocol):
     """The web as one run may see it."""
 
-    async def read(self, url: str, start: int, length: int) -> Window | str:
-        """From code point `start` on, of the page's text; or in a sentence why it cannot be read."""
+    async def read(self, url: str, start: int, length: int) -> TextWindow | str:
+        """Return the text of a page from code point `start`, or a sentence that says why it cannot be read."""
         ...
 
-    async def search(self, query: str, limit: int) -> Searched:
-        """Pages that answer a query, best first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class McpAnswer:
-    """What a server's tool answered."""
-
-    window: Window | None
-    """The beginning of its text, as it is kept. None: it has none."""
-    left_out: tuple[str, ...] = ()
-    """Kinds of content that were not taken, such as `image`."""
-
-
-class McpPort(Protocol):
-    """The MCP servers that one run was asked with."""
-
-    async def ask(self, tool: OfferedTool, arguments: dict[str, Any], key: str) -> McpAnswer | str:
-        """A call's answer; or in a sentence why there is none. `key`: of this call alone, the same on a repeat."""
-        ...
-
-    async def read(self, server: str, name: str, start: int, length: int) -> Window | str:
-        """From code point `start` on, of an answer to this run; or in a sentence why it cannot be read."""
+    async def search(self, query: str, limit: int) -> SearchResults:
+        """Return pages that match a query, best first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file that code wrote, as it is kept."""
+class McpToolOutput:
+    """The output of an MCP tool."""
+
+    window: TextWindow | None
+    """The beginning of its text as stored. `None` if it has no text."""
+    skipped: tuple[str, ...] = ()
+    """Kinds of content that were skipped, such as `image`."""
+
+
+class McpAccess(Protocol):
+    """The MCP servers in the scope of one run."""
+
+    async def call(self, tool: AllowedMcpTool, arguments: dict[str, Any], key: str) -> McpToolOutput | str:
+        """Call a tool. Returns its output, or a sentence that says why there is none.
+
+        `key` identifies this call and is the same when it is repeated.
+        """
+        ...
+
+    async def read(self, server: str, name: str, start: int, length: int) -> TextWindow | str:
+        """Return an earlier output of this run from code point `start`, or a sentence that says why it cannot
+        be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A stored file that code has written."""
 
     name: str
     sha256: str
-    """In hex."""
-    size: int
-    """Bytes."""
+    """Hash in hex."""
+    size_bytes: int
+    """Size in bytes."""
     media_type: str
 
 
 @dataclass(frozen=True, slots=True)
-class PutIn:
-    """A file that code found in its folder."""
+class InputFile:
+    """A file that code found in its workspace."""
 
     name: str
-    artefact: UUID | None
-    """The text that it was made of. None: earlier code of the run wrote it."""
+    text_id: UUID | None
+    """The extracted text that the file was made from. `None` if earlier code of the run wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CodeRan:
-    """What came of a piece of code."""
+class CodeOutput:
+    """The result of running code."""
 
-    exit: int | None
-    """None: it was stopped."""
+    exit_status: int | None
+    """The exit status. `None` if the code was stopped."""
     stdout: str
     stderr: str
-    stopped: str
-    """Why it was stopped, in a sentence. Empty: it ended by itself."""
-    files: tuple[KeptFile, ...]
-    left_out: tuple[str, ...]
-    """Names of files that were not kept, each with why."""
-    put_in: tuple[PutIn, ...]
-    cut: bool
-    """It printed more than is kept."""
+    stop_message: str
+    """Why the code was stopped, in a sentence. Empty if it ended normally."""
+    files: tuple[OutputFile, ...]
+    skipped: tuple[str, ...]
+    """Names of files that were not stored, each with the reason."""
+    inputs: tuple[InputFile, ...]
+    truncated: bool
+    """Whether it printed more than is kept."""
 
 
-class CodePort(Protocol):
+class CodeAccess(Protocol):
     """A sandbox as one run may use it."""
 
-    async def run(self, source: str, names: Sequence[str]) -> CodeRan | str:
-        """Python with these sources and files in its folder; or in a sentence why it was not run."""
+    async def run(self, source: str, input_names: Sequence[str]) -> CodeOutput | str:
+        """Run Python with these sources and files in its workspace. Returns a sentence if it was not run."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """For whom a tool works, and what it may reach."""
+    """What a tool call works for and may access."""
 
-    tenant: UUID
-    run: UUID
+    tenant_id: UUID
+    run_id: UUID
     idempotency_key: str
-    """The same on every repeat of the same call."""
-    library: LibraryPort
+    """The same for every repetition of the same call."""
+    library: LibraryAccess
     collections: tuple[str, ...] = ()
-    """Empty: all. The port enforces it; here it is for a tool's own words."""
-    sources: tuple[UUID, ...] = ()
+    """Collections that the run may see. Empty means all. `library` enforces it; tools use it in messages."""
+    source_ids: tuple[UUID, ...] = ()
     world: str = ""
-    """The world that the run's task is set in, as `offing.world` names it. Empty: none."""
-    web: WebPort | None = None
-    """None: the run stays off the web."""
-    mcp: McpPort | None = None
-    """None: the run uses no MCP servers."""
-    code: CodePort | None = None
-    """None: the run may run no code."""
+    """The world of the run's task, in the notation of its environment. Empty means none."""
+    web: WebAccess | None = None
+    """Web access. `None` means that the run may not use the web."""
+    mcp: McpAccess | None = None
+    """MCP servers. `None` means that the run uses none."""
+    code: CodeAccess | None = None
+    """Code execution. `None` means that the run may not run code."""
 
 
 class Tool(Protocol):
-    """A declared capability. Raises `ToolFailed` for what a caller can put right; anything else is a fault."""
+    """A tool. Raises `ToolFailedError` for problems that the caller can fix; any other exception is a bug."""
 
     @property
     def spec(self) -> ToolSpec: ...
 
     async def __call__(self, args: Any, scope: ToolScope) -> ToolOutput:
-        """Work on arguments that are an instance of `spec.args` already."""
+        """Work on arguments, which are already an instance of `spec.args`."""
         ...

@@ -1,13 +1,15 @@
-"""The tool that searches the web. What it finds are addresses to fetch: a snippet is no evidence."""
+"""The tool that searches the web. It returns addresses to fetch; a snippet is no evidence."""
 
 from typing import Any
 
 from pydantic import Field
 
-from offing.core.step import shortened
-from offing.core.tool import Effect, ToolOutput, ToolSpec
-from offing.tools.tool import ToolArgs, ToolFailed, ToolScope
-from offing.web.search import Found
+from offing.core.step import shorten_line
+from offing.core.tool import SideEffect, ToolOutput, ToolSpec
+from offing.core.tool_policy import ToolRule
+from offing.tools.platform_tool import LIMIT_CONDITION, MAX_WEB_CALLS, PlatformTool, limit_length
+from offing.tools.tool import ToolArgs, ToolFailedError, ToolScope
+from offing.web.search import MergedHit
 
 
 class WebSearchArgs(ToolArgs, frozen=True):
@@ -21,32 +23,45 @@ class WebSearch:
         description="Find pages on the web. Each result has an address to read with `fetch_page`; snippets are cut "
         "out by a search engine and cannot be cited.",
         args=WebSearchArgs,
-        verb="search",
-        effect=Effect.PURE,
+        label="search",
+        side_effect=SideEffect.PURE,
         untrusted=True,
-        outward=True,
+        sends_data_out=True,
     )
 
     async def __call__(self, args: WebSearchArgs, scope: ToolScope) -> ToolOutput:
         if scope.web is None:
-            raise ToolFailed("This run may not use the web.")
+            raise ToolFailedError("This run may not use the web.")
         searched = await scope.web.search(args.query, args.limit)
-        if not searched.found and searched.failed:
-            raise ToolFailed(" ".join(f"{engine}: {problem}" for engine, problem in searched.failed.items()))
+        if not searched.hits and searched.failed:
+            raise ToolFailedError(" ".join(f"{engine}: {problem}" for engine, problem in searched.failed.items()))
         return ToolOutput(
-            content={"results": [_shown(one) for one in searched.found], "failed": dict(searched.failed)},
-            title=shortened(args.query),
-            detail=_told(len(searched.found)),
+            content={"results": [_render_hit(one) for one in searched.hits], "failed": dict(searched.failed)},
+            title=shorten_line(args.query),
+            detail=_summarize(len(searched.hits)),
         )
 
 
-def _shown(found: Found) -> dict[str, Any]:
-    hit = found.hit
-    told = {"url": hit.url, "title": hit.title, "snippet": hit.snippet, "found_by": list(found.engines)}
-    return {**told, "published": hit.published} if hit.published else told
+TOOL = PlatformTool(
+    WebSearch(),
+    ToolRule(
+        tool="web_search",
+        when=(limit_length("query", 500), LIMIT_CONDITION),
+        max_calls=MAX_WEB_CALLS,
+        reason="The run was asked with the web.",
+    ),
+    position=40,
+    permission="web",
+)
 
 
-def _told(pages: int) -> str:
+def _render_hit(merged_hit: MergedHit) -> dict[str, Any]:
+    hit = merged_hit.hit
+    result = {"url": hit.url, "title": hit.title, "snippet": hit.snippet, "found_by": list(merged_hit.engines)}
+    return {**result, "published": hit.published} if hit.published else result
+
+
+def _summarize(pages: int) -> str:
     if not pages:
         return "nothing found"
     return f"{pages} page{'s' if pages > 1 else ''}"

@@ -1,7 +1,7 @@
-"""A page by its address: connected where the guard says, redirects followed by hand, everything bounded.
+"""Fetch a page by its URL: only from allowed addresses, with redirects followed here, and within limits.
 
-The only home of how the web is asked. Sends no cookie, no credential and no referrer; takes no proxy from the
-environment. What a page says is data for whoever asked: nothing here acts on it but its redirects.
+It sends no cookie, no credential and no referrer, and uses no proxy from the environment. The content of a
+page is untrusted data; only its redirects are followed.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from http import HTTPStatus
 
 import httpcore
 
-from offing.web.connecting import Barred, GuardedNetwork
-from offing.web.guard import Guard
-from offing.web.pace import Pace
-from offing.web.url import Refused, Target, followed, target_of
+from offing.web.guard import AddressGuard
+from offing.web.guarded_network import AddressBlockedError, GuardedNetwork
+from offing.web.rate_limiter import SiteRateLimiter
+from offing.web.url import InvalidUrl, ParsedUrl, parse_url, resolve_redirect
 
-READABLE = frozenset(
+READABLE_MEDIA_TYPES = frozenset(
     (
         "application/json",
         "application/pdf",
@@ -33,51 +33,51 @@ READABLE = frozenset(
         "text/xml",
     )
 )
-"""Media types that are taken; others are refused before their body is read."""
+"""Media types that are read. Others are rejected before their body is read."""
 
-AGENT = "Offing/0.1 (research agent; fetches single pages that a person's question led to)"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one fetch, redirects included."""
-
-    redirects: int = 5
-    connect_seconds: float = 5.0
-    seconds: float = 30.0
-    body: int = 10_000_000
-    """Bytes, unpacked."""
-    ratio: int = 100
-    """Unpacked bytes for each packed one."""
+USER_AGENT = "Offing/0.1 (research agent; fetches single pages that a person's question led to)"
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """An answer with status 200."""
+class FetchLimits:
+    """Limits of one fetch, including redirects."""
+
+    max_redirects: int = 5
+    connect_timeout_seconds: float = 5.0
+    timeout_seconds: float = 30.0
+    max_body_bytes: int = 10_000_000
+    """Maximum bytes of the unpacked body."""
+    max_compression_ratio: int = 100
+    """Maximum number of unpacked bytes per packed byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """A response with status 200."""
 
     url: str
-    """Where it came from in the end."""
+    """The final URL after redirects."""
     media_type: str
     charset: str
-    """As the server says. Empty: it does not."""
+    """The charset that the server declares. Empty if it declares none."""
     body: bytes
 
 
 @dataclass(slots=True)
 class Fetcher:
-    """Fetches pages. Use it as a context: `async with Fetcher(guard) as web`."""
+    """Fetches pages. Use it as a context manager: `async with Fetcher(guard) as web`."""
 
-    guard: Guard
-    limits: Limits = Limits()
-    trusted: ssl.SSLContext | None = None
-    """Certificates. None: the usual ones."""
-    pace: Pace | None = None
-    """How often a site is asked. None: as often as pages are wanted."""
+    guard: AddressGuard
+    limits: FetchLimits = FetchLimits()
+    ssl_context: ssl.SSLContext | None = None
+    """Certificates. `None` means those of the system."""
+    rate_limiter: SiteRateLimiter | None = None
+    """Limits the requests to each site. `None` means no limit."""
     _pool: httpcore.AsyncConnectionPool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=self.trusted,
+            ssl_context=self.ssl_context,
             max_connections=20,
             keepalive_expiry=5.0,
             network_backend=GuardedNetwork(self.guard),
@@ -89,106 +89,110 @@ class Fetcher:
     async def __aexit__(self, *_: object) -> None:
         await self._pool.aclose()
 
-    async def fetch(self, url: str) -> Fetched | Refused:
-        """A page that can be read, or why there is none."""
+    async def fetch(self, url: str) -> FetchedPage | InvalidUrl:
+        """Return a page that can be read, or why there is none."""
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                return await self._followed(url)
+            async with asyncio.timeout(self.limits.timeout_seconds):
+                return await self._fetch_following_redirects(url)
         except TimeoutError:
-            return Refused(f"The page did not arrive within {self.limits.seconds:g} seconds.")
-        except Barred as barred:
-            return barred.refused
+            return InvalidUrl(f"The page did not arrive within {self.limits.timeout_seconds:g} seconds.")
+        except AddressBlockedError as barred:
+            return barred.refusal
         except (httpcore.TimeoutException, httpcore.NetworkError):
-            return Refused("The server cannot be reached.")
+            return InvalidUrl("The server cannot be reached.")
         except httpcore.ProtocolError:
-            return Refused("The server does not speak HTTP as it should.")
+            return InvalidUrl("The server does not speak HTTP as it should.")
         except zlib.error:
-            return Refused("The page is packed in a way that cannot be unpacked.")
+            return InvalidUrl("The page is packed in a way that cannot be unpacked.")
 
-    async def _followed(self, url: str) -> Fetched | Refused:
-        target = target_of(url)
-        for _ in range(self.limits.redirects + 1):
-            if isinstance(target, Refused):
+    async def _fetch_following_redirects(self, url: str) -> FetchedPage | InvalidUrl:
+        target = parse_url(url)
+        for _ in range(self.limits.max_redirects + 1):
+            if isinstance(target, InvalidUrl):
                 return target
-            found = await self._paced(target)
-            if not isinstance(found, Target):
-                return found
-            target = found
-        return Refused(f"It redirects more than {self.limits.redirects} times.")
+            response = await self._request_rate_limited(target)
+            if not isinstance(response, ParsedUrl):
+                return response
+            target = response
+        return InvalidUrl(f"It redirects more than {self.limits.max_redirects} times.")
 
-    async def _paced(self, target: Target) -> Fetched | Refused | Target:
-        if self.pace is None:
-            return await self._asked(target)
-        return await self.pace.paced(f"{target.host}:{target.port}", partial(self._asked, target))
+    async def _request_rate_limited(self, target: ParsedUrl) -> FetchedPage | InvalidUrl | ParsedUrl:
+        if self.rate_limiter is None:
+            return await self._request(target)
+        return await self.rate_limiter.run(f"{target.host}:{target.port}", partial(self._request, target))
 
-    async def _asked(self, target: Target) -> Fetched | Refused | Target:
-        """The page, or where it redirects to."""
+    async def _request(self, target: ParsedUrl) -> FetchedPage | InvalidUrl | ParsedUrl:
+        """Return the page, or the URL it redirects to."""
         address = httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
-        waits = self.limits.connect_seconds
-        timeout = {"connect": waits, "pool": waits, "read": self.limits.seconds, "write": waits}
+        waits = self.limits.connect_timeout_seconds
+        timeout = {"connect": waits, "pool": waits, "read": self.limits.timeout_seconds, "write": waits}
         async with self._pool.stream(
-            "GET", address, headers=_headers(target), extensions={"timeout": timeout}
+            "GET", address, headers=_build_request_headers(target), extensions={"timeout": timeout}
         ) as answer:
-            said = _Said({name.lower(): value for name, value in answer.headers})
+            response_headers = _ResponseHeaders({name.lower(): value for name, value in answer.headers})
             if answer.status in (301, 302, 303, 307, 308):
-                return followed(target, said.text(b"location"))
-            if self.pace is not None and answer.status in (429, 503):
-                self.pace.told(f"{target.host}:{target.port}", said.text(b"retry-after"))
+                return resolve_redirect(target, response_headers.get_text(b"location"))
+            if self.rate_limiter is not None and answer.status in (429, 503):
+                self.rate_limiter.set_retry_after(
+                    f"{target.host}:{target.port}", response_headers.get_text(b"retry-after")
+                )
             if answer.status != HTTPStatus.OK:
-                return Refused(f"The server answers with status {answer.status}.")
-            return await self._read(target, said, answer.aiter_stream())
+                return InvalidUrl(f"The server answers with status {answer.status}.")
+            return await self._read_response(target, response_headers, answer.aiter_stream())
 
-    async def _read(self, target: Target, said: "_Said", parts: AsyncIterator[bytes]) -> Fetched | Refused:
-        media, charset = said.type()
-        if media not in READABLE:
-            return Refused(f"It is {media or 'of no named type'}, which cannot be read here.")
-        packing = said.text(b"content-encoding").lower()
+    async def _read_response(
+        self, target: ParsedUrl, headers: "_ResponseHeaders", chunks: AsyncIterator[bytes]
+    ) -> FetchedPage | InvalidUrl:
+        media, charset = headers.parse_content_type()
+        if media not in READABLE_MEDIA_TYPES:
+            return InvalidUrl(f"It is {media or 'of no named type'}, which cannot be read here.")
+        packing = headers.get_text(b"content-encoding").lower()
         if packing not in ("", "identity", "gzip"):
-            return Refused(f"It is packed as {packing[:40]}, which was not asked for.")
-        body = await _unpacked(parts, self.limits, packed=packing == "gzip")
-        return body if isinstance(body, Refused) else Fetched(target.url, media, charset, body)
+            return InvalidUrl(f"It is packed as {packing[:40]}, which was not asked for.")
+        body = await _read_body(chunks, self.limits, compressed=packing == "gzip")
+        return body if isinstance(body, InvalidUrl) else FetchedPage(target.url, media, charset, body)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """An answer's headers."""
+class _ResponseHeaders:
+    """The headers of a response."""
 
     headers: dict[bytes, bytes]
 
-    def text(self, name: bytes) -> str:
+    def get_text(self, name: bytes) -> str:
         return self.headers.get(name, b"").decode("latin-1").strip()
 
-    def type(self) -> tuple[str, str]:
-        """Media type and charset, either of them empty where it is not said."""
+    def parse_content_type(self) -> tuple[str, str]:
+        """Return media type and charset, each empty if it is not declared."""
         if b"content-type" not in self.headers:
             return "", ""
         message = Message()
-        message["content-type"] = self.text(b"content-type")
+        message["content-type"] = self.get_text(b"content-type")
         return message.get_content_type(), message.get_content_charset("")
 
 
-def _headers(target: Target) -> list[tuple[str, str]]:
-    accepted = ", ".join(sorted(READABLE - {"application/pdf"}))
+def _build_request_headers(target: ParsedUrl) -> list[tuple[str, str]]:
+    accepted = ", ".join(sorted(READABLE_MEDIA_TYPES - {"application/pdf"}))
     return [
         ("Host", target.authority),
-        ("User-Agent", AGENT),
+        ("User-Agent", USER_AGENT),
         ("Accept", f"{accepted}, application/pdf;q=0.9"),
         ("Accept-Encoding", "gzip"),
     ]
 
 
-async def _unpacked(parts: AsyncIterator[bytes], limits: Limits, *, packed: bool) -> bytes | Refused:
-    """At most `limits.body` bytes, and never more in memory than that and a part."""
-    body, seen = bytearray(), 0
-    unpack = zlib.decompressobj(wbits=31) if packed else None
-    async for part in parts:
-        seen += len(part)
-        room = min(limits.body, seen * limits.ratio) + 1 - len(body)
-        body += part if unpack is None else unpack.decompress(part, max(room, 1))
-        if len(body) > limits.body:
-            return Refused(f"The page is larger than {limits.body:,} bytes.")
-        if unpack is not None and len(body) > seen * limits.ratio:
-            return Refused(f"The page unpacks to more than {limits.ratio} times its size.")
+async def _read_body(chunks: AsyncIterator[bytes], limits: FetchLimits, *, compressed: bool) -> bytes | InvalidUrl:
+    """Return the unpacked body, and keep at most `limits.max_body_bytes` plus one chunk in memory."""
+    body, size = bytearray(), 0
+    unpack = zlib.decompressobj(wbits=31) if compressed else None
+    async for part in chunks:
+        size += len(part)
+        available = min(limits.max_body_bytes, size * limits.max_compression_ratio) + 1 - len(body)
+        body += part if unpack is None else unpack.decompress(part, max(available, 1))
+        if len(body) > limits.max_body_bytes:
+            return InvalidUrl(f"The page is larger than {limits.max_body_bytes:,} bytes.")
+        if unpack is not None and len(body) > size * limits.max_compression_ratio:
+            return InvalidUrl(f"The page unpacks to more than {limits.max_compression_ratio} times its size.")
     if unpack is not None and not unpack.eof:
-        return Refused("The page ends before its end.")
+        return InvalidUrl("The page ends before its end.")
     return bytes(body)

@@ -1,8 +1,8 @@
-"""Whether a host may be connected to, and at which addresses: the decision that keeps fetching off private networks.
+"""Decide whether a host may be connected to and at which addresses, to keep fetching off private networks.
 
-The only home of it. A name is looked up once, by us; every answer must be public, and a connection goes to one of the
-addresses that were judged, so a name that changes its mind in between gains nothing. What the operator allows by name
-is exempt. Knows no HTTP.
+A name is looked up once. Every address in the answer must be public, and the connection goes to one of
+these addresses, so a name whose addresses change in between (DNS rebinding) gains nothing. Hosts that the
+operator allows by name are exempt.
 """
 
 import asyncio
@@ -12,56 +12,56 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from offing.web.address import Address, is_public
-from offing.web.url import PORTS, Refused
+from offing.web.url import DEFAULT_PORTS, InvalidUrl
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Addresses of a name, for a port. Empty: there are none. Raises OSError where the look-up itself fails."""
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the addresses of a name for a port. Empty if there are none. Raises OSError if the lookup fails."""
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """What may be reached from here."""
+class AddressGuard:
+    """The addresses that may be reached from this process."""
 
-    resolve: Resolve
-    hosts: frozenset[str] = frozenset()
-    """`host:port` of places that the operator allows although they are not public, or on other ports."""
-    ports: frozenset[int] = frozenset(PORTS.values())
-    """Of public hosts."""
+    resolve: Resolver
+    allowed_hosts: frozenset[str] = frozenset()
+    """`host:port` entries that the operator allows although they are not public or on other ports."""
+    allowed_ports: frozenset[int] = frozenset(DEFAULT_PORTS.values())
+    """Allowed ports of public hosts."""
 
-    async def addresses(self, host: str, port: int) -> Sequence[str] | Refused:
-        """Where to connect, in the order in which to try. `host`: a name, or an address without brackets."""
-        exempt = f"{host}:{port}" in self.hosts
-        if not exempt and port not in self.ports:
-            return Refused(f"Port {port} may not be asked; {_listed(self.ports)} may.")
-        found = [host] if _read(host) is not None else await self._looked_up(host, port)
-        if isinstance(found, Refused):
-            return found
-        judged = [_read(text) for text in found]
-        if not judged or None in judged:
-            return Refused(f"The name {host} has no address.")
-        if not exempt and not all(address is not None and is_public(address) for address in judged):
-            return Refused(f"{host} is not on the public internet, and only public pages may be fetched.")
-        return found
+    async def resolve_allowed(self, host: str, port: int) -> Sequence[str] | InvalidUrl:
+        """Return the addresses to connect to in the order to try. `host` is a name or an address without brackets."""
+        exempt = f"{host}:{port}" in self.allowed_hosts
+        if not exempt and port not in self.allowed_ports:
+            return InvalidUrl(f"Port {port} may not be asked; {_join_ports(self.allowed_ports)} may.")
+        hosts = [host] if _parse_address(host) is not None else await self._look_up(host, port)
+        if isinstance(hosts, InvalidUrl):
+            return hosts
+        addresses = [_parse_address(text) for text in hosts]
+        if not addresses or None in addresses:
+            return InvalidUrl(f"The name {host} has no address.")
+        if not exempt and not all(address is not None and is_public(address) for address in addresses):
+            return InvalidUrl(f"{host} is not on the public internet, and only public pages may be fetched.")
+        return hosts
 
-    async def _looked_up(self, host: str, port: int) -> list[str] | Refused:
+    async def _look_up(self, host: str, port: int) -> list[str] | InvalidUrl:
         try:
             return list(await self.resolve(host, port))
         except OSError:
-            return Refused(f"The name {host} cannot be looked up.")
+            return InvalidUrl(f"The name {host} cannot be looked up.")
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """By the system's resolver."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(place[0]) for *_, place in found))
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """Look up a host with the system's resolver."""
+    records = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in records))
 
 
-def _read(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     try:
         return ip_address(text)
     except ValueError:
         return None
 
 
-def _listed(ports: frozenset[int]) -> str:
+def _join_ports(ports: frozenset[int]) -> str:
     return " and ".join(str(port) for port in sorted(ports))

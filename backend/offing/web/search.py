@@ -1,8 +1,7 @@
-"""Several search engines asked at once, and their answers as one list.
+"""Query several search engines at once and merge their hits into one list.
 
-The only home of how engines are asked and of how their lists are merged: reciprocal rank fusion (Cormack, Clarke and
-Buettcher, SIGIR 2009), which needs no scores that compare between engines. An engine that fails is named beside what
-the others found.
+The lists are merged by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009), which needs no
+scores that are comparable between engines. Engines that fail are listed beside the hits of the others.
 """
 
 import asyncio
@@ -13,116 +12,125 @@ from urllib.parse import parse_qsl, urlencode
 
 import httpx
 
-from offing.telemetry.redaction import without_secrets
-from offing.web.provider import Hit, Provider
-from offing.web.url import Refused, Target, target_of
+from offing.telemetry.redaction import remove_secrets
+from offing.web.provider import SearchHit, SearchProvider
+from offing.web.url import InvalidUrl, ParsedUrl, parse_url
 
-SECONDS = 15.0
-"""For one engine."""
-LARGEST = 2_000_000
-"""Bytes of an answer."""
-STEADY = 60
-"""The constant of reciprocal rank fusion: how little the first places of one engine outweigh agreement of several."""
+TIMEOUT_SECONDS = 15.0
+"""Timeout of one engine."""
+MAX_RESPONSE_BYTES = 2_000_000
+"""Maximum bytes of a response."""
+RRF_CONSTANT = 60
+"""The constant of reciprocal rank fusion. The higher it is, the more agreement of several engines counts
+against top ranks.
+"""
 
 _TRACKING = ("utm_", "fbclid", "gclid", "mc_cid", "mc_eid")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A page that one engine or several found."""
+class MergedHit:
+    """A page that one or several engines found."""
 
-    hit: Hit
-    """As the engine says it that has it highest."""
+    hit: SearchHit
+    """The hit of the engine that ranks the page highest."""
     engines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    found: tuple[Found, ...]
-    """Best first."""
+class SearchResults:
+    hits: tuple[MergedHit, ...]
+    """Merged hits, best first."""
     failed: Mapping[str, str]
-    """Engines that gave nothing, with why."""
+    """Engines that failed, with the reason."""
 
 
-async def search(client: httpx.AsyncClient, providers: Sequence[Provider], query: str, limit: int) -> Searched:
-    """At most `limit` pages, from all engines."""
-    answers = await asyncio.gather(*(_asked(client, one, query, limit) for one in providers))
-    lists: dict[str, Sequence[Hit]] = {}
+async def search_web(
+    client: httpx.AsyncClient, providers: Sequence[SearchProvider], query: str, limit: int
+) -> SearchResults:
+    """Return at most `limit` pages from all engines."""
+    answers = await asyncio.gather(*(_query_provider(client, one, query, limit) for one in providers))
+    lists: dict[str, Sequence[SearchHit]] = {}
     failed: dict[str, str] = {}
     for provider, answer in zip(providers, answers, strict=True):
-        if isinstance(answer, Refused):
+        if isinstance(answer, InvalidUrl):
             failed[provider.name] = answer.problem
         else:
             lists[provider.name] = answer
-    return Searched(merged(lists, limit), failed)
+    return SearchResults(merge_hits(lists, limit), failed)
 
 
-def merged(lists: Mapping[str, Sequence[Hit]], limit: int) -> tuple[Found, ...]:
-    """Each page once, by the sum of 1 / (60 + rank); equal sums in the order in which they came."""
-    score, first, engines = dict[str, float](), dict[str, tuple[int, Hit]](), dict[str, list[str]]()
+def merge_hits(lists: Mapping[str, Sequence[SearchHit]], limit: int) -> tuple[MergedHit, ...]:
+    """Return each page once, ordered by the sum of 1 / (60 + rank). Equal sums keep their original order."""
+    score, first, engines = dict[str, float](), dict[str, tuple[int, SearchHit]](), dict[str, list[str]]()
     for engine, hits in lists.items():
-        known = set[str]()
+        urls = set[str]()
         for rank, hit in enumerate(hits, 1):
-            page = same_page(hit.url)
-            if page is None or page in known:
+            page = page_identity(hit.url)
+            if page is None or page in urls:
                 continue
-            known.add(page)
-            score[page] = score.get(page, 0.0) + 1 / (STEADY + rank)
-            first[page] = min(first.get(page, (rank, hit)), (rank, hit), key=lambda placed: placed[0])
+            urls.add(page)
+            score[page] = score.get(page, 0.0) + 1 / (RRF_CONSTANT + rank)
+            first[page] = min(first.get(page, (rank, hit)), (rank, hit), key=lambda ranked: ranked[0])
             engines.setdefault(page, []).append(engine)
     best = sorted(score, key=lambda page: -score[page])[:limit]
-    return tuple(Found(first[page][1], tuple(engines[page])) for page in best)
+    return tuple(MergedHit(first[page][1], tuple(engines[page])) for page in best)
 
 
-def same_page(url: str) -> str | None:
-    """What two addresses of one page have in common. None: it is no address that could be fetched."""
-    target = target_of(url)
-    if not isinstance(target, Target):
+def page_identity(url: str) -> str | None:
+    """Return a key that two URLs of the same page have in common, or `None` for a URL that cannot be fetched."""
+    target = parse_url(url)
+    if not isinstance(target, ParsedUrl):
         return None
     path, _, query = target.path.partition("?")
-    kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not k.startswith(_TRACKING)]
+    parameters = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not k.startswith(_TRACKING)]
     host = target.host.removeprefix("www.")
-    return f"{host}:{target.port if target.port not in (80, 443) else ''}{path.rstrip('/')}?{urlencode(kept)}"
+    return f"{host}:{target.port if target.port not in (80, 443) else ''}{path.rstrip('/')}?{urlencode(parameters)}"
 
 
-async def _asked(client: httpx.AsyncClient, provider: Provider, query: str, limit: int) -> Sequence[Hit] | Refused:
-    asked = provider.ask(query, limit)
-    method = "GET" if asked.json is None else "POST"
+async def _query_provider(
+    client: httpx.AsyncClient, provider: SearchProvider, query: str, limit: int
+) -> Sequence[SearchHit] | InvalidUrl:
+    parts = provider.build_request(query, limit)
+    method = "GET" if parts.json is None else "POST"
     request = client.build_request(
-        method, asked.url, params=dict(asked.params) or None, headers=dict(asked.headers), json=asked.json
+        method, parts.url, params=dict(parts.params) or None, headers=dict(parts.headers), json=parts.json
     )
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             answer = await client.send(request, stream=True, follow_redirects=False)
             try:
-                return await _read(provider, answer)
+                return await _read_response(provider, answer)
             finally:
                 await answer.aclose()
     except (TimeoutError, httpx.TimeoutException):
-        return Refused(f"It did not answer within {SECONDS:g} seconds.")
+        return InvalidUrl(f"It did not answer within {TIMEOUT_SECONDS:g} seconds.")
     except httpx.HTTPError:
-        return Refused("It cannot be reached.")
+        return InvalidUrl("It cannot be reached.")
 
 
-async def _read(provider: Provider, answer: httpx.Response) -> Sequence[Hit] | Refused:
-    if answer.is_redirect:
-        return Refused("It answers with a redirect, which is not followed; set the address that answers itself.")
-    if answer.status_code != HTTPStatus.OK:
-        return Refused(_PROBLEMS.get(answer.status_code, f"It answers with status {answer.status_code}."))
+async def _read_response(provider: SearchProvider, response: httpx.Response) -> Sequence[SearchHit] | InvalidUrl:
+    if response.is_redirect:
+        return InvalidUrl("It answers with a redirect, which is not followed; set the address that answers itself.")
+    if response.status_code != HTTPStatus.OK:
+        return InvalidUrl(_PROBLEMS.get(response.status_code, f"It answers with status {response.status_code}."))
     body = bytearray()
-    async for part in answer.aiter_bytes():
+    async for part in response.aiter_bytes():
         body += part
-        if len(body) > LARGEST:
-            return Refused(f"Its answer is larger than {LARGEST:,} bytes.")
+        if len(body) > MAX_RESPONSE_BYTES:
+            return InvalidUrl(f"Its answer is larger than {MAX_RESPONSE_BYTES:,} bytes.")
     try:
-        return provider.read(_clean(bytes(body)))
+        return provider.parse_response(_remove_secrets(bytes(body)))
     except (ValueError, KeyError, TypeError):
-        return Refused("Its answer cannot be read.")
+        return InvalidUrl("Its answer cannot be read.")
 
 
-def _clean(body: bytes) -> bytes:
-    """Without the key, which an engine may repeat: before anything of it is cut where only a part would be left."""
-    text: str = without_secrets(body.decode(errors="surrogateescape"))
+def _remove_secrets(body: bytes) -> bytes:
+    """Return the body without the API key, which an engine may repeat.
+
+    This comes before the text is shortened.
+    """
+    text: str = remove_secrets(body.decode(errors="surrogateescape"))
     return text.encode(errors="surrogateescape")
 
 

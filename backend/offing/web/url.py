@@ -1,6 +1,8 @@
-"""Addresses, as the rest of this room imports them. `offing.core.url` is their home, since the tool policy reads them,
-too."""
+"""URL parsing for this package.
 
-from offing.core.url import LONGEST, PORTS, Refused, Target, followed, target_of
+The implementation is in `offing.core.url`, because the tool policy uses it, too.
+"""
 
-__all__ = ["LONGEST", "PORTS", "Refused", "Target", "followed", "target_of"]
+from offing.core.url import DEFAULT_PORTS, MAX_URL_CHARS, InvalidUrl, ParsedUrl, parse_url, resolve_redirect
+
+__all__ = ["DEFAULT_PORTS", "MAX_URL_CHARS", "InvalidUrl", "ParsedUrl", "parse_url", "resolve_redirect"]

@@ -1,12 +1,12 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { forgetUploads } from "@/shared/upload/upload";
+import { cancelUploads } from "@/shared/upload/upload";
 import { aRun, aSource, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
 
-test("a browser without a session is told how to get in", async () => {
+test("a browser without a session sees how to sign in", async () => {
   server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
   renderPage("/");
   expect(await screen.findByText("offing login")).toBeVisible();
@@ -14,37 +14,37 @@ test("a browser without a session is told how to get in", async () => {
 });
 
 test.each([
-  ["used", "This login link was used before or has expired"],
+  ["used", "This login link has been used or has expired"],
   ["incomplete", "This login link is incomplete"],
   ["unchecked", "This login link could not be checked"],
-])("a login link that is %s says so, and how to get a new one", async (link, title) => {
+])("a login link that is %s is explained, with the way to get a new one", async (link, title) => {
   server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
   renderPage(`/sign-in?link=${link}`);
   expect(await screen.findByRole("heading", { name: title })).toBeVisible();
   expect(screen.getByText("offing login")).toBeVisible();
 });
 
-test("a used link does not keep a browser out that is signed in", async () => {
+test("a used link does not stop a browser that is signed in", async () => {
   const { router } = renderPage("/sign-in?link=used");
-  expect(await screen.findByRole("heading", { name: "What should be found out?" })).toBeVisible();
+  expect(await screen.findByRole("heading", { name: "What do you want to find out?" })).toBeVisible();
   expect(router.state.location.pathname).toBe("/");
 });
 
-test("a session that ends in the middle leads to the same page", async () => {
+test("a session that ends while in use leads to the sign-in view", async () => {
   server.use(http.get(at("/runs"), () => problem(401, "Not signed in")));
   renderPage("/");
   server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
   expect(await screen.findByText("offing login")).toBeVisible();
 });
 
-test("without runs the page teaches, and its example lands in the question", async () => {
+test("without runs the home page explains how to start, and its example fills the question", async () => {
   const { user } = renderPage("/");
   const example = await screen.findByRole("button", { name: /more than one benchmark/ });
   await user.click(example);
   expect(screen.getByRole("textbox", { name: "Question" })).toHaveValue(example.textContent);
 });
 
-test("asking sends question, depth and scope with a key, and opens the run", async () => {
+test("asking sends question, budget and scope with an idempotency key, and opens the run", async () => {
   let body: Record<string, unknown> = {};
   let key: string | null = null;
   server.use(
@@ -62,13 +62,13 @@ test("asking sends question, depth and scope with a key, and opens the run", asy
   await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
   expect(body).toMatchObject({
     question: "How does pooling work?",
-    budget: { turns: 40 },
+    budget: { max_turns: 40 },
     scope: { collections: ["undici"], sources: [] },
   });
   expect(key).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test("asking the same again after a lost answer uses the same key", async () => {
+test("a retry after a lost response uses the same idempotency key", async () => {
   const keys: (string | null)[] = [];
   server.use(
     http.post(at("/runs"), ({ request }) => {
@@ -85,28 +85,28 @@ test("asking the same again after a lost answer uses the same key", async () => 
   expect(keys[0]).toBe(keys[1]);
 });
 
-test("a question too short is not sent, and the page says why", async () => {
+test("a question that is too short is not sent, and the error says why", async () => {
   const { user } = renderPage("/");
   await user.click(await screen.findByRole("button", { name: "Ask" }));
   expect(screen.getByText(/at least three characters/)).toBeVisible();
 });
 
-test("the limits panel closes on Escape and on a click outside, and Escape leads back to its button", async () => {
+test("the budget panel closes on Escape and on a click outside, and Escape returns the focus to its button", async () => {
   const { user } = renderPage("/");
-  const button = await screen.findByRole("button", { name: "Limits and engine" });
+  const button = await screen.findByRole("button", { name: "Budget and engine" });
   for (const close of [() => user.keyboard("{Escape}"), () => user.click(screen.getByRole("heading", { level: 1 }))]) {
     await user.click(button);
-    await user.click(screen.getByPlaceholderText("this installation's default"));
+    await user.click(screen.getByPlaceholderText("default of this installation"));
     await close();
     expect(button).toHaveAttribute("aria-expanded", "false");
-    expect(screen.queryByPlaceholderText("this installation's default")).toBeNull();
+    expect(screen.queryByPlaceholderText("default of this installation")).toBeNull();
   }
   await user.click(button);
   await user.keyboard("{Escape}");
   expect(button).toHaveFocus();
 });
 
-test("limits, scope and attached documents survive a reload, and asking clears them", async () => {
+test("budget, scope and attached documents survive a reload, and asking clears them", async () => {
   server.use(
     http.post(at("/library"), () =>
       HttpResponse.json({ files: [{ name: "a.md", outcome: "added", source: aSource(), problem: "" }] }),
@@ -116,21 +116,21 @@ test("limits, scope and attached documents survive a reload, and asking clears t
   const first = renderPage("/");
   await first.user.type(await screen.findByRole("textbox", { name: "Question" }), "What do they say?");
   await first.user.click(screen.getByRole("button", { name: "The web" }));
-  await first.user.click(screen.getByRole("button", { name: "Limits and engine" }));
-  await first.user.type(screen.getByRole("textbox", { name: "Spend at most, $" }), "2");
+  await first.user.click(screen.getByRole("button", { name: "Budget and engine" }));
+  await first.user.type(screen.getByRole("textbox", { name: "Maximum cost, $" }), "2");
   await first.user.upload(screen.getByLabelText("Add files"), [new File(["a"], "a.md")]);
   await screen.findByText(/Reads only the 1 document/);
   first.unmount();
-  forgetUploads();
+  cancelUploads();
   const second = renderPage("/");
   expect(await screen.findByText(/Reads only the 1 document/)).toBeVisible();
   expect(screen.getByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "true");
-  await second.user.click(screen.getByRole("button", { name: "Limits and engine" }));
-  expect(screen.getByRole("textbox", { name: "Spend at most, $" })).toHaveValue("2");
+  await second.user.click(screen.getByRole("button", { name: "Budget and engine" }));
+  expect(screen.getByRole("textbox", { name: "Maximum cost, $" })).toHaveValue("2");
   await second.user.click(screen.getByRole("button", { name: "Ask" }));
   await waitFor(() => expect(second.router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
   second.unmount();
-  forgetUploads();
+  cancelUploads();
   renderPage("/");
   expect(await screen.findByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "false");
   expect(screen.queryByText(/Reads only/)).toBeNull();
@@ -153,11 +153,11 @@ test("a folder is sent with its name", async () => {
   await waitFor(() => expect(sent).toEqual([["papers", 2]]));
 });
 
-test("a folder without a document that can be read is not ignored in silence", async () => {
+test("a folder without a readable document is reported", async () => {
   const { user } = renderPage("/");
   const picture = Object.defineProperty(new File(["a"], "a.png"), "webkitRelativePath", { value: "pictures/a.png" });
   await user.upload(await screen.findByLabelText("Add a folder"), [picture]);
-  expect(await screen.findByText(/Nothing that you added can be read/)).toBeVisible();
+  expect(await screen.findByText(/None of the added files can be read/)).toBeVisible();
 });
 
 test("a draft survives a reload", async () => {
@@ -168,7 +168,7 @@ test("a draft survives a reload", async () => {
   expect(await screen.findByRole("textbox", { name: "Question" })).toHaveValue("Half a quest");
 });
 
-test("attached documents are read first, each with its outcome, and the run reads only them", async () => {
+test("attached documents are uploaded first, each with its outcome, and the run reads only them", async () => {
   let scope: unknown;
   server.use(
     http.post(at("/library"), () =>
@@ -195,23 +195,23 @@ test("attached documents are read first, each with its outcome, and the run read
   );
 });
 
-test("runs are listed with their state and horizon, and can be searched", async () => {
-  const asked: (string | null)[] = [];
+test("runs are listed with status and step minimap, and can be searched", async () => {
+  const searches: (string | null)[] = [];
   server.use(
     http.get(at("/runs"), ({ request }) => {
-      asked.push(new URL(request.url).searchParams.get("q"));
+      searches.push(new URL(request.url).searchParams.get("q"));
       return HttpResponse.json({ items: [aRun({ status: "done", stop_reason: "turn_limit" })], next: null });
     }),
-    http.get(at("/runs/:id"), () => HttpResponse.json(aRun({ status: "done", marks: "npsmw" }))),
+    http.get(at("/runs/:id"), () => HttpResponse.json(aRun({ status: "done", step_marks: "npsmw" }))),
   );
   const { user } = renderPage("/");
   expect(await screen.findByText("Partial answer")).toBeVisible();
   expect(await screen.findByRole("img", { name: "5 steps" })).toBeInTheDocument();
   await user.type(screen.getByRole("searchbox", { name: "Search runs" }), "pool");
-  await waitFor(() => expect(asked).toContain("pool"));
+  await waitFor(() => expect(searches).toContain("pool"));
 });
 
-test("erasing asks first and then says what was removed", async () => {
+test("erasing asks for confirmation and then shows what was removed", async () => {
   let erased = 0;
   server.use(
     http.delete(at("/library/sources/:id"), () => {
@@ -227,13 +227,13 @@ test("erasing asks first and then says what was removed", async () => {
   expect(await screen.findByText(/1 source, 1 stored file, 38 passages, copies in 12 steps of runs/)).toBeVisible();
 });
 
-test("searching the library asks for names and for passages", async () => {
+test("a search of the library finds names and passages", async () => {
   server.use(
     http.get(at("/library/search"), () =>
       HttpResponse.json({
         items: [
           {
-            artefact_id: "a",
+            text_id: "a",
             source_id: "s",
             title: "undici: Pool",
             heading: "",
@@ -251,14 +251,16 @@ test("searching the library asks for names and for passages", async () => {
   expect(await screen.findByText("A pool of clients")).toBeVisible();
 });
 
-test("the question mark lists the keys that work here", async () => {
+test("the question mark lists the active keyboard shortcuts", async () => {
   const { user } = renderPage("/library");
   await screen.findByText("1 document");
   await user.keyboard("?");
-  expect(within(screen.getByRole("dialog", { name: "Keys" })).getByText("Search the library")).toBeVisible();
+  expect(
+    within(screen.getByRole("dialog", { name: "Keyboard shortcuts" })).getByText("Search the library"),
+  ).toBeVisible();
 });
 
-test("an address that leads nowhere says so", async () => {
+test("an unknown address shows that the page was not found", async () => {
   renderPage("/nothing/here");
-  expect(await screen.findByText("There is nothing at this address")).toBeVisible();
+  expect(await screen.findByText("Page not found")).toBeVisible();
 });

@@ -1,9 +1,9 @@
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { browserHub } from "@/shared/stream/browser";
+import { createBrowserHub } from "@/shared/stream/browser";
 import { Providers } from "./providers";
-import { makeRouter } from "./router";
+import { createAppRouter } from "./router";
 import "./tokens.css";
 import "./base.css";
 
@@ -12,8 +12,8 @@ if (!root) throw new Error("index.html has no #root");
 
 createRoot(root).render(
   <StrictMode>
-    <Providers hub={browserHub()}>
-      <RouterProvider router={makeRouter()} />
+    <Providers hub={createBrowserHub()}>
+      <RouterProvider router={createAppRouter()} />
     </Providers>
   </StrictMode>,
 );

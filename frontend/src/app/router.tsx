@@ -9,12 +9,13 @@ import {
 import { HomePage } from "@/features/home/home-page";
 import { librarySearch, runSearch, signInSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
-import { fetched, ViewProblem } from "./view";
+import { lazyView, ViewError } from "./view";
 
-// Each view is fetched when it is first opened; the first one that most people see is here.
-const RunPage = fetched("the run", async () => (await import("./run-page")).RunPage);
-const LibraryPage = fetched("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
-const TrainingPage = fetched(
+// The code of each view is loaded when the view is first opened. The home page, which most people see first, is
+// included.
+const RunPage = lazyView("the run", async () => (await import("./run-page")).RunPage);
+const LibraryPage = lazyView("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
+const TrainingPage = lazyView(
   "the training view",
   async () => (await import("@/features/training/training-page")).TrainingPage,
 );
@@ -45,17 +46,17 @@ const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sign-in",
   validateSearch: signInSearch,
-  component: AlreadySignedIn,
+  component: SignInRoute,
 });
 
-/** The shell shows the way in to a browser without a session; one that has a session needs none. */
-function AlreadySignedIn() {
+/** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
+function SignInRoute() {
   return <Navigate to="/" replace />;
 }
 
 function HomeRoute() {
   const navigate = useNavigate();
-  return <HomePage onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
+  return <HomePage onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
 }
 
 function RunRoute() {
@@ -65,7 +66,7 @@ function RunRoute() {
   return (
     <RunPage
       key={runId}
-      id={runId}
+      runId={runId}
       search={search}
       onSearch={(part) =>
         navigate({
@@ -74,7 +75,7 @@ function RunRoute() {
           resetScroll: false,
         })
       }
-      onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
+      onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
     />
   );
 }
@@ -84,7 +85,7 @@ function LibraryRoute() {
   const navigate = libraryRoute.useNavigate();
   return (
     <LibraryPage
-      pointed={source ?? null}
+      highlighted={source ?? null}
       collection={collection ?? null}
       onCollection={(name) => navigate({ search: name === null ? {} : { collection: name } })}
     />
@@ -92,32 +93,32 @@ function LibraryRoute() {
 }
 
 function TrainingRoute() {
-  const { job, policy, learn } = trainingRoute.useSearch();
+  const { job, policy, distill } = trainingRoute.useSearch();
   const navigate = trainingRoute.useNavigate();
   return (
     <TrainingPage
       job={job ?? null}
       policy={policy ?? null}
-      learn={learn ?? null}
+      distill={distill ?? null}
       onJob={(id) => navigate({ search: { job: id } })}
       onPolicy={(name) => navigate({ search: { policy: name } })}
-      onLearn={(name) => navigate({ search: { learn: name } })}
+      onDistill={(name) => navigate({ search: { distill: name } })}
     />
   );
 }
 
-export function makeRouter(history?: RouterHistory) {
+export function createAppRouter(history?: RouterHistory) {
   return createRouter({
     routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute, trainingRoute, signInRoute]),
     defaultPreload: false,
-    // Of each route by itself: the top bar and the other views go on.
-    defaultErrorComponent: ViewProblem,
+    // Each route has its own error boundary, so the top bar and the other views keep working.
+    defaultErrorComponent: ViewError,
     ...(history ? { history } : {}),
   });
 }
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: ReturnType<typeof makeRouter>;
+    router: ReturnType<typeof createAppRouter>;
   }
 }

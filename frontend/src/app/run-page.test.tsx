@@ -8,105 +8,107 @@ import { at, server } from "@/testing/server";
 const ADDRESS = `/runs/${RUN_ID}`;
 const DONE = { status: "done", stop_reason: "answered", ended_at: "2026-03-01T10:01:00Z" } as const;
 
-function serves(run = aRun(), held = steps(1, run.last_seq)) {
+function serveRun(run = aRun(), stored = steps(1, run.last_seq)) {
   server.use(
     http.get(at("/runs/:id"), () => HttpResponse.json(run)),
     http.get(at("/runs/:id/steps"), ({ request }) => {
       const after = Number(new URL(request.url).searchParams.get("after"));
-      return HttpResponse.json({ items: held.slice(after, after + 256), next: null });
+      return HttpResponse.json({ items: stored.slice(after, after + 256), next: null });
     }),
   );
 }
 
-test("a live run shows its stored steps and then what the stream brings, each once", async () => {
-  serves(aRun({ last_seq: 3, marks: "nns" }));
+test("an active run shows its stored steps and then those of the stream, each once", async () => {
+  serveRun(aRun({ last_seq: 3, step_marks: "nns" }));
   const { sources } = renderPage(ADDRESS);
   await screen.findByText("Step number 3");
   expect(sources[0]?.cursor).toBe(`${RUN_ID}:3`);
   act(() => {
-    sources[0]?.says("step", aStep(3));
-    sources[0]?.says("step", aStep(4));
+    sources[0]?.send("step", aStep(3));
+    sources[0]?.send("step", aStep(4));
   });
   await screen.findByText("Step number 4");
   expect(screen.getAllByText("Step number 3")).toHaveLength(1);
 });
 
-test("steps that the stream left out are fetched", async () => {
-  const held = steps(1, 6);
-  serves(aRun({ last_seq: 2, marks: "nn" }), held);
+test("steps that the stream skipped are fetched", async () => {
+  const stored = steps(1, 6);
+  serveRun(aRun({ last_seq: 2, step_marks: "nn" }), stored);
   const { sources } = renderPage(ADDRESS);
   await screen.findByText("Step number 2");
-  act(() => sources[0]?.says("step", aStep(6)));
+  act(() => sources[0]?.send("step", aStep(6)));
   await screen.findByText("Step number 4");
   await screen.findByText("Step number 6");
 });
 
-test("of ten thousand steps only those in sight are in the page", async () => {
+test("of ten thousand steps only the visible ones are rendered", async () => {
   const marks = "npsmv".repeat(2_000);
-  serves(aRun({ ...DONE, last_seq: marks.length, marks }), steps(1, marks.length));
+  serveRun(aRun({ ...DONE, last_seq: marks.length, step_marks: marks }), steps(1, marks.length));
   renderPage(`${ADDRESS}?tab=timeline`);
   await screen.findByText("Step number 5");
   const rows = within(screen.getByRole("tabpanel")).getAllByRole("listitem");
   expect(rows.length).toBeLessThan(60);
 });
 
-test("the header says what the run does, and for how long once that is worth saying", async () => {
+test("the header shows the current action, and its duration after a few seconds", async () => {
   const since = new Date(Date.now() - 8_000).toISOString();
-  serves(aRun({ live: { doing: "read_source: Pool", since, worker_seen: new Date().toISOString() } }));
+  serveRun(
+    aRun({ live: { current_action: "read_source: Pool", since, worker_heartbeat_at: new Date().toISOString() } }),
+  );
   renderPage(ADDRESS);
   expect(await screen.findByText("Pool")).toBeVisible();
   expect(screen.getByText(/reading/)).toBeVisible();
   expect(screen.getByText(/· \d+ s/)).toBeVisible();
 });
 
-test("a wait counts from when it began", async () => {
+test("the duration of a wait starts when the wait began", async () => {
   const hour = new Date(Date.now() - 3_600_000).toISOString();
   const since = new Date(Date.now() - 240_000).toISOString();
-  serves(aRun({ status: "queued", created_at: hour, started_at: hour, waiting_since: since }));
+  serveRun(aRun({ status: "queued", created_at: hour, started_at: hour, waiting_since: since }));
   renderPage(ADDRESS);
   expect(await screen.findByText(/waiting for a worker/)).toBeVisible();
   expect(screen.getByText(/· 4 min/)).toBeVisible();
 });
 
-test("Back leads through the tabs, and not through the steps that were looked at", async () => {
-  serves(aRun({ ...DONE, last_seq: 5, marks: "npsmw" }), steps(1, 5));
+test("Back goes through the tabs and not through the selected steps", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 5, step_marks: "npsmw" }), steps(1, 5));
   const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
   const rows = within(await screen.findByRole("tabpanel"));
   await user.click(await rows.findByText("Step number 2"));
   await user.click(await rows.findByText("Step number 3"));
   await user.click(screen.getByRole("tab", { name: /Sources/ }));
   await user.click(screen.getByRole("tab", { name: /Tokens/ }));
-  const shown = () => screen.getByRole("tab", { selected: true }).textContent;
-  expect(shown()).toBe("Tokens");
+  const selectedTab = () => screen.getByRole("tab", { selected: true }).textContent;
+  expect(selectedTab()).toBe("Tokens");
   act(() => router.history.back());
-  await waitFor(() => expect(shown()).toMatch(/^Sources/));
+  await waitFor(() => expect(selectedTab()).toMatch(/^Sources/));
   act(() => router.history.back());
-  await waitFor(() => expect(shown()).toBe("Timeline"));
+  await waitFor(() => expect(selectedTab()).toBe("Timeline"));
   expect(router.state.location.search).toMatchObject({ step: 3 });
 });
 
-test("a worker that gives no sign is mentioned", async () => {
+test("a worker without a heartbeat is reported", async () => {
   const old = new Date(Date.now() - 40_000).toISOString();
-  serves(aRun({ live: { doing: "read_source: Pool", since: old, worker_seen: old } }));
+  serveRun(aRun({ live: { current_action: "read_source: Pool", since: old, worker_heartbeat_at: old } }));
   renderPage(ADDRESS);
-  expect(await screen.findByText(/no sign of its worker for \d+ s/)).toBeVisible();
+  expect(await screen.findByText(/no heartbeat from the worker for \d+ s/)).toBeVisible();
 });
 
-test("a lost connection is said, and the run is not in doubt", async () => {
-  serves();
+test("a lost connection is reported, and that the run continues", async () => {
+  serveRun();
   const { sources } = renderPage(ADDRESS);
   await waitFor(() => expect(sources).toHaveLength(1));
-  act(() => sources[0]?.breaks(false));
-  expect(await screen.findByText(/the run goes on/)).toBeVisible();
+  act(() => sources[0]?.fail(false));
+  expect(await screen.findByText(/the run continues/)).toBeVisible();
 });
 
-test("pausing is sent with the session's token and heard at once", async () => {
-  serves();
+test("a pause request carries the session's CSRF token, and the button confirms it at once", async () => {
+  serveRun();
   let token: string | null = null;
   server.use(
     http.post(at("/runs/:id/pause"), ({ request }) => {
       token = request.headers.get("X-CSRF-Token");
-      const { live, marks, ...out } = aRun();
+      const { live, step_marks: marks, ...out } = aRun();
       return HttpResponse.json(out);
     }),
   );
@@ -116,13 +118,13 @@ test("pausing is sent with the session's token and heard at once", async () => {
   expect(token).toBe("token-of-this-session");
 });
 
-test("cancelling asks first and sends nothing before", async () => {
-  serves();
+test("cancelling asks for confirmation and sends nothing before", async () => {
+  serveRun();
   let mode = "";
   server.use(
     http.post(at("/runs/:id/cancel"), async ({ request }) => {
       mode = ((await request.json()) as { mode: string }).mode;
-      const { live, marks, ...out } = aRun({ status: "cancelled", stop_reason: "cancelled" });
+      const { live, step_marks: marks, ...out } = aRun({ status: "cancelled", stop_reason: "cancelled" });
       return HttpResponse.json(out);
     }),
   );
@@ -134,8 +136,8 @@ test("cancelling asks first and sends nothing before", async () => {
   expect(mode).toBe("discard");
 });
 
-test("a citation shows its quote in context on focus, and a click keeps it beside the report", async () => {
-  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+test("a citation shows its quote in context on focus, and a click pins it beside the report", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   const { user, router } = renderPage(ADDRESS);
   const marker = await screen.findByRole("button", { name: "Citation 1: undici: Client" });
   await user.hover(marker);
@@ -149,25 +151,25 @@ test("a citation shows its quote in context on focus, and a click keeps it besid
   expect(router.state.location.search).toMatchObject({ cite: [1] });
 });
 
-test("a sentence without support is marked and listed with the reason", async () => {
-  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+test("an unsupported sentence is marked and listed with the reason", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   renderPage(ADDRESS);
-  const list = await screen.findByRole("region", { name: "Not supported yet" });
+  const list = await screen.findByRole("region", { name: "Unsupported sentences" });
   expect(within(list).getByText("“It is always faster.”")).toBeVisible();
   expect(within(list).getByText("The quote is not there.")).toBeVisible();
-  expect(screen.getByText("It is always faster.")).toHaveClass("weak");
+  expect(screen.getByText("It is always faster.")).toHaveClass("unsupported");
 });
 
-test("a report's text is text, whatever it holds", async () => {
+test("the text of a report is never interpreted as HTML", async () => {
   const bad = "<img src=x onerror=alert(1)>";
   server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ title: bad }))));
-  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   const { container } = renderPage(ADDRESS);
   expect(await screen.findByRole("heading", { name: bad })).toBeVisible();
   expect(container.querySelector("img")).toBeNull();
 });
 
-test("a partial report says why in plain words and offers to dig deeper in its thread", async () => {
+test("a partial report explains why and offers to dig deeper in its thread", async () => {
   let sent: Record<string, unknown> = {};
   server.use(
     http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ status: "partial", reason: "turn_limit" }))),
@@ -176,14 +178,14 @@ test("a partial report says why in plain words and offers to dig deeper in its t
       return HttpResponse.json(aRun(), { status: 201 });
     }),
   );
-  serves(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, marks: "nw" }));
+  serveRun(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText(/used all its turns/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Dig deeper, up to 40 turns" }));
-  await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { turns: 40 } }));
+  await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { max_turns: 40 } }));
 });
 
-/** The first answer to a new run is lost; gives the keys of all requests. */
+/** Drop the response to the first request for a new run. Returns the idempotency keys of all requests. */
 function losesFirstAnswer(): (string | null)[] {
   const keys: (string | null)[] = [];
   server.use(
@@ -195,9 +197,9 @@ function losesFirstAnswer(): (string | null)[] {
   return keys;
 }
 
-test("a follow-up that is asked again after a lost answer makes no second run, and an edited one is another", async () => {
+test("a follow-up that is retried after a lost response creates no second run, and an edited one is a new run", async () => {
   const keys = losesFirstAnswer();
-  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   const form = within(await screen.findByRole("form", { name: "Follow-up question" }));
   const ask = async (text: string) => {
@@ -214,12 +216,12 @@ test("a follow-up that is asked again after a lost answer makes no second run, a
   expect(keys[2]).not.toBe(keys[0]);
 });
 
-test("digging deeper again after a lost answer makes no second run", async () => {
+test("digging deeper again after a lost response creates no second run", async () => {
   const keys = losesFirstAnswer();
   server.use(
     http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ status: "partial", reason: "turn_limit" }))),
   );
-  serves(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, marks: "nw" }));
+  serveRun(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   const deeper = await screen.findByRole("button", { name: /Dig deeper/ });
   await user.click(deeper);
@@ -229,30 +231,30 @@ test("digging deeper again after a lost answer makes no second run", async () =>
   expect(keys[1]).toBe(keys[0]);
 });
 
-test("the report appears when the run ends, and the view the reader was in stays", async () => {
-  serves(aRun({ last_seq: 2, marks: "nn" }));
+test("the report appears when the run ends, and the open tab stays open", async () => {
+  serveRun(aRun({ last_seq: 2, step_marks: "nn" }));
   const { sources } = renderPage(ADDRESS);
   await screen.findByText("No report yet");
-  const ended = aRun({ ...DONE, last_seq: 3, marks: "nnw" });
-  serves(ended, [...steps(1, 2), aStep(3, { kind: "report" })]);
+  const ended = aRun({ ...DONE, last_seq: 3, step_marks: "nnw" });
+  serveRun(ended, [...steps(1, 2), aStep(3, { kind: "report" })]);
   act(() => {
-    sources[0]?.says("step", aStep(3, { kind: "report" }));
-    sources[0]?.says("run", ended);
-    sources[0]?.says("end", { run_id: RUN_ID });
+    sources[0]?.send("step", aStep(3, { kind: "report" }));
+    sources[0]?.send("run", ended);
+    sources[0]?.send("end", { run_id: RUN_ID });
   });
   expect(await screen.findByRole("heading", { name: "Connections in undici" })).toBeVisible();
   expect(screen.getByRole("tab", { name: /Timeline/ })).toHaveAttribute("aria-selected", "true");
   expect(screen.getByRole("textbox", { name: "Follow-up question" })).toBeVisible();
 });
 
-test("a message to the run is sent, kept on failure, and shown as a step on success", async () => {
-  serves(aRun({ last_seq: 1, marks: "n" }));
+test("a user message is sent, stays in the field on failure, and appears as a step on success", async () => {
+  serveRun(aRun({ last_seq: 1, step_marks: "n" }));
   let refuse = true;
   server.use(
     http.post(at("/runs/:id/messages"), async ({ request }) => {
       if (refuse) return HttpResponse.json({ title: "Busy", status: 409, detail: "Try again." }, { status: 409 });
       const { text } = (await request.json()) as { text: string };
-      return HttpResponse.json(aStep(2, { kind: "human", label: "human", title: text }), { status: 201 });
+      return HttpResponse.json(aStep(2, { kind: "user_message", label: "human", title: text }), { status: 201 });
     }),
   );
   const { user } = renderPage(ADDRESS);
@@ -266,8 +268,8 @@ test("a message to the run is sent, kept on failure, and shown as a step on succ
   expect(box).toHaveValue("");
 });
 
-test("j and k walk through the steps, o opens one and shows what is stored of it", async () => {
-  serves(aRun({ ...DONE, last_seq: 3, marks: "nns" }));
+test("j and k select steps, and o opens one with its payload", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 3, step_marks: "nns" }));
   server.use(
     http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
       HttpResponse.json({ ...aStep(Number(params.seq)), payload: { args: { query: "pooling <b>" }, empty: null } }),
@@ -283,33 +285,33 @@ test("j and k walk through the steps, o opens one and shows what is stored of it
   expect(await screen.findByText("pooling <b>")).toBeVisible();
 });
 
-test("a step that is opened can be forked, and the page goes to the fork", async () => {
+test("an open step can be forked, and the web UI opens the fork", async () => {
   const fork = "01980000-0000-7000-8000-0000000000ff";
-  serves(aRun({ ...DONE, last_seq: 3, marks: "nns" }));
+  serveRun(aRun({ ...DONE, last_seq: 3, step_marks: "nns" }));
   let sent: unknown;
   server.use(
     http.get(at("/runs/:id/steps/:seq"), () => HttpResponse.json({ ...aStep(2), payload: {} })),
     http.post(at("/runs/:id/fork"), async ({ request }) => {
       sent = await request.json();
-      return HttpResponse.json(aRun({ id: fork, forked_from: RUN_ID, forked_at: 2 }), { status: 201 });
+      return HttpResponse.json(aRun({ id: fork, forked_from_id: RUN_ID, forked_at_seq: 2 }), { status: 201 });
     }),
   );
   const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
   await user.click(await screen.findByText("Step number 2"));
   await user.click(await screen.findByRole("button", { name: "Fork from here" }));
   await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${fork}`));
-  expect(sent).toMatchObject({ at: 2 });
+  expect(sent).toMatchObject({ at_seq: 2 });
 });
 
-test("a fork says which step of which run it goes on from", async () => {
-  serves(aRun({ forked_from: "01980000-0000-7000-8000-0000000000ff", forked_at: 7 }));
+test("a fork links to the step and run that it started from", async () => {
+  serveRun(aRun({ forked_from_id: "01980000-0000-7000-8000-0000000000ff", forked_at_seq: 7 }));
   renderPage(ADDRESS);
   const link = await screen.findByRole("link", { name: "step 7 of another run" });
   expect(link).toHaveAttribute("href", "/runs/01980000-0000-7000-8000-0000000000ff");
 });
 
-test("a kind in the legend narrows the timeline to it", async () => {
-  serves(aRun({ ...DONE, last_seq: 4, marks: "nnsv" }));
+test("a kind in the legend filters the timeline", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 4, step_marks: "nnsv" }));
   const { user } = renderPage(`${ADDRESS}?tab=timeline`);
   await screen.findByText("Step number 4");
   await user.click(screen.getByRole("button", { name: /search and read/ }));
@@ -319,7 +321,7 @@ test("a kind in the legend narrows the timeline to it", async () => {
 });
 
 test("a rating of a sentence names the sentence", async () => {
-  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   let sent: unknown;
   server.use(
     http.post(at("/runs/:id/ratings"), async ({ request }) => {
@@ -331,10 +333,10 @@ test("a rating of a sentence names the sentence", async () => {
   const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
   await user.click(menus[1] as HTMLElement);
   await user.click(screen.getByRole("menuitem", { name: "Wrong" }));
-  await waitFor(() => expect(sent).toEqual({ claim: "s2", value: -1, correction: "" }));
+  await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "" }));
 });
 
-test("a run that is not there is said to be missing", async () => {
+test("a run that does not exist is reported as missing", async () => {
   server.use(
     http.get(at("/runs/:id"), () =>
       HttpResponse.json({ title: "No such run", status: 404, detail: "It may have been erased." }, { status: 404 }),
@@ -344,23 +346,29 @@ test("a run that is not there is said to be missing", async () => {
   expect(await screen.findByRole("alert")).toHaveTextContent("It may have been erased.");
 });
 
-test("a flow shows what is its own in a tab that bears its name", async () => {
-  const run = aRun({ ...DONE, graph: "hiper", last_seq: 2, marks: "nm" });
-  serves(run);
-  const payload = { subgoal_nr: 1, subgoal: "Find the founder", tool: "search_library", finding: "Nothing yet." };
+test("the state tab shows the subgoals of a graph that has them", async () => {
+  const run = aRun({ ...DONE, graph: "hiper", last_seq: 2, step_marks: "nm" });
+  serveRun(run);
+  const payload = {
+    subgoal_nr: 1,
+    subgoal: "Find the founder",
+    tool: "search_library",
+    finding: "Nothing yet.",
+  };
   server.use(
     http.get(at("/runs/:id/whole-steps"), () =>
       HttpResponse.json({ items: [{ ...aStep(2, { kind: "memory" }), payload }], next: null }),
     ),
   );
   const { user } = renderPage(ADDRESS);
-  await user.click(await screen.findByRole("tab", { name: "Subgoals" }));
+  await user.click(await screen.findByRole("tab", { name: "State" }));
   expect(await screen.findByText(/Find the founder/)).toBeVisible();
+  expect(screen.getByRole("heading", { name: "Subgoals" })).toBeVisible();
   expect(screen.getByText("Nothing yet.")).toBeVisible();
 });
 
-test("report versions show what a round changed", async () => {
-  serves(aRun({ ...DONE, graph: "iterresearch", last_seq: 4, marks: "nnnn" }));
+test("report versions show the changes of a turn", async () => {
+  serveRun(aRun({ ...DONE, graph: "iterresearch", last_seq: 4, step_marks: "nnnn" }));
   const versions = [2, 4].map((seq) => aStep(seq, { kind: "note", label: "report" }));
   server.use(
     http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: versions, next: null })),
@@ -369,13 +377,13 @@ test("report versions show what a round changed", async () => {
       return HttpResponse.json({ ...aStep(Number(params.seq)), payload: { report } });
     }),
   );
-  renderPage(`${ADDRESS}?tab=flow`);
+  renderPage(`${ADDRESS}?tab=state`);
   expect((await screen.findByText("1823")).tagName).toBe("INS");
   expect(screen.getByText("1811").tagName).toBe("DEL");
 });
 
-test("the tokens of a run can be read beside their mask and log-probability", async () => {
-  serves(aRun({ ...DONE, last_seq: 2, marks: "np" }));
+test("the tokens of a run are shown with loss mask and log-probability", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "np" }));
   server.use(http.get(at("/runs/:id/trajectory"), () => HttpResponse.json(aTrajectory())));
   const { user } = renderPage(`${ADDRESS}?tab=tokens`);
   await user.click(await screen.findByRole("button", { name: "Table" }));

@@ -1,25 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import { OpenQuestions } from "@/features/asking/open-questions";
-import { FLOW_NAMES, flowOf } from "@/features/flow/flows";
+import { findStateView } from "@/features/graph-state/state-views";
+import { PendingInputRequests } from "@/features/input-requests/pending-input-requests";
 import { PlanRail } from "@/features/plan/plan-rail";
 import { Evidence } from "@/features/report/evidence";
-import { FoundSoFar } from "@/features/report/found-so-far";
+import { EvidencePreview } from "@/features/report/evidence-preview";
 import { NoReport } from "@/features/report/no-report";
 import { ReportView } from "@/features/report/report-view";
-import { Family } from "@/features/run/family";
+import { ChildRunList } from "@/features/run/child-run-list";
 import { ForkedFrom } from "@/features/run/forked-from";
-import { HorizonPanel } from "@/features/run/horizon-panel";
+import { DigDeeper, MessageBar } from "@/features/run/message-bar";
+import { MinimapPanel } from "@/features/run/minimap-panel";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
-import { DigDeeper, SteeringBar } from "@/features/run/steering-bar";
 import { ThreadTrail } from "@/features/run/thread-trail";
 import { SourcesView } from "@/features/sources/sources-view";
 import { Timeline } from "@/features/timeline/timeline";
+import { graphsQuery } from "@/shared/api/installation";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
-import { statusWording } from "@/shared/format/run-words";
-import { continuedMarks } from "@/shared/horizon/marks";
+import { runStatusLabel } from "@/shared/format/run-labels";
+import { extendMarks } from "@/shared/minimap/marks";
 import { useRunEvents } from "@/shared/stream/stream-context";
 import { useStepLog } from "@/shared/stream/use-step-log";
 import { Dialog } from "@/shared/ui/dialog";
@@ -29,49 +30,54 @@ import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { RunTabs } from "./run-tabs";
 import type { RunSearch, Tab } from "./search-params";
-import { fetched } from "./view";
+import { lazyView } from "./view";
 import "./run-page.css";
 
 // Not needed for the first view of a run.
-const FlowView = fetched("this view", async () => (await import("@/features/flow/flow-view")).FlowView);
-const TokensView = fetched("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
+const GraphStateView = lazyView(
+  "this view",
+  async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
+);
+const TokensView = lazyView("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
-  id: string;
+  runId: string;
   search: RunSearch;
-  /** Another tab is a place to come back to; what changes within one is not. */
+  /** A change of tab adds a history entry. A change within a tab replaces the entry. */
   onSearch(part: RunSearch): void;
-  onAsked(run: Run): void;
+  onRunCreated(run: Run): void;
 }
 
 export function RunPage(props: RunPageProps) {
-  const run = useQuery(runQuery(props.id));
+  const run = useQuery(runQuery(props.runId));
   return (
-    <Loaded query={run} what="the run" framed>
+    <Loaded query={run} label="the run" fullPage>
       {(loaded) => <LoadedRun {...props} run={loaded} />}
     </Loaded>
   );
 }
 
-function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: RunDetail }) {
+function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run: RunDetail }) {
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
-  const { log, need, error: missing, retry } = useStepLog(run.id, run.last_seq);
-  const marks = useMemo(() => continuedMarks(run.marks, log), [run.marks, log]);
-  const written = marks.includes("w");
-  const stored = useQuery(reportQuery(run.id, written));
+  const { log, loadRange, error: stepsError, retry } = useStepLog(run.id, run.last_seq);
+  const marks = useMemo(() => extendMarks(run.step_marks, log), [run.step_marks, log]);
+  const isReportWritten = marks.includes("w");
+  const reportResult = useQuery(reportQuery(run.id, isReportWritten));
   const narrow = useMediaQuery("(max-width: 900px)");
   const [column, setColumn] = useState<HTMLElement | null>(null);
   const [page, setPage] = useState<HTMLElement | null>(null);
-  const [view, setView] = useState<readonly [number, number] | null>(null);
+  const [visibleRange, setVisibleRange] = useState<readonly [number, number] | null>(null);
   const [sheet, setSheet] = useState<"plan" | "evidence" | null>(null);
-  // What is open first stays open when the run ends: nothing jumps.
+  // The tab that is open first stays open when the run ends, so that nothing jumps.
   const [firstTab] = useState<Tab>(active ? "timeline" : "report");
-  const flow = flowOf(run.graph);
-  const tab = search.tab === "flow" && flow === null ? firstTab : (search.tab ?? firstTab);
-  const names = {
+  const graphs = useQuery(graphsQuery);
+  const stateView = findStateView(graphs.data, run.graph);
+  const hasState = stateView !== null || (search.tab === "state" && graphs.isPending);
+  const tab = search.tab === "state" && !hasState ? firstTab : (search.tab ?? firstTab);
+  const labels = {
     timeline: "Timeline",
-    ...(flow && { flow: FLOW_NAMES[flow] }),
+    ...(hasState && { state: "State" }),
     sources: "Sources",
     report: "Report",
     tokens: "Tokens",
@@ -80,39 +86,45 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
   const pinned = search.cite ?? [];
 
   useEffect(() => {
-    document.title = `${statusWording(run).word}: ${run.question}`;
+    document.title = `${runStatusLabel(run).label}: ${run.question}`;
     return () => {
       document.title = "Offing";
     };
   }, [run]);
 
-  const pick = (seq: number) => {
+  const selectStep = (seq: number) => {
     setSheet(null);
     onSearch({ step: seq, tab: "timeline", only: undefined });
   };
-  const pin = (number: number) => {
+  const togglePin = (number: number) => {
     const rest = pinned.filter((other) => other !== number);
     const cite = rest.length < pinned.length ? rest : [number, ...pinned];
     onSearch({ cite: cite.length > 0 ? cite : undefined });
     if (narrow && rest.length === pinned.length) setSheet("evidence");
   };
   useHotkeys([
-    { keys: "g t", does: "Timeline", run: () => onSearch({ tab: "timeline" }) },
-    ...(flow ? [{ keys: "g f", does: FLOW_NAMES[flow], run: () => onSearch({ tab: "flow" }) }] : []),
-    { keys: "g k", does: "Tokens", run: () => onSearch({ tab: "tokens" }) },
-    { keys: "g s", does: "Sources", run: () => onSearch({ tab: "sources" }) },
-    { keys: "g r", does: "Report", run: () => onSearch({ tab: "report" }) },
-    { keys: "/", does: "Steer or follow up", run: () => document.getElementById("steer")?.focus() },
+    { keys: "g t", description: "Timeline", run: () => onSearch({ tab: "timeline" }) },
+    ...(hasState ? [{ keys: "g a", description: "State", run: () => onSearch({ tab: "state" }) }] : []),
+    { keys: "g k", description: "Tokens", run: () => onSearch({ tab: "tokens" }) },
+    { keys: "g s", description: "Sources", run: () => onSearch({ tab: "sources" }) },
+    { keys: "g r", description: "Report", run: () => onSearch({ tab: "report" }) },
+    {
+      keys: "/",
+      description: "Message the run or ask a follow-up question",
+      run: () => document.getElementById("message-input")?.focus(),
+    },
   ]);
 
-  const rail = <PlanRail log={log} marks={marks} active={active} selected={selected} need={need} onPick={pick} />;
-  const deeper = <DigDeeper run={run} onAsked={onAsked} />;
-  const withReport = (show: (report: Report) => ReactNode, without: ReactNode = null) => (
-    <ReportOr run={run} written={written} query={stored} without={without}>
-      {show}
-    </ReportOr>
+  const rail = (
+    <PlanRail log={log} marks={marks} active={active} selected={selected} loadRange={loadRange} onPick={selectStep} />
   );
-  const found = <FoundSoFar run={run.id} marks={marks} onPick={pick} />;
+  const digDeeper = <DigDeeper run={run} onRunCreated={onRunCreated} />;
+  const withReport = (renderReport: (report: Report) => ReactNode, fallback: ReactNode = null) => (
+    <ReportOrPlaceholder run={run} isWritten={isReportWritten} query={reportResult} fallback={fallback}>
+      {renderReport}
+    </ReportOrPlaceholder>
+  );
+  const evidencePreview = <EvidencePreview runId={run.id} marks={marks} onPick={selectStep} />;
   const scroller = narrow ? page : column;
 
   return (
@@ -124,25 +136,25 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
             <>
               <ForkedFrom run={run} />
               <ThreadTrail run={run} />
-              <Family run={run} />
+              <ChildRunList run={run} />
             </>
           }
-          controls={<RunControls run={run} hasReport={Boolean(stored.data)} />}
+          controls={<RunControls run={run} hasReport={Boolean(reportResult.data)} />}
         />
-        <HorizonPanel
+        <MinimapPanel
           run={run}
           log={log}
           marks={marks}
           selected={selected}
-          view={view}
-          only={search.only ?? ""}
-          onPick={pick}
-          onOnly={(only) => onSearch({ only: only || undefined, tab: "timeline" })}
+          visibleRange={visibleRange}
+          markFilter={search.only ?? ""}
+          onPick={selectStep}
+          onMarkFilter={(only) => onSearch({ only: only || undefined, tab: "timeline" })}
         />
         <div className="run-cols">
           {!narrow && <aside className="run-rail">{rail}</aside>}
           <main className="run-main">
-            <RunTabs tab={tab} names={names} report={stored.data} onTab={(next) => onSearch({ tab: next })}>
+            <RunTabs tab={tab} labels={labels} report={reportResult.data} onTab={(next) => onSearch({ tab: next })}>
               {narrow && (
                 <>
                   <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
@@ -161,40 +173,43 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
               aria-labelledby={`tab-${tab}`}
               ref={setColumn}
             >
-              {/* Rows whose steps are missing keep their place; here stands why. */}
-              <ProblemNote error={missing} onRetry={retry} />
+              {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
+              <ProblemNote error={stepsError} onRetry={retry} />
+              <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />
               {tab === "timeline" && (
                 <Timeline
-                  run={run.id}
+                  runId={run.id}
                   log={log}
                   marks={marks}
-                  only={search.only ?? ""}
+                  markFilter={search.only ?? ""}
                   active={active}
                   selected={selected}
                   scroller={scroller}
                   startAtEnd={!narrow}
-                  need={need}
+                  loadRange={loadRange}
                   onSelect={(seq) => onSearch({ step: seq })}
-                  onView={setView}
+                  onVisibleRange={setVisibleRange}
                   onShowAll={() => onSearch({ only: undefined })}
                 />
               )}
-              {tab === "flow" && <FlowView run={run} last={log.last} active={active} onPick={pick} />}
-              {tab === "tokens" && <TokensView run={run} active={active} onPick={pick} />}
+              {tab === "state" && stateView && (
+                <GraphStateView run={run} view={stateView} last={log.last} active={active} onPick={selectStep} />
+              )}
+              {tab === "tokens" && <TokensView run={run} active={active} onPick={selectStep} />}
               {tab === "sources" && (
                 <SourcesView
-                  written={written}
-                  report={stored}
+                  isReportWritten={isReportWritten}
+                  report={reportResult}
                   log={log}
                   marks={marks}
                   pinned={pinned}
-                  need={need}
-                  onPick={pick}
-                  onPin={pin}
+                  loadRange={loadRange}
+                  onPick={selectStep}
+                  onPin={togglePin}
                 />
               )}
               {tab === "report" &&
-                withReport((it) => <ReportView report={it} pinned={pinned} onPin={pin} remedy={deeper} />)}
+                withReport((it) => <ReportView report={it} pinned={pinned} onPin={togglePin} remedy={digDeeper} />)}
             </div>
           </main>
           {!narrow && (
@@ -202,54 +217,58 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
               {withReport(
                 (it) => (
                   <>
-                    {(tab === "report" || pinned.length > 0) && <Evidence report={it} pinned={pinned} onPin={pin} />}
-                    {tab !== "report" && <ReportView compact report={it} pinned={pinned} onPin={pin} remedy={deeper} />}
+                    {(tab === "report" || pinned.length > 0) && (
+                      <Evidence report={it} pinned={pinned} onPin={togglePin} />
+                    )}
+                    {tab !== "report" && (
+                      <ReportView compact report={it} pinned={pinned} onPin={togglePin} remedy={digDeeper} />
+                    )}
                   </>
                 ),
-                found,
+                evidencePreview,
               )}
             </aside>
           )}
         </div>
       </div>
-      {active && run.questions > 0 && <OpenQuestions run={run} />}
-      <SteeringBar run={run} log={log} marks={marks} onAsked={onAsked} />
+      {active && run.pending_input_requests > 0 && <PendingInputRequests run={run} />}
+      <MessageBar run={run} log={log} marks={marks} onRunCreated={onRunCreated} />
       <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">
         {rail}
       </Dialog>
       <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
         {withReport(
           (it) => (
-            <Evidence report={it} pinned={pinned} onPin={pin} />
+            <Evidence report={it} pinned={pinned} onPin={togglePin} />
           ),
-          found,
+          evidencePreview,
         )}
       </Dialog>
     </div>
   );
 }
 
-interface ReportOrProps {
+interface ReportOrPlaceholderProps {
   run: RunDetail;
-  /** Its steps say that a report was written. */
-  written: boolean;
+  /** The steps of the run contain a report. */
+  isWritten: boolean;
   query: Loadable<Report | null>;
-  /** What stands below the word that there is no report. */
-  without: ReactNode;
+  /** Content below the note that there is no report. */
+  fallback: ReactNode;
   children(report: Report): ReactNode;
 }
 
-/** The report, or what is in its place: nobody has written one, it is on its way, or it could not be fetched. */
-function ReportOr({ run, written, query, without, children }: ReportOrProps) {
+/** Shows the report, its loading state, its error, or a note that there is no report. */
+function ReportOrPlaceholder({ run, isWritten, query, fallback, children }: ReportOrPlaceholderProps) {
   const none = (
     <>
       <NoReport run={run} />
-      {without}
+      {fallback}
     </>
   );
-  if (!written) return none;
+  if (!isWritten) return none;
   return (
-    <Loaded query={query} what="the report">
+    <Loaded query={query} label="the report">
       {(report) => (report === null ? none : children(report))}
     </Loaded>
   );

@@ -4,30 +4,30 @@ import { TABS, type Tab } from "./search-params";
 
 interface RunTabsProps {
   tab: Tab;
-  /** Which views the run has, by name. */
-  names: Partial<Record<Tab, string>>;
-  /** Where it is here; the tabs say nothing about one that is not. */
+  /** Labels of the tabs that the run has. */
+  labels: Partial<Record<Tab, string>>;
+  /** The report if it is loaded. Otherwise the tabs show nothing about it. */
   report: Report | null | undefined;
   onTab(tab: Tab): void;
-  /** What stands at the end of the row. */
+  /** Content at the end of the row. */
   children: ReactNode;
 }
 
-export function RunTabs({ tab, names, report, onTab, children }: RunTabsProps) {
-  const shown = TABS.filter((name) => names[name]);
-  const keys = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    const next = shown[(shown.indexOf(tab) + by + shown.length) % shown.length];
+export function RunTabs({ tab, labels, report, onTab, children }: RunTabsProps) {
+  const visible = TABS.filter((name) => labels[name]);
+  const handleKeyDown = (event: KeyboardEvent) => {
+    const offset = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!offset) return;
+    const next = visible[(visible.indexOf(tab) + offset + visible.length) % visible.length];
     if (!next) return;
     onTab(next);
     document.getElementById(`tab-${next}`)?.focus();
   };
-  const cited = new Set(report?.citations.map((citation) => citation.source_id)).size;
+  const citedCount = new Set(report?.citations.map((citation) => citation.source_id)).size;
   return (
     <div className="run-tabs">
-      <div role="tablist" aria-label="Views of the run" onKeyDown={keys}>
-        {shown.map((name) => (
+      <div role="tablist" aria-label="Views of the run" onKeyDown={handleKeyDown}>
+        {visible.map((name) => (
           <button
             key={name}
             id={`tab-${name}`}
@@ -38,8 +38,8 @@ export function RunTabs({ tab, names, report, onTab, children }: RunTabsProps) {
             tabIndex={name === tab ? 0 : -1}
             onClick={() => onTab(name)}
           >
-            {names[name]}
-            {name === "sources" && cited > 0 && <span className="num quiet"> {cited}</span>}
+            {labels[name]}
+            {name === "sources" && citedCount > 0 && <span className="num quiet"> {citedCount}</span>}
             {name === "report" && report && (
               <span className="run-tab-dot">
                 <span className="visually-hidden">, ready</span>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { librarySearch, runSearch } from "./search-params";
 
-test("what an address holds is taken only where it means something", () => {
+test("unknown and invalid parameters of an address are dropped", () => {
   expect(runSearch({ tab: "report", step: 12, only: "sr", cite: [3, "x", -1] })).toEqual({
     tab: "report",
     step: 12,

@@ -1,29 +1,31 @@
-/** What of a view stands in its address. Anything else a link holds is left out. Pure. */
+/** The part of a view's state that its address holds. Unknown parameters are dropped. Pure. */
 
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/sign-in";
 
-export const TABS = ["timeline", "flow", "sources", "report", "tokens"] as const;
+export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
 
 export interface RunSearch {
   tab?: Tab;
-  /** Selected step. */
+  /** Sequence number of the selected step. */
   step?: number;
-  /** Horizon letters that the timeline is narrowed to. */
+  /** Step marks that the timeline is filtered by. */
   only?: string;
-  /** Numbers of pinned citations. */
+  /** Numbers of the pinned citations. */
   cite?: number[];
 }
 
-function natural(value: unknown): number | undefined {
+function parsePositiveInteger(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
 export function runSearch(raw: Record<string, unknown>): RunSearch {
   const tab = TABS.find((name) => name === raw.tab);
-  const step = natural(raw.step);
+  const step = parsePositiveInteger(raw.step);
   const only = typeof raw.only === "string" && /^[psrcmvwfhn]+$/.test(raw.only) ? raw.only : undefined;
-  const cite = Array.isArray(raw.cite) ? raw.cite.map(natural).filter((number) => number !== undefined) : [];
+  const cite = Array.isArray(raw.cite)
+    ? raw.cite.map(parsePositiveInteger).filter((number) => number !== undefined)
+    : [];
   return {
     ...(tab && { tab }),
     ...(step && { step }),
@@ -56,10 +58,10 @@ export function librarySearch(raw: Record<string, unknown>): LibrarySearch {
 
 export interface TrainingSearch {
   job?: string;
-  /** A name whose versions are looked at. */
+  /** Name of the policy whose versions are shown. */
   policy?: string;
-  /** A prompt library that is to learn from rated runs. */
-  learn?: string;
+  /** Name of the prompt library whose distillation form is shown. */
+  distill?: string;
 }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -67,7 +69,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 export function trainingSearch(raw: Record<string, unknown>): TrainingSearch {
   const policy = typeof raw.policy === "string" && raw.policy !== "" ? raw.policy : undefined;
   const job = typeof raw.job === "string" && /^[0-9a-f-]{36}$/.test(raw.job) ? raw.job : undefined;
-  const learn = typeof raw.learn === "string" && NAME.test(raw.learn) ? raw.learn : undefined;
+  const distill = typeof raw.distill === "string" && NAME.test(raw.distill) ? raw.distill : undefined;
   if (policy) return { policy };
-  return learn ? { learn } : { ...(job && { job }) };
+  return distill ? { distill: distill } : { ...(job && { job }) };
 }

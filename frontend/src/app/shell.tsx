@@ -2,30 +2,30 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { SettingsMenu } from "@/features/session/settings-menu";
 import { SignIn } from "@/features/session/sign-in";
-import { ApiProblem } from "@/shared/api/client";
+import { ProblemError } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
 import { Loaded } from "@/shared/ui/loaded";
-import { AwayBanner } from "./away-banner";
+import { ServerOutageBanner } from "./server-outage-banner";
 import { useTheme } from "./theme";
 import "./shell.css";
 
-/** Top bar, and below it the view, or the way in. */
+/** The top bar, and below it the current view or the sign-in view. */
 export function Shell() {
   const session = useQuery(sessionQuery);
   const link = useLocation({ select: ({ search }) => ("link" in search ? search.link : undefined) });
-  const stranger = session.error instanceof ApiProblem && session.error.status === 401;
+  const isSignedOut = session.error instanceof ProblemError && session.error.status === 401;
   return (
     <div className="shell">
       <a className="skip" href="#view">
         Skip to content
       </a>
       <TopBar signedIn={session.data !== undefined} />
-      <AwayBanner />
+      <ServerOutageBanner />
       <div className="view" id="view">
-        {stranger ? (
+        {isSignedOut ? (
           <SignIn problem={link} />
         ) : (
-          <Loaded query={session} what="your session" framed>
+          <Loaded query={session} label="your session" fullPage>
             {() => <Outlet />}
           </Loaded>
         )}
@@ -53,8 +53,8 @@ function TopBar({ signedIn }: { signedIn: boolean }) {
         </nav>
       )}
       <span className="top-end">
-        <button type="button" className="btn plain" aria-label={`Theme: ${theme}. Change`} onClick={nextTheme}>
-          <ThemeSign theme={theme} />
+        <button type="button" className="btn plain" aria-label={`Theme: ${theme}. Change theme`} onClick={nextTheme}>
+          <ThemeIcon theme={theme} />
         </button>
         {signedIn && <SettingsMenu />}
         {signedIn && (
@@ -76,7 +76,7 @@ function Logo() {
   );
 }
 
-function ThemeSign({ theme }: { theme: string }) {
+function ThemeIcon({ theme }: { theme: string }) {
   const half = { system: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" }[theme] ?? "";
   return (
     <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
@@ -90,8 +90,8 @@ export function NotFound() {
   return (
     <main className="shell-problem">
       <div className="empty">
-        <b>There is nothing at this address</b>
-        The link may be cut short. <Link to="/">All runs</Link>
+        <b>Page not found</b>
+        The link may be incomplete. <Link to="/">All runs</Link>
       </div>
     </main>
   );

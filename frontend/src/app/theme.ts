@@ -1,28 +1,31 @@
 import { useState } from "react";
 
-const ORDER = ["system", "light", "dark"] as const;
-export type Theme = (typeof ORDER)[number];
-const KEY = "offing.theme";
+const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+const STORAGE_KEY = "offing.theme";
 
-function current(): Theme {
+function readTheme(): Theme {
   const set = document.documentElement.dataset.theme;
   return set === "light" || set === "dark" ? set : "system";
 }
 
-/** The theme and a step to the next one. public/theme.js puts the stored one in place before the first paint. */
+/**
+ * Return the theme and a function that selects the next one. `public/theme.js` applies the stored theme before the
+ * first paint.
+ */
 export function useTheme(): [Theme, () => void] {
-  const [theme, setTheme] = useState(current);
-  const step = () => {
-    const next = ORDER[(ORDER.indexOf(theme) + 1) % ORDER.length] ?? "system";
+  const [theme, setTheme] = useState(readTheme);
+  const nextTheme = () => {
+    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? "system";
     if (next === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = next;
     try {
-      if (next === "system") localStorage.removeItem(KEY);
-      else localStorage.setItem(KEY, next);
+      if (next === "system") localStorage.removeItem(STORAGE_KEY);
+      else localStorage.setItem(STORAGE_KEY, next);
     } catch {
-      // Without storage the choice lives as long as the page.
+      // Without storage, the theme lasts until the page is closed.
     }
     setTheme(next);
   };
-  return [theme, step];
+  return [theme, nextTheme];
 }

@@ -1,26 +1,26 @@
-/** Views whose code is fetched when they are first opened, and what is shown where a view fails. */
+/** Views whose code is loaded when they are first opened, and the error of a view that failed. */
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import type { ComponentType } from "react";
-import { MissingCode } from "@/shared/api/client";
-import { suspectAway } from "@/shared/api/reach";
+import { ViewLoadError } from "@/shared/api/client";
+import { checkServer } from "@/shared/api/server-status";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
 /**
- * A component whose code is fetched with `load`. Until then it says so, and where that fails it offers to try again or
- * to reload, in the place of the view alone. `what` as in "Loading the library…".
+ * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
+ * offers to retry or to reload the page; the other views keep working. `label` is used as in "Loading the library…".
  */
-export function fetched<P extends object>(what: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
+export function lazyView<P extends object>(label: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
   const code = queryOptions({
-    queryKey: ["code", what],
+    queryKey: ["code", label],
     queryFn: async () => {
       try {
         return { View: await load() };
       } catch {
-        suspectAway();
-        throw new MissingCode();
+        checkServer();
+        throw new ViewLoadError();
       }
     },
     retry: 1,
@@ -28,12 +28,12 @@ export function fetched<P extends object>(what: string, load: () => Promise<Comp
     gcTime: Number.POSITIVE_INFINITY,
     structuralSharing: false,
   });
-  return function Fetched(props: P) {
+  return function LazyView(props: P) {
     const query = useQuery(code);
     if (query.data) return <query.data.View {...props} />;
     return (
       <div className="view-problem">
-        <Loaded query={query} what={what}>
+        <Loaded query={query} label={label}>
           {() => null}
         </Loaded>
       </div>
@@ -41,8 +41,8 @@ export function fetched<P extends object>(what: string, load: () => Promise<Comp
   };
 }
 
-/** In the place of a view that threw; the rest of the page goes on. */
-export function ViewProblem({ error, reset }: ErrorComponentProps) {
+/** Shown instead of a view that threw an error. The rest of the page keeps working. */
+export function ViewError({ error, reset }: ErrorComponentProps) {
   return (
     <main className="view-problem">
       <ProblemNote error={error} onRetry={reset} />

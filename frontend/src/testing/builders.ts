@@ -1,15 +1,16 @@
-/** Records as the server sends them, with what a test cares about put in. */
+/** Records as the server sends them. Tests override the fields that they need. */
 
+import type { InputRequest } from "@/shared/api/input-requests";
+import type { Graph } from "@/shared/api/installation";
 import type { Source } from "@/shared/api/library";
-import type { Question } from "@/shared/api/questions";
 import type { Report } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
 import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
-import type { Trajectory, Turn } from "@/shared/api/trajectories";
+import type { RoleCall, Trajectory } from "@/shared/api/trajectories";
 
 export const RUN_ID = "00000000-0000-4000-8000-000000000001";
 export const THREAD_ID = "00000000-0000-4000-8000-000000000002";
-export const ARTEFACT_ID = "00000000-0000-4000-8000-000000000003";
+export const TEXT_ID = "00000000-0000-4000-8000-000000000003";
 export const SOURCE_ID = "00000000-0000-4000-8000-000000000004";
 export const JOB_ID = "00000000-0000-4000-8000-000000000005";
 export const VERSION_ID = "00000000-0000-4000-8000-000000000006";
@@ -29,17 +30,30 @@ export function aRun(part: Partial<RunDetail> = {}): RunDetail {
     error: null,
     engines: {},
     scope: { collections: [], sources: [], web: false, mcp: [], code: false },
-    budget: { turns: 12, tokens: null, usd: null, seconds: null },
-    spent: { turns: 2, tokens: 0, usd: 0, seconds: 4 },
+    budget: { max_turns: 12, max_tokens: null, max_cost_usd: null, max_seconds: null },
+    usage: { turns: 2, tokens: 0, cost_usd: 0, seconds: 4 },
     deadline: null,
     last_seq: 0,
     created_at: AT,
     started_at: AT,
     ended_at: null,
     title: null,
-    questions: 0,
+    pending_input_requests: 0,
     live: null,
-    marks: "",
+    step_marks: "",
+    ...part,
+  };
+}
+
+export function aGraph(part: Partial<Graph> = {}): Graph {
+  return {
+    name: "agentflow",
+    title: "AgentFlow",
+    description: "",
+    version: "77af",
+    roles: ["planner"],
+    diagram: "",
+    state_view: "memory",
     ...part,
   };
 }
@@ -48,7 +62,7 @@ export function aStep(seq: number, part: Partial<Step> = {}): Step {
   return {
     run_id: RUN_ID,
     seq,
-    kind: "tool",
+    kind: "tool_result",
     label: "search",
     title: `Step number ${seq}`,
     detail: "",
@@ -90,7 +104,7 @@ export function aReport(part: Partial<Report> = {}): Report {
     citations: [
       {
         number: 1,
-        artefact_id: ARTEFACT_ID,
+        text_id: TEXT_ID,
         source_id: SOURCE_ID,
         title: "undici: Client",
         start: 20,
@@ -99,8 +113,8 @@ export function aReport(part: Partial<Report> = {}): Report {
         verified: true,
       },
     ],
-    limits: "No measurement was found.",
-    written_by: "extractive",
+    limitations: "No measurement was found.",
+    author: "extractive",
     created_at: AT,
     ...part,
   };
@@ -117,19 +131,19 @@ export function aTrajectory(part: Partial<Trajectory> = {}): Trajectory {
     member: 0,
     attempt: 1,
     scores: [],
-    segments: [{ idx: 0, role: "planner", fracture: "root", parent: null, parent_tokens: null }],
-    turns: [aTurn()],
+    segments: [{ index: 0, role: "planner", boundary_reason: "root", parent_index: null, shared_tokens: null }],
+    role_calls: [aRoleCall()],
     next: null,
     ...part,
   };
 }
 
-export function aTurn(part: Partial<Turn> = {}): Turn {
+export function aRoleCall(part: Partial<RoleCall> = {}): RoleCall {
   return {
     seq: 2,
     turn: 1,
     segment: 0,
-    place: 0,
+    position: 0,
     role: "planner",
     engine: "policy",
     model: "small@1",
@@ -140,23 +154,23 @@ export function aTurn(part: Partial<Turn> = {}): Turn {
     tokens: {
       offset: 0,
       prompt_ids: [1, 2],
-      prompt_pieces: null,
+      prompt_token_texts: null,
       completion_ids: [7, 8, 9],
-      completion_pieces: ["alpha", " b", ""],
+      completion_token_texts: ["alpha", " b", ""],
       logprobs: [-0.01, -1.2, -4],
-      mask: [true, false, true],
+      loss_mask: [true, false, true],
       entropy: null,
     },
     trainable: "rl",
     trainable_reason: "",
     quarantine: "",
     sampling: {},
-    finish: "stop",
-    done: false,
+    finish_reason: "stop",
+    ends_run: false,
     failed_attempts: 0,
     prompt_tokens: 2,
     completion_tokens: 3,
-    usd: 0,
+    cost_usd: 0,
     checkpoint_id: null,
     at: AT,
     ...part,
@@ -170,9 +184,9 @@ export function aSource(part: Partial<Source> = {}): Source {
     name: "docs/Client.md",
     title: "undici: Client",
     media_type: "text/markdown",
-    bytes: 18_231,
-    length: 18_000,
-    artefact_id: ARTEFACT_ID,
+    size_bytes: 18_231,
+    char_count: 18_000,
+    text_id: TEXT_ID,
     snapshot: "9f3c11aa22bb33cc44dd55ee66ff7788990021",
     added_at: AT,
     ...part,
@@ -188,19 +202,19 @@ export function aJob(part: Partial<JobDetail> = {}): JobDetail {
     config_sha256: "9f2c",
     seed: 0,
     state: "running",
-    wish: null,
-    waits_for: "",
+    requested_action: null,
+    waiting_for: "",
     phase: "forward",
     step: 2,
     groups: 8,
     rollouts: 60,
-    produced_id: null,
+    produced_version_id: null,
     stop_reason: "",
     error: "",
     created_at: AT,
     started_at: AT,
     ended_at: null,
-    ledger: { kept: 60, zero_advantage: 4 },
+    ledger: { used: 60, zero_advantage: 4 },
     ...part,
   };
 }
@@ -229,7 +243,7 @@ export function aVersion(part: Partial<Version> = {}): Version {
     lineage: { job: JOB_ID, steps: 60, rollouts: 480 },
     evaluation: {},
     created_at: AT,
-    canary_share: null,
+    canary_fraction: null,
     ...part,
   };
 }
@@ -238,7 +252,7 @@ export function anEvaluation(part: Partial<Evaluation> = {}): Evaluation {
   return {
     id: "00000000-0000-4000-8000-000000000007",
     policy_id: VERSION_ID,
-    policy: "planner@2",
+    policy_version: "planner@2",
     dataset: "heldout-1@500",
     mode: "greedy",
     graph: "agentflow",
@@ -250,8 +264,8 @@ export function anEvaluation(part: Partial<Evaluation> = {}): Evaluation {
     reward: 0.61,
     low: 0.54,
     high: 0.68,
-    answered: 0.98,
-    violated: 0,
+    answered_fraction: 0.98,
+    violated_fraction: 0,
     turns: 3.2,
     tokens: 410,
     created_at: AT,
@@ -259,19 +273,19 @@ export function anEvaluation(part: Partial<Evaluation> = {}): Evaluation {
   };
 }
 
-export function aQuestion(number: number, part: Partial<Question> = {}): Question {
+export function anInputRequest(number: number, part: Partial<InputRequest> = {}): InputRequest {
   return {
     number,
-    kind: "ask",
+    kind: "free_text",
     prompt: "Which year?",
     detail: "",
     choices: [],
     steps: [],
-    form: null,
-    open: true,
-    asked_at: AT,
-    due_at: null,
-    answer: null,
+    response_form: null,
+    pending: true,
+    requested_at: AT,
+    default_at: null,
+    response: null,
     ...part,
   };
 }

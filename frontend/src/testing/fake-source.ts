@@ -1,10 +1,10 @@
-/** The browser's end of an event stream, for tests to speak through. */
+/** The browser's side of an event stream. Tests send events through it. */
 export class FakeSource {
   onopen: (() => void) | null = null;
   onerror: (() => void) | null = null;
   readyState = 0;
   closed = false;
-  readonly #hearers = new Map<string, (message: { data: string }) => void>();
+  readonly #listeners = new Map<string, (message: { data: string }) => void>();
 
   constructor(readonly address: string) {}
 
@@ -12,8 +12,8 @@ export class FakeSource {
     return new URL(this.address, "http://page").searchParams.get("cursor") ?? "";
   }
 
-  addEventListener(name: string, hear: (message: { data: string }) => void): void {
-    this.#hearers.set(name, hear);
+  addEventListener(name: string, listener: (message: { data: string }) => void): void {
+    this.#listeners.set(name, listener);
   }
 
   close(): void {
@@ -21,17 +21,17 @@ export class FakeSource {
     this.readyState = 2;
   }
 
-  opens(): void {
+  open(): void {
     this.readyState = 1;
     this.onopen?.();
   }
 
-  says(name: string, data: unknown): void {
-    this.#hearers.get(name)?.({ data: typeof data === "string" ? data : JSON.stringify(data) });
+  send(name: string, data: unknown): void {
+    this.#listeners.get(name)?.({ data: typeof data === "string" ? data : JSON.stringify(data) });
   }
 
-  /** `final`: the browser does not try again by itself. */
-  breaks(final: boolean): void {
+  /** `final` means that the browser does not reconnect. */
+  fail(final: boolean): void {
     this.readyState = final ? 2 : 0;
     this.onerror?.();
   }

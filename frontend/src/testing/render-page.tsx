@@ -1,14 +1,14 @@
-/** The whole page at an address, on the real providers, with a stream that a test speaks into. */
+/** The whole app at an address, with the real providers and a stream that the test controls. */
 
 import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
 import { render } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { makeQueryClient, Providers } from "@/app/providers";
-import { makeRouter } from "@/app/router";
+import { createQueryClient, Providers } from "@/app/providers";
+import { createAppRouter } from "@/app/router";
 import { StreamHub } from "@/shared/stream/hub";
 import { FakeSource } from "./fake-source";
 
-export function renderPage(address: string, client = makeQueryClient()) {
+export function renderPage(address: string, client = createQueryClient()) {
   const sources: FakeSource[] = [];
   const hub = new StreamHub({
     tab: "this",
@@ -22,7 +22,7 @@ export function renderPage(address: string, client = makeQueryClient()) {
     after: () => () => undefined,
     now: () => 0,
   });
-  const router = makeRouter(createMemoryHistory({ initialEntries: [address] }));
+  const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
   const view = render(
     <Providers client={client} hub={hub}>
       <RouterProvider router={router} />

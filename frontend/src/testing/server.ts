@@ -1,8 +1,11 @@
-/** The network of tests: every route that the page reads on its own, with quiet answers. A test puts its own before. */
+/**
+ * The network of the tests: every route that the web UI reads on its own, with default responses. A test adds its own
+ * before them.
+ */
 
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
-import { ARTEFACT_ID, aJob, aReport, aRun, aSource, aStep, SOURCE_ID } from "./builders";
+import { aGraph, aJob, aReport, aRun, aSource, aStep, SOURCE_ID, TEXT_ID } from "./builders";
 
 export function at(path: string): string {
   return `${location.origin}/api/v1${path}`;
@@ -16,11 +19,13 @@ export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
   http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
   http.get(at("/tenant"), () =>
-    HttpResponse.json({ name: "local", training_opt_in: false, daily_spend_usd: null, spent_today_usd: 0 }),
+    HttpResponse.json({ name: "local", training_opt_in: false, max_daily_spend_usd: null, spent_today_usd: 0 }),
   ),
   http.get(at("/graphs"), () =>
     HttpResponse.json([
-      { name: "agentflow", title: "AgentFlow", description: "", version: "77af", roles: ["planner"], diagram: "" },
+      aGraph(),
+      aGraph({ name: "hiper", state_view: "subgoals" }),
+      aGraph({ name: "iterresearch", state_view: "versions" }),
     ]),
   ),
   http.get(at("/mcp-servers"), () => HttpResponse.json([])),
@@ -35,8 +40,8 @@ export const server = setupServer(
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
     HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
   ),
-  http.get(at("/runs/:id/family"), () => HttpResponse.json({ parent: null, children: [] })),
-  http.get(at("/runs/:id/questions"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/runs/:id/tree"), () => HttpResponse.json({ parent_id: null, children: [] })),
+  http.get(at("/runs/:id/input-requests"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/files"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
@@ -47,11 +52,11 @@ export const server = setupServer(
   http.get(at("/training-jobs/:id"), () => HttpResponse.json(aJob())),
   http.get(at("/training-jobs/:id/metrics"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/training-jobs/:id/events"), () => HttpResponse.json({ items: [], next: null })),
-  http.get(at("/policies"), () => HttpResponse.json({ items: [], next: null })),
-  http.get(at("/prompt-libraries/:name/outlook"), ({ params }) =>
+  http.get(at("/policy-versions"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/prompt-libraries/:name/preview"), ({ params }) =>
     HttpResponse.json({
       name: params.name,
-      start: "",
+      start_version: "",
       job_id: null,
       runs: 0,
       rated_runs: 0,
@@ -59,8 +64,8 @@ export const server = setupServer(
       new_rated_runs: 0,
       new_groups: 0,
       comparisons: 0,
-      withheld: 0,
-      waiting: "",
+      withheld_runs: 0,
+      waiting_candidate: "",
     }),
   ),
   http.get(at("/evaluations"), () => HttpResponse.json({ items: [], next: null })),
@@ -69,11 +74,11 @@ export const server = setupServer(
   http.get(at("/library/search"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/library/passages"), () =>
     HttpResponse.json({
-      artefact_id: ARTEFACT_ID,
+      text_id: TEXT_ID,
       source_id: SOURCE_ID,
       title: "undici: Client",
       name: "docs/Client.md",
-      start: 20,
+      start_version: 20,
       end: 48,
       before: "A client is made for one origin and ",
       text: "keeps one connection open",

@@ -1,15 +1,15 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
-import { forgetReach } from "@/shared/api/reach";
-import { forgetUploads } from "@/shared/upload/upload";
+import { resetServerStatus } from "@/shared/api/server-status";
+import { cancelUploads } from "@/shared/upload/upload";
 import { server } from "./server";
 
-// A view that is loaded when it is first opened may take longer on a busy machine than the library's second.
+// On a busy machine, loading a view can take longer than the library's default of one second.
 configure({ asyncUtilTimeout: 20_000 });
 
-// What jsdom lacks and the page asks for. Sizes are fixed, so that virtual lists have something to fill.
-class Sizes implements ResizeObserver {
+// Browser features that jsdom lacks. Sizes are fixed, so that virtual lists have something to fill.
+class FixedResizeObserver implements ResizeObserver {
   constructor(private readonly tell: ResizeObserverCallback) {}
   observe(target: Element) {
     const box = { width: 800, height: 600 } as DOMRectReadOnly;
@@ -21,7 +21,7 @@ class Sizes implements ResizeObserver {
   unobserve() {}
   disconnect() {}
 }
-class Sights implements IntersectionObserver {
+class AlwaysVisibleObserver implements IntersectionObserver {
   readonly root = null;
   readonly rootMargin = "";
   readonly scrollMargin = "";
@@ -36,8 +36,8 @@ class Sights implements IntersectionObserver {
     return [];
   }
 }
-vi.stubGlobal("ResizeObserver", Sizes);
-vi.stubGlobal("IntersectionObserver", Sights);
+vi.stubGlobal("ResizeObserver", FixedResizeObserver);
+vi.stubGlobal("IntersectionObserver", AlwaysVisibleObserver);
 vi.stubGlobal("matchMedia", (media: string) => ({
   media,
   matches: false,
@@ -60,8 +60,8 @@ for (const name of ["clientWidth", "offsetWidth"] as const) {
 beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
   cleanup();
-  forgetReach();
-  forgetUploads();
+  resetServerStatus();
+  cancelUploads();
   server.resetHandlers();
   sessionStorage.clear();
 });

@@ -1,4 +1,4 @@
-"""AgentFlow: planner, executor, verifier and generator around an evolving, structured memory."""
+"""AgentFlow: a planner, an executor, a verifier and a generator around a structured memory."""
 
 from offing_graphs.agentflow.graph import graph
 

@@ -1,23 +1,21 @@
-"""The graph's shape: analyse → (planner → executor → verifier) until something says stop → generator."""
+"""The graph: analyze, then planner, executor and verifier in turns until a stop, then generator."""
 
-from pathlib import Path
 from typing import Any
 
-from offing.sdk import Evidence, Graph, ReportDraft, RunContext, RunView, content_hash
-from offing_graphs.agentflow import extractive, nodes
+from offing.sdk import Graph, StateView
+from offing_graphs.agentflow import nodes
 from offing_graphs.agentflow.roles import ROLES
-from offing_graphs.agentflow.state import State, start
-from offing_graphs.parts import ROOMS
-from offing_graphs.parts.ending import unless_stopped
-from offing_graphs.parts.findings import pieces
+from offing_graphs.agentflow.state import State
+from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
+from offing_graphs.shared.report import build_fallback_report
+from offing_graphs.shared.state import build_initial_state
 
 
 def build() -> Any:
-    """The uncompiled LangGraph graph."""
-    from langgraph.graph import END, START, StateGraph
+    """Return the uncompiled LangGraph graph."""
+    from langgraph.graph import END, START
 
-    untyped: Any = StateGraph  # its stubs bound the context to dataclasses, and ours is a protocol
-    graph = untyped(State, context_schema=RunContext)
+    graph = create_state_graph(State)
     graph.add_node("analyse", nodes.analyse)
     graph.add_node("planner", nodes.planner)
     graph.add_node("executor", nodes.executor)
@@ -25,25 +23,21 @@ def build() -> Any:
     graph.add_node("generator", nodes.generator)
     graph.add_edge(START, "analyse")
     for node, following in (("analyse", "planner"), ("planner", "executor"), ("executor", "verifier")):
-        graph.add_conditional_edges(node, unless_stopped(following, "generator"), [following, "generator"])
-    graph.add_conditional_edges("verifier", unless_stopped("planner", "generator"), ["planner", "generator"])
+        graph.add_conditional_edges(node, build_stop_router(following, "generator"), [following, "generator"])
+    graph.add_conditional_edges("verifier", build_stop_router("planner", "generator"), ["planner", "generator"])
     graph.add_edge("generator", END)
     return graph
-
-
-def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:
-    """A report without a model, for a run that ended before its generator could write."""
-    return extractive.salvage(run, pieces(evidence))
 
 
 graph = Graph(
     name="agentflow",
     title="AgentFlow",
     description="Analyses the question, then plans, acts and verifies turn by turn, and writes a cited report.",
-    version=content_hash(Path(__file__).parent, *ROOMS),
+    version=compute_version("agentflow"),
     build=build,
-    start=start,
+    initial_state=build_initial_state(State),
     roles=ROLES,
-    turn_key="turn",
-    salvage=salvage,
+    turn_counter="turn",
+    fallback_report=build_fallback_report,
+    state_view=StateView.MEMORY,
 )

@@ -1,122 +1,164 @@
-"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+"""The nodes of the graph.
 
-Nothing here decides by reading prose: stops are booleans and reasons, failures are values.
+Each node checks the limits, makes the same calls for the same state, and returns ids and
+counters. No node decides by reading prose: stops are booleans and stop reasons, and
+failures are values. `research_team` and `router` use the same turns.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from offing.sdk import (
-    EngineFailure,
-    RunContext,
-    StopReason,
-)
+from offing.sdk import EngineFailure, Role, RunContext, StopReason, ToolCall
 from offing_graphs.agentflow import roles
-from offing_graphs.agentflow.acting import command, hand_over, remember
-from offing_graphs.agentflow.endings import ending, final_reason
-from offing_graphs.agentflow.reading import planned, read
-from offing_graphs.agentflow.shapes import AnalystInput, PlannerInput, VerifierInput
-from offing_graphs.agentflow.state import State
-from offing_graphs.parts.ending import halted, reason_of
-from offing_graphs.parts.findings import pieces
-from offing_graphs.parts.messages import newest_message
-from offing_graphs.parts.shapes import WriterInput
+from offing_graphs.agentflow.extractive import write_report
+from offing_graphs.agentflow.schemas import AnalystInput, ExecutorInput, PastTurn, PlannerInput, Verdict, VerifierInput
+from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
+from offing_graphs.shared.memory import append_record
+from offing_graphs.shared.schemas import Plan, WriterInput
+from offing_graphs.shared.state import StateUpdate, load_output
+from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
+from offing_graphs.shared.task import find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
 
-
-async def analyse(state: State, runtime: "Runtime[Any]") -> Update:
-    """What is asked, in parts."""
+async def analyse(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Split the question into parts."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state["turn"], begins_turn=True):
+    if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
-    heard = await newest_message(ctx, state["heard"])
-    table = await read(ctx, state, heard=heard)
-    reply = await ctx.call(roles.ANALYST, AnalystInput(**table.case(), tools=table.cards))
+    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
+    reply = await ctx.call_role(roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
     if isinstance(reply, EngineFailure):
-        return {"stop": reason_of(reply), "heard": heard}
-    return {"analysis": reply.seq, "heard": heard}
+        return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
+    return {"analysis": reply.seq, "heard": last_message_seq}
 
 
-async def planner(state: State, runtime: "Runtime[Any]") -> Update:
-    """The next step, as the first part of a turn."""
+async def planner(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Begin a turn and plan its next step."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state["turn"], begins_turn=True):
+    if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    table = await read(ctx, state, before=turn)
-    given = PlannerInput(
-        **table.case(),
-        analysis=table.analysis,
-        tools=table.cards,
-        memory=table.memory,
-        evidence=pieces(table.evidence),
-        verdict=table.verdict,
-        past=await planned(ctx, turn),
-        turn=turn,
-        remaining=ctx.run.budget.turns - state["turn"],
-    )
-    reply = await ctx.call(roles.PLANNER, given, turn=turn)
-    if isinstance(reply, EngineFailure):
-        return {"turn": turn, "stop": reason_of(reply)}
-    return {"turn": turn, "plan": reply.seq}
+    inputs = await load_inputs(ctx, state, before_turn=turn)
+    return await plan_turn(ctx, inputs, await load_past_turns(ctx, turn), turn)
 
 
-async def executor(state: State, runtime: "Runtime[Any]") -> Update:
-    """One validated tool call, and its record in the run's memory."""
+async def executor(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Make one validated tool call and append its memory record."""
     ctx: RunContext = runtime.context
     turn = state["turn"]
-    if reason := halted(ctx, state["turn"]):
+    if reason := check_limits(ctx, turn):
         return {"stop": reason}
-    table = await read(ctx, state, before=turn)
-    plan = await table.plan(ctx)
-    found = pieces(table.evidence)
-    call = await command(ctx, ctx.run.question, plan, table.cards, table.memory, found, turn)
+    inputs = await load_inputs(ctx, state, before_turn=turn)
+    plan = await load_output(ctx, state["plan"], Plan)
+    call = await request_tool_call(ctx, inputs, plan, turn)
     if isinstance(call, EngineFailure):
-        return {"stop": reason_of(call)}
-    result = await ctx.use(call, turn=turn)
-    await remember(ctx, table.memory, table.verdict, plan, result, turn)
+        return {"stop": stop_reason_from_failure(call)}
+    result = await ctx.call_tool(call, turn=turn)
+    await append_record(ctx, plan, result, inputs.memory, turn, inputs.verdict.analysis if inputs.verdict else "")
     return {"tool": result.seq}
 
 
-async def verifier(state: State, runtime: "Runtime[Any]") -> Update:
-    """Whether what has been retrieved is enough."""
+async def verifier(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Check whether the retrieved evidence is sufficient."""
     ctx: RunContext = runtime.context
-    turn = state["turn"]
-    if reason := halted(ctx, state["turn"]):
+    if reason := check_limits(ctx, state["turn"]):
         return {"stop": reason}
-    table = await read(ctx, state, before=turn + 1)
-    given = VerifierInput(
-        **table.case(),
-        analysis=table.analysis,
-        tools=table.cards,
-        memory=table.memory,
-        evidence=pieces(table.evidence),
-        turn=turn,
-        remaining=ctx.run.budget.turns - turn,
-    )
-    reply = await ctx.call(roles.VERIFIER, given, turn=turn)
-    heard = await newest_message(ctx, state["heard"])
-    if isinstance(reply, EngineFailure):
-        return {"stop": reason_of(reply), "heard": heard}
-    spoken_to = heard > state["heard"]
-    stop = ending(reply.output) if reply.output.stop and not spoken_to else ""
-    return {"verdict": reply.seq, "heard": heard, "stop": stop}
+    inputs = await load_inputs(ctx, state, before_turn=state["turn"] + 1)
+    return await verify_question(ctx, state, inputs, roles.VERIFIER)
 
 
-async def generator(state: State, runtime: "Runtime[Any]") -> Update:
-    """The report, whatever ended the run; its delivery is the run's last act."""
+async def generator(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Submit the report, for any stop reason. This is the last action of the run."""
     ctx: RunContext = runtime.context
-    table = await read(ctx, state)
-    reason = final_reason(table, StopReason(state["stop"]))
-    given = WriterInput(
-        **table.case(),
-        analysis=table.analysis,
-        memory=table.memory,
-        evidence=pieces(table.evidence),
-        reason=reason,
+    return await submit_report(ctx, await load_inputs(ctx, state), StopReason(state["stop"]))
+
+
+async def plan_turn(ctx: RunContext, inputs: NodeInputs, past: tuple[PastTurn, ...], turn: int) -> StateUpdate:
+    """Ask the planner for the step of a turn that has begun."""
+    planner_input = PlannerInput(
+        **inputs.collected_fields(),
+        tools=inputs.cards,
+        verdict=inputs.verdict,
+        past=past,
+        turn=turn,
+        remaining=ctx.run.budget.max_turns - turn + 1,
     )
-    return {"stop": await hand_over(ctx, given, reason, found=table.found)}
+    reply = await ctx.call_role(roles.PLANNER, planner_input, turn=turn)
+    if isinstance(reply, EngineFailure):
+        return {"turn": turn, "stop": stop_reason_from_failure(reply)}
+    return {"turn": turn, "plan": reply.seq}
+
+
+async def request_tool_call(ctx: RunContext, inputs: NodeInputs, plan: Plan, turn: int) -> ToolCall | EngineFailure:
+    """Ask the executor for the tool call.
+
+    A call of an unknown tool is passed on unchanged, so that it is rejected and recorded.
+    """
+    card = next((c for c in inputs.cards if c.name == plan.tool), None)
+    if card is None:
+        return ToolCall(plan.tool, {})
+    executor_input = ExecutorInput(
+        question=inputs.question, plan=plan, tool=card, memory=inputs.memory, evidence=inputs.evidence
+    )
+    reply = await ctx.call_role(roles.EXECUTOR, executor_input, turn=turn)
+    return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
+
+
+def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> VerifierInput:
+    """Build the verifier's input at the end of a turn."""
+    remaining = ctx.run.budget.max_turns - turn
+    return VerifierInput(**inputs.collected_fields(), tools=inputs.cards, turn=turn, remaining=remaining)
+
+
+async def verify_question(
+    ctx: RunContext, state: State, inputs: NodeInputs, role: Role[VerifierInput, Verdict]
+) -> StateUpdate:
+    """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
+    turn = state["turn"]
+    reply = await ctx.call_role(role, build_verifier_input(ctx, inputs, turn), turn=turn)
+    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    if isinstance(reply, EngineFailure):
+        return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
+    has_new_message = last_message_seq > state["heard"]
+    stop = _stop_reason_from_verdict(reply.output) if reply.output.stop and not has_new_message else ""
+    return {"verdict": reply.seq, "heard": last_message_seq, "stop": stop}
+
+
+async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -> StateUpdate:
+    """Submit the report and return the reason that it states. The generator writes it if it can."""
+    reason = _resolve_final_reason(inputs, stop)
+    writer_input = WriterInput(**inputs.collected_fields(), reason=reason)
+    if reason in NO_MODEL_REASONS or not inputs.has_findings:
+        await ctx.submit_report(write_report(writer_input), reason)
+        return {"stop": reason}
+    reply = await ctx.call_role(roles.GENERATOR, writer_input)
+    if isinstance(reply, EngineFailure):
+        reason = stop_reason_from_failure(reply)
+        await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
+        return {"stop": reason}
+    await ctx.submit_report(reply.output, reason)
+    return {"stop": reason}
+
+
+def _stop_reason_from_verdict(verdict: Verdict) -> StopReason:
+    """Return the stop reason of a verifier's stop.
+
+    It is `NOTHING_FOUND` if no part of the question is covered, else `ANSWERED`.
+    """
+    nothing = bool(verdict.coverage) and not any(c.covered for c in verdict.coverage)
+    return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
+
+
+def _resolve_final_reason(inputs: NodeInputs, reason: StopReason) -> StopReason:
+    """Return the reason that the report states.
+
+    It is `NOTHING_FOUND` if the run made successful tool calls but has no findings.
+    """
+    looked = any(record.status == "ok" for record in inputs.memory)
+    if not inputs.has_findings and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
+        return StopReason.NOTHING_FOUND
+    return reason

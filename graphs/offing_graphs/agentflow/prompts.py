@@ -1,87 +1,148 @@
-"""How the roles' inputs read as prompts: the only home of prompt text and of its bounds.
+"""The prompts of the roles, their size limits, and the `text` format beside JSON.
 
-A part that says the same as in the turn before is the same string, so that it is stored once. Text from documents and
-tools stands between two lines that carry a hash of that text, which the text itself cannot contain.
+A part that is unchanged since the previous turn is the same string, so that it is stored
+once. Text from documents and tools stands between two lines with a hash of the text, which
+the text cannot forge. The parser of a format accepts exactly what its rules ask for.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from offing.sdk import Message, shortened
-from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
-from offing_graphs.parts.prompting import analysed, compact_json, data, passage, passages, prompt_of, task, tool_cards
-from offing_graphs.parts.shapes import Piece, Record, WriterInput
+from offing.sdk import CompletionSpan, InvalidOutput, Message, ReportDraft, SpanKind, shorten_line, wrap_untrusted
+from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.prompt_parts import (
+    build_prompt,
+    render_analysis,
+    render_json,
+    render_passage,
+    render_passages,
+    render_task,
+    render_tool_cards,
+)
+from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.tagged_text import (
+    OutputT,
+    build_text_format,
+    find_whole_span,
+    parse_labeled,
+    parse_tagged,
+    parse_whole,
+    render_tagged,
+    validate_output,
+)
+from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
 
-WHOLE = 8
-"""Latest records shown whole; older ones take a line each."""
-LINES = 40
-"""Older records that get a line."""
-MEMORY_LIMIT = 12_000
-"""Code points of all records together."""
-VERIFIER_EVIDENCE = 16_000
-WRITER_EVIDENCE = 32_000
-"""Code points of passages in one prompt."""
+MAX_FULL_RECORDS = 8
+"""Number of the latest records that are shown in full. Older records take one line each."""
+MAX_RECORD_LINES = 40
+"""Maximum number of older records that are shown in one line."""
+MAX_MEMORY_CHARS = 12_000
+"""Maximum number of characters of all records together."""
+MAX_VERIFIER_EVIDENCE_CHARS = 16_000
+MAX_WRITER_EVIDENCE_CHARS = 32_000
+"""Maximum number of characters of the passages in one prompt."""
 
-ANALYST = (
+ANALYST_PROMPT = (
     "You prepare research on a question that will be answered from a library of documents. Say what is asked, split it "
     "into parts that can be looked up one by one, and name what helps. Do not answer the question yet."
 )
-PLANNER = (
+PLANNER_PROMPT = (
     "You plan research one step at a time. Choose the single next step that brings the answer closest: one sub-goal "
     "and one tool. Build on the memory of earlier steps; do not repeat a step that has been taken, and after a search "
     "that found little, use other words. Mind how many steps remain, and follow what people wrote during the run."
 )
-EXECUTOR = (
+EXECUTOR_PROMPT = (
     "You turn a planned step into one call of the planned tool. Give arguments that its JSON schema accepts, and no "
     "others. Take ids and positions from the plan, the memory or the passages as they stand there."
 )
-VERIFIER = (
+VERIFIER_PROMPT = (
     "You judge whether what has been retrieved is enough to answer the question. Say for every sub-question whether "
     "passages answer it and which. Set stop to true only if the question is answered, or if further steps cannot help; "
     "otherwise set it to false."
 )
-WRITER = (
+WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
     "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer "
     "and put the ids of the passages it stands on behind it, like [E3]."
 )
+PLAN_LABELS = ("Justification", "Context", "Sub-Goal", "Tool Name")
+PLAN_FORMAT_RULE = """Justification: why this is the best next step
+Context: all that the tool call needs, such as search words, passage ids, positions, numbers
+Sub-Goal: what this step is to find out, in one sentence
+Tool Name: the exact name of one tool"""
+ANALYSIS_FORMAT_RULE = """<summary>what the question asks, in one or two sentences</summary>
+<sub_questions>
+one part a line, at most 8, each understandable alone
+</sub_questions>
+<tools>names of the tools that are likely to help, with commas between</tools>
+<considerations>pitfalls, ambiguities, words that documents may use instead</considerations>"""
+CALL_FORMAT_RULE = """<tool>exact name of the planned tool</tool>
+<args>its arguments as one JSON object</args>"""
+VERDICT_FORMAT_RULE = """<analysis>what has been established, and what is missing</analysis>
+<coverage>
+a line for each sub-question: yes or no | the sub-question | ids of the passages that answer it | what is missing
+</coverage>
+<stop>true or false</stop>"""
+ANALYSIS_TAGS = ("summary", "sub_questions", "tools", "considerations")
+CALL_TAGS = ("tool", "args")
+VERDICT_TAGS = ("analysis", "coverage", "stop")
+STOP_VALUES = {"true": True, "false": False}
+COVERED_VALUES = {"yes": True, "no": False}
 
 
-def analyst(given: AnalystInput) -> tuple[Message, ...]:
-    return prompt_of(ANALYST, (*task(given), *tool_cards(given.tools)))
+def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools)))
 
 
-def planner(given: PlannerInput) -> tuple[Message, ...]:
-    parts = (*task(given), analysed(given.analysis), *tool_cards(given.tools), *_memory(given.memory))
-    return prompt_of(PLANNER, (*parts, *_verdict(given.verdict), _remaining(given.turn, given.remaining)))
+def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
+    parts = (
+        *render_task(inputs),
+        render_analysis(inputs.analysis),
+        *render_tool_cards(inputs.tools),
+        *_render_memory(inputs.memory),
+    )
+    return build_prompt(
+        PLANNER_PROMPT,
+        (*parts, *_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining)),
+    )
 
 
-def executor(given: ExecutorInput) -> tuple[Message, ...]:
-    plan = "The planned step:\n" + compact_json(given.plan.model_dump(mode="json"))
-    named = tuple(p for p in given.evidence if p.id in _ids_in(given.plan.context, given.evidence))
-    shown = (*(passage(p) for p in named), *_memory(given.memory))
-    return prompt_of(EXECUTOR, (f"The question:\n{given.question}", *tool_cards((given.tool,)), *shown, plan))
+def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
+    plan = "The planned step:\n" + render_json(inputs.plan.model_dump(mode="json"))
+    named = tuple(p for p in inputs.evidence if p.id in _find_evidence_ids(inputs.plan.context, inputs.evidence))
+    passages = (*(render_passage(p) for p in named), *_render_memory(inputs.memory))
+    return build_prompt(
+        EXECUTOR_PROMPT, (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,)), *passages, plan)
+    )
 
 
-def verifier(given: VerifierInput) -> tuple[Message, ...]:
-    shown = passages(given.question, given.analysis, given.evidence, VERIFIER_EVIDENCE)
-    parts = (*task(given), analysed(given.analysis), *_memory(given.memory), *shown)
-    return prompt_of(VERIFIER, (*parts, f"Steps that remain after this one: {given.remaining}."))
+def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
+    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_VERIFIER_EVIDENCE_CHARS)
+    parts = (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages)
+    return build_prompt(VERIFIER_PROMPT, (*parts, f"Steps that remain after this one: {inputs.remaining}."))
 
 
-def writer(given: WriterInput) -> tuple[Message, ...]:
-    shown = passages(given.question, given.analysis, given.evidence, WRITER_EVIDENCE)
-    ended = f"Collecting has ended; the reason is: {given.reason.replace('_', ' ')}."
-    return prompt_of(WRITER, (*task(given), analysed(given.analysis), *_memory(given.memory), *shown, ended))
+def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
+    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_WRITER_EVIDENCE_CHARS)
+    ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
+    return build_prompt(
+        WRITER_PROMPT,
+        (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages, ended),
+    )
 
 
-def _memory(memory: Sequence[Record]) -> tuple[str, ...]:
-    """Latest records whole, older ones in a line, within the limit; what is left out is counted."""
+def _render_memory(memory: Sequence[MemoryRecord]) -> tuple[str, ...]:
+    """Render the latest records in full and older ones in one line each, within the limit.
+
+    The number of omitted records is stated.
+    """
     shown: list[str] = []
     used = 0
     for age, record in enumerate(reversed(memory)):
-        part = _whole(record) if age < WHOLE else _line(record)
-        if age >= WHOLE + LINES or used + len(part) > MEMORY_LIMIT:
+        part = _render_full_record(record) if age < MAX_FULL_RECORDS else _render_record_line(record)
+        if age >= MAX_FULL_RECORDS + MAX_RECORD_LINES or used + len(part) > MAX_MEMORY_CHARS:
             break
         shown.append(part)
         used += len(part)
@@ -90,27 +151,164 @@ def _memory(memory: Sequence[Record]) -> tuple[str, ...]:
     return (*head, *reversed(shown))
 
 
-def _whole(record: Record) -> str:
-    call = f"{record.tool} {compact_json(record.args)}"
+def _render_full_record(record: MemoryRecord) -> str:
+    call = f"{record.tool} {render_json(record.args)}"
     after = f"\nVerifier before it: {record.verdict_before}" if record.verdict_before else ""
     return (
-        f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shortened(call, 800)}\n"
-        f"Outcome: {record.status}\n{data(record.finding)}"
+        f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shorten_line(call, 800)}\n"
+        f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}"
     )
 
 
-def _line(record: Record) -> str:
-    return f"Step {record.turn}: {shortened(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
+def _render_record_line(record: MemoryRecord) -> str:
+    return (
+        f"Step {record.turn}: {shorten_line(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
+    )
 
 
-def _verdict(verdict: Verdict | None) -> tuple[str, ...]:
-    return () if verdict is None else ("The verifier says: " + compact_json(verdict.model_dump(mode="json")),)
+def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:
+    return () if verdict is None else ("The verifier says: " + render_json(verdict.model_dump(mode="json")),)
 
 
-def _remaining(turn: int, remaining: int) -> str:
+def _render_remaining_turns(turn: int, remaining: int) -> str:
     return f"This is step {turn}. Steps that remain, this one included: {remaining}."
 
 
-def _ids_in(text: str, evidence: Sequence[Piece]) -> frozenset[str]:
+def _find_evidence_ids(text: str, evidence: Sequence[RetrievedPassage]) -> frozenset[str]:
     words = {word.strip(".,;:()[]") for word in text.split()}
     return frozenset(p.id for p in evidence if p.id in words)
+
+
+def parse_text_plan(text: str, _inputs: PlannerInput) -> Plan | InvalidOutput:
+    """Parse four labeled sections."""
+    blocks = parse_labeled(text, PLAN_LABELS)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    why, context, goal, tool = (blocks[label].text for label in PLAN_LABELS)
+    return validate_output(Plan, {"justification": why, "context": context, "sub_goal": goal, "tool": tool})
+
+
+def render_text_plan(output: Plan, _inputs: PlannerInput) -> str:
+    values = (output.justification, output.context, output.sub_goal, output.tool)
+    return "\n".join(f"{label}: {text}" for label, text in zip(PLAN_LABELS, values, strict=True))
+
+
+def find_plan_spans(text: str) -> tuple[CompletionSpan, ...]:
+    """Return a span for the whole plan, without the model's thoughts."""
+    return find_whole_span(text, SpanKind.PLAN)
+
+
+def parse_text_analysis(text: str, _inputs: AnalystInput) -> Analysis | InvalidOutput:
+    """Parse four blocks. The format does not ask for skills."""
+
+    def fields(blocks: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "summary": blocks["summary"],
+            "sub_questions": _split_lines(blocks["sub_questions"]),
+            "relevant_tools": _split_items(blocks["tools"]),
+            "considerations": blocks["considerations"],
+        }
+
+    return _parse_tagged_output(text, ANALYSIS_TAGS, Analysis, fields)
+
+
+def render_text_analysis(output: Analysis, _inputs: AnalystInput) -> str:
+    parts, tools = "\n".join(output.sub_questions), ", ".join(output.relevant_tools)
+    return render_tagged(zip(ANALYSIS_TAGS, (output.summary, parts, tools, output.considerations), strict=True))
+
+
+def parse_text_call(text: str, _inputs: ExecutorInput) -> Command | InvalidOutput:
+    """Parse a tool name and a JSON object."""
+    return _parse_tagged_output(
+        text, CALL_TAGS, Command, lambda found: {"tool": found["tool"], "args": json.loads(found["args"])}
+    )
+
+
+def render_text_call(output: Command, _inputs: ExecutorInput) -> str:
+    return render_tagged((("tool", output.tool), ("args", render_json(output.args))))
+
+
+def parse_text_verdict(text: str, _inputs: VerifierInput) -> Verdict | InvalidOutput:
+    """Parse an analysis, one coverage line per part, and a boolean. Only the word `true` stops."""
+
+    def fields(blocks: Mapping[str, str]) -> dict[str, Any]:
+        coverage = tuple(_parse_coverage(line) for line in _split_lines(blocks["coverage"]))
+        return {
+            "analysis": blocks["analysis"],
+            "coverage": coverage,
+            "stop": STOP_VALUES.get(blocks["stop"], blocks["stop"]),
+        }
+
+    return _parse_tagged_output(text, VERDICT_TAGS, Verdict, fields)
+
+
+def render_text_verdict(output: Verdict, _inputs: VerifierInput) -> str:
+    lines = "\n".join(map(_render_coverage, output.coverage))
+    return render_tagged(zip(VERDICT_TAGS, (output.analysis, lines, str(output.stop).lower()), strict=True))
+
+
+def parse_text_report(text: str, inputs: WriterInput) -> ReportDraft | InvalidOutput:
+    """Parse a report as text, see `shared.text_reports`."""
+    block = parse_whole(text)
+    return parse_report(block.text, inputs.question) if block else InvalidOutput("The report is empty.")
+
+
+def render_text_report(output: ReportDraft, _inputs: WriterInput) -> str:
+    return render_report(output)
+
+
+def _parse_tagged_output(
+    text: str, tags: Sequence[str], schema: type[OutputT], fields: Callable[[Mapping[str, str]], dict[str, Any]]
+) -> OutputT | InvalidOutput:
+    blocks = parse_tagged(text, tags)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    try:
+        return validate_output(schema, fields({name: block.text for name, block in blocks.items()}))
+    except ValueError as error:
+        return InvalidOutput(str(error)[:400])
+
+
+def _parse_coverage(line: str) -> Coverage:
+    """Parse a coverage line. Raises `ValueError` if the line has another form."""
+    parts = [part.strip() for part in line.split("|")]
+    if len(parts) != 4 or parts[0] not in COVERED_VALUES:
+        raise ValueError(f"coverage: expected yes or no | sub-question | ids | what is missing, and not: {line[:80]!r}")
+    return Coverage(
+        sub_question=parts[1], covered=COVERED_VALUES[parts[0]], evidence=_split_items(parts[2]), missing=parts[3]
+    )
+
+
+def _render_coverage(coverage: Coverage) -> str:
+    fields = (
+        "yes" if coverage.covered else "no",
+        coverage.sub_question,
+        ", ".join(coverage.evidence),
+        coverage.missing,
+    )
+    return " | ".join(" ".join(field.replace("|", "/").split()) for field in fields)
+
+
+def _split_lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _split_items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+ANALYST_TEXT_FORMAT = build_text_format(
+    render_analyst_prompt, ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis
+)
+PLANNER_TEXT_FORMAT = build_text_format(
+    render_planner_prompt, PLAN_FORMAT_RULE, parse_text_plan, render_text_plan, SpanKind.PLAN
+)
+EXECUTOR_TEXT_FORMAT = build_text_format(
+    render_executor_prompt, CALL_FORMAT_RULE, parse_text_call, render_text_call, SpanKind.ACTION
+)
+VERIFIER_TEXT_FORMAT = build_text_format(
+    render_verifier_prompt, VERDICT_FORMAT_RULE, parse_text_verdict, render_text_verdict
+)
+GENERATOR_TEXT_FORMAT = build_text_format(
+    render_writer_prompt, REPORT_FORMAT_RULE, parse_text_report, render_text_report, SpanKind.ANSWER
+)

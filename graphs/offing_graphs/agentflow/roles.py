@@ -1,93 +1,88 @@
-"""The graph's five roles: what each is given, how it is asked, how its answer shows, who answers without a model."""
+"""The five roles of the graph with their inputs, prompts, headlines and functions without a model."""
 
-from offing.sdk import Headline, ReportDraft, Role, StepKind, shortened
-from offing_graphs.agentflow import extractive, forms, prompts, rules
-from offing_graphs.agentflow.shapes import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
-from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
+from offing.sdk import Headline, ReportDraft, Role, StepKind, shorten_line
+from offing_graphs.agentflow import extractive, prompts
+from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.schemas import Analysis, Plan, WriterInput
 
 
-def _analysis_line(output: Analysis) -> Headline:
+def _render_analysis_headline(output: Analysis) -> Headline:
     count = len(output.sub_questions)
-    return Headline(shortened(output.summary), shortened(" · ".join(output.sub_questions)) if count > 1 else "")
+    return Headline(shorten_line(output.summary), shorten_line(" · ".join(output.sub_questions)) if count > 1 else "")
 
 
-def _plan_line(output: Plan) -> Headline:
-    return Headline(shortened(output.sub_goal), shortened(f"{output.tool}: {output.justification}"))
+def _render_plan_headline(output: Plan) -> Headline:
+    return Headline(shorten_line(output.sub_goal), shorten_line(f"{output.tool}: {output.justification}"))
 
 
-def _command_line(output: Command) -> Headline:
+def _render_call_headline(output: Command) -> Headline:
     args = ", ".join(f"{name}={value!r}" for name, value in output.args.items())
-    return Headline(shortened(f"{output.tool}({args})"))
+    return Headline(shorten_line(f"{output.tool}({args})"))
 
 
-def _verdict_line(output: Verdict) -> Headline:
+def _render_verdict_headline(output: Verdict) -> Headline:
     covered = sum(c.covered for c in output.coverage)
     detail = f"{covered} of {len(output.coverage)} parts answered; " if output.coverage else ""
-    return Headline(shortened(output.analysis), detail + ("stop" if output.stop else "go on"))
+    return Headline(shorten_line(output.analysis), detail + ("stop" if output.stop else "go on"))
 
 
-def _report_line(output: ReportDraft) -> Headline:
-    return Headline(shortened(output.title), shortened(output.answer))
+def _render_report_headline(output: ReportDraft) -> Headline:
+    return Headline(shorten_line(output.title), shorten_line(output.answer))
 
 
 ANALYST = Role(
     "analyst",
     AnalystInput,
     Analysis,
-    prompts.analyst,
-    _analysis_line,
-    kind=StepKind.ANALYSIS,
+    prompts.render_analyst_prompt,
+    _render_analysis_headline,
+    step_kind=StepKind.ANALYSIS,
     label="analyse",
-    extractive=extractive.analyst,
-    forms=forms.ANALYST,
-    rules={"world": rules.analyst},
+    extractive=extractive.analyze_question,
+    prompt_formats=(prompts.ANALYST_TEXT_FORMAT,),
 )
 PLANNER = Role(
     "planner",
     PlannerInput,
     Plan,
-    prompts.planner,
-    _plan_line,
-    kind=StepKind.PLAN,
+    prompts.render_planner_prompt,
+    _render_plan_headline,
+    step_kind=StepKind.PLAN,
     label="plan",
-    extractive=extractive.planner,
-    forms=forms.PLANNER,
-    rules=rules.PLANNER,
+    extractive=extractive.plan_next_step,
+    prompt_formats=(prompts.PLANNER_TEXT_FORMAT,),
 )
 EXECUTOR = Role(
     "executor",
     ExecutorInput,
     Command,
-    prompts.executor,
-    _command_line,
-    kind=StepKind.COMMAND,
+    prompts.render_executor_prompt,
+    _render_call_headline,
+    step_kind=StepKind.TOOL_CALL,
     label="call",
-    extractive=extractive.executor,
-    forms=forms.EXECUTOR,
-    rules={"world": rules.executor},
+    extractive=extractive.build_tool_call,
+    prompt_formats=(prompts.EXECUTOR_TEXT_FORMAT,),
 )
 VERIFIER = Role(
     "verifier",
     VerifierInput,
     Verdict,
-    prompts.verifier,
-    _verdict_line,
-    kind=StepKind.VERDICT,
+    prompts.render_verifier_prompt,
+    _render_verdict_headline,
+    step_kind=StepKind.VERIFICATION,
     label="verify",
-    extractive=extractive.verifier,
-    forms=forms.VERIFIER,
-    rules={"world": rules.verifier},
+    extractive=extractive.verify_coverage,
+    prompt_formats=(prompts.VERIFIER_TEXT_FORMAT,),
 )
 GENERATOR = Role(
     "generator",
     WriterInput,
     ReportDraft,
-    prompts.writer,
-    _report_line,
-    kind=StepKind.TURN,
+    prompts.render_writer_prompt,
+    _render_report_headline,
+    step_kind=StepKind.ROLE_CALL,
     label="write",
-    extractive=extractive.generator,
-    forms=forms.GENERATOR,
-    rules={"world": rules.generator},
+    extractive=extractive.write_report,
+    prompt_formats=(prompts.GENERATOR_TEXT_FORMAT,),
 )
 ROLES = (ANALYST, PLANNER, EXECUTOR, VERIFIER, GENERATOR)

@@ -1,33 +1,89 @@
-"""What the graph remembers between its nodes: counters, step numbers and the reason to stop. Content is in steps.
+"""State of the graph, and the inputs of its nodes, which are loaded from the steps that the state names.
 
-The only home of the state's keys. Text never enters it: a node fetches the step that a number names.
+Only what was recorded before a given turn is loaded, so that a node that runs again gets
+the same inputs.
 """
 
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import Any
 
-from offing.sdk import RunView
+from offing.sdk import RunContext, StepKind
+from offing_graphs.agentflow.extractive import analyze_question
+from offing_graphs.agentflow.schemas import AnalystInput, PastTurn, Verdict
+from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.memory import MAX_EVIDENCE, MAX_RECORDS, has_findings, load_records
+from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.state import TurnState, find_output, output_from_step
+from offing_graphs.shared.task import build_tool_cards, load_task
 
 
-class State(TypedDict):
-    """One run's state. Every number is 0 and every word empty until something sets it."""
+class State(TurnState):
+    """State of one run."""
 
-    turn: int
-    """Turns begun, from 1."""
     analysis: int
-    """Seq of the query analysis."""
+    """Seq of the analysis step."""
     plan: int
     """Seq of the latest plan."""
     tool: int
-    """Seq of the latest tool call."""
+    """Seq of the latest tool result."""
     verdict: int
-    """Seq of the latest verdict."""
-    heard: int
-    """Seq up to which people's messages have been taken in."""
-    stop: str
-    """Why collecting has ended, a StopReason. Empty: it goes on."""
+    """Seq of the latest verifier output."""
 
 
-def start(run: RunView) -> dict[str, Any]:
-    """Every key, so that a thread's earlier run leaves nothing behind."""
-    state = State(turn=0, analysis=0, plan=0, tool=0, verdict=0, heard=0, stop="")
-    return dict(state)
+@dataclass(frozen=True, slots=True)
+class NodeInputs:
+    """The inputs of a node."""
+
+    task: TaskContext
+    cards: tuple[ToolCard, ...]
+    analysis: Analysis
+    """The recorded analysis, or one made without a model if the analyst gave none."""
+    memory: tuple[MemoryRecord, ...]
+    evidence: tuple[RetrievedPassage, ...]
+    verdict: Verdict | None
+
+    @property
+    def question(self) -> str:
+        return self.task.question
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether there is something to write about."""
+        return has_findings(self.evidence, self.memory)
+
+    def collected_fields(self) -> dict[str, Any]:
+        """Return the task, analysis, memory and evidence as fields of a role's input."""
+        return {**dict(self.task), "analysis": self.analysis, "memory": self.memory, "evidence": self.evidence}
+
+
+async def load_inputs(
+    ctx: RunContext, state: State, *, before_turn: int | None = None, last_message_seq: int | None = None
+) -> NodeInputs:
+    """Load everything recorded before turn `before_turn`. `None` means everything.
+
+    `last_message_seq` limits the user messages to those up to this step; `None` takes the value
+    from the state.
+    """
+    task = await load_task(ctx, state["heard"] if last_message_seq is None else last_message_seq)
+    cards = build_tool_cards(ctx.tools)
+    has_turns = state["turn"] > 0
+    memory = await load_records(ctx, before_turn, MemoryRecord) if has_turns else ()
+    analysis = await find_output(ctx, state["analysis"], Analysis)
+    return NodeInputs(
+        task=task,
+        cards=cards,
+        analysis=analysis or analyze_question(AnalystInput(**dict(task), tools=cards)),
+        memory=memory,
+        evidence=passages_from_evidence(await ctx.get_evidence(MAX_EVIDENCE)) if has_turns else (),
+        verdict=await find_output(ctx, state["verdict"], Verdict),
+    )
+
+
+async def load_past_turns(ctx: RunContext, before_turn: int, after_turn: int = 0) -> tuple[PastTurn, ...]:
+    """Load the plans of the turns between two turns, at most `MAX_RECORDS`."""
+    steps = await ctx.last_steps(StepKind.PLAN, MAX_RECORDS) if before_turn > 1 else ()
+    return tuple(
+        PastTurn(seq=s.seq, turn=s.turn, plan=output_from_step(s, Plan))
+        for s in steps
+        if after_turn < s.turn < before_turn
+    )

@@ -1,1 +1,1 @@
-"""Working without a model: taking questions apart, weighing sentences, writing reports of quotes. Pure functions."""
+"""Model-free research with pure functions: question splitting, sentence scoring, reports of quotes."""

@@ -1,16 +1,16 @@
-"""A question taken apart without a model, as the analysis that flows work from."""
+"""Question analysis without a model."""
 
-from offing_graphs.extractive.agenda import CALCULATE
-from offing_graphs.extractive.question import key_phrases, sub_questions
-from offing_graphs.extractive.sums import expression
-from offing_graphs.parts.shapes import Analysis, Case
+from offing_graphs.extractive.arithmetic import find_expression
+from offing_graphs.extractive.question import extract_key_phrases, split_question
+from offing_graphs.extractive.tool_names import CALCULATE
+from offing_graphs.shared.schemas import Analysis, TaskContext
 
 
-def analysis_of(case: Case, tools: tuple[str, ...] = ()) -> Analysis:
-    """The analysis of any role's case. `tools`: names of those that the run may use."""
-    parts = sub_questions(case.question, tuple(e.question for e in case.earlier))
-    phrases = key_phrases(case.question)[:5]
-    sums = bool(expression(case.question))
+def analyze_task(context: TaskContext, tools: tuple[str, ...] = ()) -> Analysis:
+    """Analyze the task of a role. `tools` are the names of the tools that the run may use."""
+    parts = split_question(context.question, tuple(e.question for e in context.earlier))
+    phrases = extract_key_phrases(context.question)[:5]
+    sums = bool(find_expression(context.question))
     wanted = {CALCULATE} if sums else set(tools) - {CALCULATE}
     about = f"It is about {', '.join(phrases)}." if phrases else "It names nothing that could be looked up."
     return Analysis(

@@ -1,20 +1,23 @@
-"""How a question is taken apart without a model: polite words, several questions, comparisons, lists, pronouns.
+"""Question splitting without a model.
 
-English patterns; a question in another language stays whole. Knows neither documents nor tools.
+It handles polite phrases, several questions, comparisons, lists and pronouns. The patterns
+are English. A question in another language stays whole.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
-from offing_graphs.extractive.words import STOP_WORDS, WEAK_WORDS, terms
+from offing_graphs.extractive.word_forms import STOP_WORDS, WEAK_WORDS, extract_terms
 
-MOST_PARTS = 8
+MAX_PARTS = 8
 
-_ASKS = (
+_QUESTION_WORDS = (
     r"(?:how|what|why|when|where|which|who|whom|whose|whether|does|do|did|is|are|was|were|can|could|should|would|will|"
     r"must|has|have)"
 )
-_TASKS = r"(?:compare|say|list|find|summari[sz]e|describe|explain|show|name|give|calculate|compute|outline|contrast)"
+_TASK_WORDS = (
+    r"(?:compare|say|list|find|summari[sz]e|describe|explain|show|name|give|calculate|compute|outline|contrast)"
+)
 _POLITE = re.compile(
     r"^(?:please|kindly|hi|hello|hey|thanks|ok|okay|so|also|and|now|"
     r"(?:can|could|would|will) you(?: please)?(?: tell me| explain| describe| show me| find out)?|"
@@ -27,13 +30,13 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _BORDER = re.compile(r"(?<=[?\uff1f\u061f])\s*|(?<=[.!])\s+(?=[A-Z])|[;\n\u3002]+\s*")
-_ASKING = re.compile(rf"(?:{_ASKS}|{_TASKS})\b", re.IGNORECASE)
+_ASKING = re.compile(rf"(?:{_QUESTION_WORDS}|{_TASK_WORDS})\b", re.IGNORECASE)
 _COMPARED_HOW = re.compile(
     r"^(?:(?:compare|contrast|say|describe|explain|show)\s+)?(?P<head>how|what|why|when|where)\s+"
     r"(?P<a>\w\S*(?:\s\w\S*)?)\s+(?:and|versus|vs\.?)\s+(?P<b>\w\S*)\s+(?P<tail>\w+\b.*)$",
     re.IGNORECASE,
 )
-"""`compare how A and B handle C`: the same is asked of both."""
+"""Matches `compare how A and B handle C`, which asks the same of both."""
 _PLURAL = re.compile(r"(?:do|does|did|are|is|can|should|will|many|much|long|often)\b", re.IGNORECASE)
 _AND_ASKS = re.compile(
     r"(?:\s*,\s*(?:and|but|or)?\s*|\s+and\s+(?:also\s+)?)(?=(?:how|what|why|when|where|which|who|whether)\b)",
@@ -76,28 +79,29 @@ _ELLIPSIS = re.compile(r"^\s*(?:and|but|or|what about|how about|also|why not|the
 _WORD = re.compile(r"[^\s,;:?!()\"\u201c\u201d]+")
 
 
-def sub_questions(question: str, earlier: Sequence[str] = ()) -> tuple[str, ...]:
-    """The parts of a question that can be looked up one by one; at least one, at most `MOST_PARTS`.
+def split_question(question: str, earlier: Sequence[str] = ()) -> tuple[str, ...]:
+    """Split a question into parts that can be looked up one by one.
 
-    `earlier`: the thread's earlier questions, oldest first, for what a follow-up leaves unsaid.
+    There is at least one part and at most `MAX_PARTS`. `earlier` are the thread's earlier
+    questions, oldest first, which complete a follow-up question.
     """
-    sentences = [s for s in map(_tidy, _BORDER.split(question)) if terms(s)]
-    asking = [s for s in sentences if _ASKING.match(_polite_off(s)) or _REQUEST.search(s)] or sentences
-    found: list[str] = []
+    sentences = [s for s in map(_strip_punctuation, _BORDER.split(question)) if extract_terms(s)]
+    asking = [s for s in sentences if _ASKING.match(_strip_politeness(s)) or _REQUEST.search(s)] or sentences
+    parts: list[str] = []
     for sentence in asking:
         before = sentences[: sentences.index(sentence)]
-        found += _resolved(_split(_polite_off(sentence)), [*earlier[-1:], *before], question)
-    unique = dict.fromkeys(_capital(part) for part in found if part)
-    return tuple(unique)[:MOST_PARTS] or (" ".join(question.split()),)
+        parts += _resolve_references(_split_sentence(_strip_politeness(sentence)), [*earlier[-1:], *before], question)
+    unique = dict.fromkeys(_capitalize(part) for part in parts if part)
+    return tuple(unique)[:MAX_PARTS] or (" ".join(question.split()),)
 
 
-def compares(part: str) -> bool:
-    """The part sets two things side by side."""
-    return bool(_comparison(part))
+def is_comparison(part: str) -> bool:
+    """Return whether the part compares two things."""
+    return bool(_split_comparison(part))
 
 
-def key_phrases(text: str) -> tuple[str, ...]:
-    """Stretches of words that matter, as written, the most telling first."""
+def extract_key_phrases(text: str) -> tuple[str, ...]:
+    """Return phrases of telling words as written, most telling first."""
     phrases: list[list[str]] = [[]]
     for word in _WORD.findall(text):
         bare = word.strip("'\u2019.`*").lower()
@@ -106,77 +110,80 @@ def key_phrases(text: str) -> tuple[str, ...]:
         else:
             phrases[-1].append(word.strip("`*").rstrip("."))
     joined = [" ".join(p) for p in phrases if p]
-    return tuple(sorted(dict.fromkeys(joined), key=lambda p: -_telling(p)))
+    return tuple(sorted(dict.fromkeys(joined), key=lambda p: -_rate_phrase(p)))
 
 
-def _telling(phrase: str) -> float:
-    """Identifiers, names and long phrases tell more."""
+def _rate_phrase(phrase: str) -> float:
+    """Rate a phrase. Identifiers, names and long phrases rate higher."""
     words = phrase.split()
     special = sum(any(c.isupper() for c in w[1:]) or any(c in w for c in "._-/") or w[:1].isupper() for w in words)
     return min(len(words), 3) + 1.5 * special
 
 
-def _tidy(sentence: str) -> str:
+def _strip_punctuation(sentence: str) -> str:
     return " ".join(sentence.split()).strip(" ?!.\uff1f\u061f")
 
 
-def _polite_off(sentence: str) -> str:
+def _strip_politeness(sentence: str) -> str:
     while (rest := _POLITE.sub("", sentence, count=1)) != sentence and rest:
         sentence = rest
     return sentence
 
 
-def _split(sentence: str) -> list[str]:
-    """One sentence in its parts."""
+def _split_sentence(sentence: str) -> list[str]:
+    """Split one sentence into its parts."""
     compared = (
         []
         if re.match(r"(?:compare|contrast)\s+(?:how|what|why|when|where)\b", sentence, re.I)
-        else _comparison(sentence)
+        else _split_comparison(sentence)
     )
     if compared:
         return compared
-    if both := _both(sentence):
+    if both := _split_shared_question(sentence):
         return both
     clauses = [c.strip(" ,") for c in _AND_ASKS.split(sentence) if c.strip(" ,")]
-    if len(clauses) > 1 and all(terms(c) for c in clauses):
-        return [part for clause in clauses for part in _split(clause)]
+    if len(clauses) > 1 and all(extract_terms(c) for c in clauses):
+        return [part for clause in clauses for part in _split_sentence(clause)]
     for pattern in (_TWO_SUBJECTS, _LIST_OF, _LIST_AT_END):
         match = pattern.match(sentence)
-        if match and (items := _items(match["list"])):
+        if match and (items := _split_list(match["list"])):
             return [f"{match['head']}{item}{match['tail']}" for item in items]
     return [sentence]
 
 
-def _both(sentence: str) -> list[str]:
-    """What is asked of two things, asked of each; then the clauses that follow. Empty: nothing is."""
+def _split_shared_question(sentence: str) -> list[str]:
+    """Split a question about two things into one per thing, followed by the remaining clauses.
+
+    Returns an empty list if the sentence is no such question.
+    """
     first, *rest = [c.strip(" ,") for c in _AND_ASKS.split(sentence) if c.strip(" ,")] or [""]
     match = _COMPARED_HOW.match(first)
-    if not match or _PLURAL.match(match["a"]) or not (terms(match["a"]) and terms(match["b"])):
+    if not match or _PLURAL.match(match["a"]) or not (extract_terms(match["a"]) and extract_terms(match["b"])):
         return []
     verb, _, rest_of = match["tail"].partition(" ")
     about = rest_of or verb
-    sides = [f"{match['head']} {side} {_with_s(verb, side)} {rest_of}".strip() for side in (match["a"], match["b"])]
-    after = [part for clause in rest for part in _split(clause)]
+    sides = [f"{match['head']} {side} {_conjugate(verb, side)} {rest_of}".strip() for side in (match["a"], match["b"])]
+    after = [part for clause in rest for part in _split_sentence(clause)]
     return [*sides, *(f"{part} ({about})" for part in after)]
 
 
-def _with_s(verb: str, subject: str) -> str:
-    """The verb as it is said of one thing: Pool handles, hooks handle."""
+def _conjugate(verb: str, subject: str) -> str:
+    """Conjugate a verb for its subject: Pool handles, hooks handle."""
     return verb if subject.endswith("s") or verb.endswith("s") else f"{verb}s"
 
 
-def _items(listed: str) -> list[str]:
-    items = [item.strip() for item in _ITEM_BORDER.split(listed) if item.strip()]
-    return items if 1 < len(items) <= MOST_PARTS and all(terms(i) and len(i.split()) <= 5 for i in items) else []
+def _split_list(text: str) -> list[str]:
+    items = [item.strip() for item in _ITEM_BORDER.split(text) if item.strip()]
+    return items if 1 < len(items) <= MAX_PARTS and all(extract_terms(i) and len(i.split()) <= 5 for i in items) else []
 
 
-def _comparison(sentence: str) -> list[str]:
-    """The comparison itself, then each side. Empty: nothing is compared."""
+def _split_comparison(sentence: str) -> list[str]:
+    """Return the comparison followed by each side. Empty means that nothing is compared."""
     for pattern in _COMPARED:
         match = pattern.search(sentence)
-        if match and terms(match["a"]) and terms(match["b"]):
+        if match and extract_terms(match["a"]) and extract_terms(match["b"]):
             about = f": {match['aspect']}" if match["aspect"] else ""
-            first, second = _bare(match["a"]), _bare(match["b"])
+            first, second = _strip_article(match["a"]), _strip_article(match["b"])
             scope = _SCOPE.search(second)
             noun = _SCOPE.sub("", second).split()[1:]
             first += f" {noun[-1]}" if len(first.split()) == 1 and len(noun) == 1 else ""
@@ -184,48 +191,55 @@ def _comparison(sentence: str) -> list[str]:
     return []
 
 
-def _bare(side: str) -> str:
+def _strip_article(side: str) -> str:
     return re.sub(r"^(?:the|a|an|using|use)\s+", "", side.strip(), flags=re.IGNORECASE)
 
 
-def _resolved(parts: Iterable[str], before: Sequence[str], question: str) -> list[str]:
-    """Parts that lean on what was said before, with that added in brackets."""
-    found: list[str] = []
+def _resolve_references(parts: Iterable[str], before: Sequence[str], question: str) -> list[str]:
+    """Add the subject in brackets to parts that refer to an earlier part."""
+    resolved: list[str] = []
     for part in parts:
         leans = (
             (not part.endswith(")") and bool(_PRONOUN.search(part)))
-            or (not found and _ELLIPSIS.match(question))
-            or _is_bare(part, found)
+            or (not resolved and _ELLIPSIS.match(question))
+            or _is_elliptic(part, resolved)
         )
-        subject = _subject([*before, *found]) if leans else ""
-        known = {t.whole for t in terms(part)}
-        missing = subject and not {t.whole for t in terms(subject)} <= known
-        found.append(f"{part} ({subject})" if missing else f"{part}{_scope(part, found)}")
-    return found
+        subject = _find_subject([*before, *resolved]) if leans else ""
+        known = {t.stem for t in extract_terms(part)}
+        missing = subject and not {t.stem for t in extract_terms(subject)} <= known
+        resolved.append(f"{part} ({subject})" if missing else f"{part}{_build_scope_suffix(part, resolved)}")
+    return resolved
 
 
-def _scope(part: str, found: Sequence[str]) -> str:
-    """`how do I … in fastify and what happens when …`: the second part is about fastify, too."""
-    scope = _SCOPE.search(found[0]) if found and not _SCOPE.search(part) else None
+def _build_scope_suffix(part: str, earlier_parts: Sequence[str]) -> str:
+    """Return the scope of the first part for a later part.
+
+    In `how do I … in fastify and what happens when …` the second part is also about fastify.
+    """
+    scope = _SCOPE.search(earlier_parts[0]) if earlier_parts and not _SCOPE.search(part) else None
     name = scope["name"] if scope else ""
-    return f" ({name})" if name and name.lower() not in part.lower() and not all(t.weak for t in terms(name)) else ""
+    return (
+        f" ({name})"
+        if name and name.lower() not in part.lower() and not all(t.is_weak for t in extract_terms(name))
+        else ""
+    )
 
 
-def _is_bare(part: str, found: Sequence[str]) -> bool:
-    """A later part with hardly a word of its own, such as `and when`."""
-    return bool(found) and all(t.weak for t in terms(part))
+def _is_elliptic(part: str, earlier_parts: Sequence[str]) -> bool:
+    """Return whether a later part has almost no words of its own, such as `and when`."""
+    return bool(earlier_parts) and all(t.is_weak for t in extract_terms(part))
 
 
-def _subject(said: Sequence[str]) -> str:
-    """What the last sentence that names something is about."""
-    for sentence in reversed(said):
-        phrases = key_phrases(sentence)
+def _find_subject(sentences: Sequence[str]) -> str:
+    """Return the key phrase of the last sentence that has one."""
+    for sentence in reversed(sentences):
+        phrases = extract_key_phrases(sentence)
         if phrases:
             return phrases[0]
     return ""
 
 
-def _capital(part: str) -> str:
-    """A sentence begins with a capital, unless its first word is spelt in a way of its own."""
+def _capitalize(part: str) -> str:
+    """Capitalize the first word, unless it has a spelling of its own."""
     first = part.split(" ", 1)[0]
     return part[:1].upper() + part[1:] if first.isalpha() and first.islower() and _ASKING.match(part) else part

@@ -1,55 +1,71 @@
-"""Choosing among measured lines and passages: those that say different things, that fit a prompt, that tell most."""
+"""Selection of lines and passages that differ from one another, fit a prompt or match a goal."""
 
 from collections.abc import Sequence
 
-from offing_graphs.extractive.form import LONGEST_QUOTE
-from offing_graphs.extractive.lines import pool_of
-from offing_graphs.extractive.measure import Hit, measure
-from offing_graphs.extractive.split import Kind, plain, units
-from offing_graphs.extractive.words import stems, terms
-from offing_graphs.parts.shapes import Piece
+from offing_graphs.extractive.line_scores import ScoredLine, score_lines
+from offing_graphs.extractive.lines import build_pool
+from offing_graphs.extractive.readability import MAX_QUOTE_CHARS
+from offing_graphs.extractive.text_units import UnitKind, split_units, strip_markup
+from offing_graphs.extractive.word_forms import extract_stems, extract_terms
+from offing_graphs.shared.schemas import RetrievedPassage
 
 
-def distinct(hits: Sequence[Hit], most: int, least_score: float, sameness: float = 0.6) -> tuple[Hit, ...]:
-    """The best hits that say different things: each is weighed against what it repeats of those before it."""
-    chosen: list[Hit] = []
-    candidates = [h for h in hits[: most * 8] if h.score >= least_score]
-    while candidates and len(chosen) < most:
-        best = max(candidates, key=lambda h: h.score - 0.35 * _most_alike(h, chosen))
+def select_distinct(
+    hits: Sequence[ScoredLine], limit: int, min_score: float, max_similarity: float = 0.6
+) -> tuple[ScoredLine, ...]:
+    """Select the best lines that differ from one another.
+
+    The score of a line is reduced by its similarity to the lines selected before it.
+    """
+    chosen: list[ScoredLine] = []
+    candidates = [h for h in hits[: limit * 8] if h.score >= min_score]
+    while candidates and len(chosen) < limit:
+        best = max(candidates, key=lambda h: h.score - 0.35 * _max_similarity(h, chosen))
         candidates.remove(best)
-        if _most_alike(best, chosen) < sameness:
+        if _max_similarity(best, chosen) < max_similarity:
             chosen.append(best)
     return tuple(chosen)
 
 
-def _most_alike(hit: Hit, chosen: Sequence[Hit]) -> float:
-    return max((_alike(hit.line.stems.words, other.line.stems.words) for other in chosen), default=0.0)
+def _max_similarity(hit: ScoredLine, selected: Sequence[ScoredLine]) -> float:
+    return max((_similarity(hit.line.stems.words, other.line.stems.words) for other in selected), default=0.0)
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> float:
+def _similarity(one: frozenset[str], other: frozenset[str]) -> float:
     union = len(one | other)
     return len(one & other) / union if union else 0.0
 
 
-def telling_sentence(text: str, goal: str) -> str:
-    """The sentence of a passage that shares most with a goal; its beginning, where none shares anything."""
-    asked = terms(goal)
-    lines = [plain(text[u.start : u.end]) for u in units(text) if u.kind not in {Kind.HEADING, Kind.CODE}]
+def find_telling_sentence(text: str, goal: str) -> str:
+    """Return the sentence of a passage that shares most with a goal.
+
+    If no sentence shares a word with it, the result is one from the beginning.
+    """
+    goal_terms = extract_terms(goal)
+    lines = [
+        strip_markup(text[u.start : u.end])
+        for u in split_units(text)
+        if u.kind not in {UnitKind.HEADING, UnitKind.CODE}
+    ]
     if not lines:
-        return plain(text[:LONGEST_QUOTE])
-    return max(lines, key=lambda line: sum(t.within(stems(line)) for t in asked) / (4 + len(line.split())) ** 0.3)
+        return strip_markup(text[:MAX_QUOTE_CHARS])
+    return max(
+        lines, key=lambda line: sum(t.match(extract_stems(line)) for t in goal_terms) / (4 + len(line.split())) ** 0.3
+    )
 
 
-def most_relevant(questions: Sequence[str], pieces: Sequence[Piece], limit: int) -> tuple[Piece, ...]:
-    """Passages that fit these questions best within a number of code points, in the order in which they were found."""
-    pool = pool_of(pieces)
+def select_relevant(
+    questions: Sequence[str], passages: Sequence[RetrievedPassage], max_chars: int
+) -> tuple[RetrievedPassage, ...]:
+    """Return the passages that best fit the questions within `max_chars`, in their original order."""
+    pool = build_pool(passages)
     best: dict[str, float] = {}
     for question in questions:
-        for hit in measure(question, pool):
-            best[hit.line.piece.id] = max(best.get(hit.line.piece.id, 0.0), hit.score)
-    kept: set[str] = set()
-    for piece in sorted(pieces, key=lambda p: -best.get(p.id, 0.0)):
-        if len(piece.text) <= limit:
-            kept.add(piece.id)
-            limit -= len(piece.text)
-    return tuple(p for p in pieces if p.id in kept)
+        for hit in score_lines(question, pool):
+            best[hit.line.passage.id] = max(best.get(hit.line.passage.id, 0.0), hit.score)
+    selected_ids: set[str] = set()
+    for passage in sorted(passages, key=lambda p: -best.get(p.id, 0.0)):
+        if len(passage.text) <= max_chars:
+            selected_ids.add(passage.id)
+            max_chars -= len(passage.text)
+    return tuple(p for p in passages if p.id in selected_ids)

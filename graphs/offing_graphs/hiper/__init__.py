@@ -1,4 +1,4 @@
-"""HiPER: one agent that keeps or switches a subgoal, and acts, turn by turn."""
+"""HiPER: one agent that keeps or switches a subgoal and acts in each turn."""
 
 from offing_graphs.hiper.graph import graph
 

@@ -1,27 +1,29 @@
-"""The agent without a model: same input, same answer, no I/O. The `extractive` engine only calls this.
+"""The agent without a model, as pure functions.
 
-Its subgoals are the parts of the question: it keeps one while something is left to do for it, as far as the turns last
-for all of them.
+The `extractive` engine calls these functions and nothing else. The subgoals are the parts
+of the question. The agent keeps a subgoal while actions remain for it and enough turns are
+left for the other parts.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offing.sdk import ReportDraft, RunView, shortened
-from offing_graphs.extractive import report as extractive_report
-from offing_graphs.extractive.agenda import OTHER_FORMS, Agenda, Move, agenda, asked_for
-from offing_graphs.extractive.analysis import analysis_of
-from offing_graphs.extractive.arguments import arguments
-from offing_graphs.hiper.shapes import ANSWER, GIVE_UP, Action, AgentInput, Switch, Turn
-from offing_graphs.parts.shapes import Case, Exchange, Piece, Plan, Record, WriterInput
+from offing.sdk import shorten_line
+from offing_graphs.extractive.agenda import OTHER_FORMS_PREFIX, Agenda, CandidateAction, build_agenda
+from offing_graphs.extractive.analysis import analyze_task
+from offing_graphs.extractive.arguments import build_arguments
+from offing_graphs.extractive.coverage import list_parts
+from offing_graphs.hiper.schemas import ANSWER, GIVE_UP, Action, AgentInput, Switch, Turn
+from offing_graphs.shared.report import build_quote_report
+from offing_graphs.shared.schemas import MemoryRecord
 
-LONGEST_SUBGOAL = 400
+MAX_SUBGOAL_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A move as the call that it makes, under the subgoal that it serves."""
+class PlannedAction:
+    """A candidate action as a tool call, with the subgoal that it serves."""
 
     subgoal: str
     needed: bool
@@ -29,62 +31,54 @@ class Step:
     args: dict[str, Any]
 
 
-def agent(given: AgentInput) -> Turn:
-    """The next step that is left, or the report where nothing more helps."""
-    parts = asked_for(analysis_of(given).sub_questions, given.wishes)
-    now = agenda(given.question, parts, given.memory, given.evidence, given.tools)
-    left = [step for step in (_step(move, given) for move in now.moves) if not _taken(step, given.memory)]
-    enough = not left or (now.covered and not any(step.needed for step in left))
-    if given.reason or enough:
-        return _ending(given, now)
-    step = _chosen(left, given)
-    switch = Switch.KEEP if step.subgoal == given.subgoal else Switch.SWITCH
+def choose_turn(inputs: AgentInput) -> Turn:
+    """Choose the next action, or write the report if no action would help."""
+    parts = list_parts(analyze_task(inputs).sub_questions, inputs.user_messages)
+    agenda = build_agenda(inputs.question, parts, inputs.memory, inputs.evidence, inputs.tools)
+    left = [
+        step for step in (_plan_action(move, inputs) for move in agenda.actions) if not _is_taken(step, inputs.memory)
+    ]
+    enough = not left or (agenda.is_covered and not any(step.needed for step in left))
+    if inputs.reason or enough:
+        return _build_final_turn(inputs, agenda)
+    step = _choose_action(left, inputs)
+    switch = Switch.KEEP if step.subgoal == inputs.subgoal else Switch.SWITCH
     return Turn(switch=switch, subgoal=step.subgoal, action=Action(tool=step.tool, args=step.args))
 
 
-def model_free_report(given: AgentInput, reason: str) -> ReportDraft:
-    """A report of quotes, for any reason and any evidence, also none."""
-    writer = WriterInput(
-        question=given.question,
-        earlier=given.earlier,
-        wishes=given.wishes,
-        analysis=analysis_of(given),
-        memory=given.memory,
-        evidence=given.evidence,
-        reason=reason,
+def _plan_action(candidate: CandidateAction, inputs: AgentInput) -> PlannedAction:
+    """Build the tool call of a candidate action.
+
+    Searching for other word forms is a subgoal of its own. Every other action serves a part of
+    the question.
+    """
+    goal = (
+        candidate.sub_goal
+        if candidate.sub_goal.startswith(OTHER_FORMS_PREFIX) or not candidate.part
+        else candidate.part
     )
-    return extractive_report.report(writer)
+    card = next(t for t in inputs.tools if t.name == candidate.tool)
+    args = build_arguments(candidate.to_plan(), card, inputs.evidence)
+    return PlannedAction(shorten_line(goal, MAX_SUBGOAL_CHARS), candidate.needed, candidate.tool, args)
 
 
-def salvage(run: RunView, evidence: tuple[Piece, ...]) -> ReportDraft:
-    """A report of what was retrieved, for a run that ended before its agent could write."""
-    earlier = tuple(Exchange(question=q, answer=a) for q, a in run.earlier)
-    case = Case(question=run.question, earlier=earlier)
-    given = AgentInput(**case.model_dump(), tools=(), evidence=evidence, turn=0, remaining=0)
-    return model_free_report(given, "")
+def _is_taken(action: PlannedAction, memory: Sequence[MemoryRecord]) -> bool:
+    return any((r.tool, r.args, r.sub_goal) == (action.tool, action.args, action.subgoal) for r in memory)
 
 
-def _step(move: Move, given: AgentInput) -> Step:
-    """Looking for other forms of words is a subgoal of its own; all else serves the part of the question."""
-    goal = move.sub_goal if move.sub_goal.startswith(OTHER_FORMS) or not move.part else move.part
-    card = next(t for t in given.tools if t.name == move.tool)
-    plan = Plan(justification=move.why, context=move.context, sub_goal=move.sub_goal, tool=move.tool)
-    return Step(shortened(goal, LONGEST_SUBGOAL), move.needed, move.tool, arguments(plan, card, given.evidence))
+def _choose_action(remaining_actions: Sequence[PlannedAction], inputs: AgentInput) -> PlannedAction:
+    """Choose an action. Required actions come first.
 
-
-def _taken(step: Step, memory: Sequence[Record]) -> bool:
-    return any((r.tool, r.args, r.sub_goal) == (step.tool, step.args, step.subgoal) for r in memory)
-
-
-def _chosen(left: Sequence[Step], given: AgentInput) -> Step:
-    """What is needed comes first; among that, what serves the current subgoal, if the turns last for the rest."""
-    needed = [step for step in left if step.needed] or left
-    if len(needed) >= given.remaining:
+    Among them, actions for the current subgoal come first if enough turns are left for all of
+    them.
+    """
+    needed = [step for step in remaining_actions if step.needed] or remaining_actions
+    if len(needed) >= inputs.remaining:
         return needed[0]
-    return next((step for step in needed if step.subgoal == given.subgoal), needed[0])
+    return next((step for step in needed if step.subgoal == inputs.subgoal), needed[0])
 
 
-def _ending(given: AgentInput, now: Agenda) -> Turn:
-    found = any(s.covered for s in now.standings)
-    report = model_free_report(given, given.reason)
-    return Turn(subgoal=given.subgoal, action=Action(tool=ANSWER if found else GIVE_UP, report=report))
+def _build_final_turn(inputs: AgentInput, agenda: Agenda) -> Turn:
+    report = build_quote_report(inputs, inputs.evidence, inputs.memory, inputs.reason)
+    tool = ANSWER if agenda.is_answered else GIVE_UP
+    return Turn(subgoal=inputs.subgoal, action=Action(tool=tool, report=report))

@@ -1,104 +1,108 @@
-"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+"""The nodes of the graph.
 
-Nothing here decides by reading prose: stops are actions and reasons, failures are values.
+Each node checks the limits, makes the same calls for the same state, and returns ids and
+counters. No node decides by reading prose: stops are actions and stop reasons, and failures
+are values.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from offing.sdk import EngineFailure, ReportDraft, RunContext, StopReason, ToolCall, shortened
-from offing_graphs.hiper.extractive import model_free_report
-from offing_graphs.hiper.reading import SEEN, bare, read, recorded, said, step_of, used
+from offing.sdk import EngineFailure, ReportDraft, RunContext, StopReason, ToolCall, shorten_line
 from offing_graphs.hiper.roles import AGENT
-from offing_graphs.hiper.shapes import ANSWER, AgentInput, Turn
-from offing_graphs.hiper.state import State
-from offing_graphs.parts.ending import halted, reason_of
-from offing_graphs.parts.messages import newest_message
+from offing_graphs.hiper.schemas import ANSWER, AgentInput, Turn
+from offing_graphs.hiper.segments import build_empty_record, build_tool_record, draft_turn_record
+from offing_graphs.hiper.state import State, load_inputs, load_turn_records
+from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
+from offing_graphs.shared.report import add_title, build_quote_report
+from offing_graphs.shared.state import StateUpdate, load_output
+from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
+from offing_graphs.shared.task import find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
 
-FORCED = frozenset({StopReason.TURN_LIMIT, StopReason.ASKED_TO_WRITE})
-"""Reasons after which the agent is asked once more, for an answer alone."""
-
-
-async def agent(state: State, runtime: "Runtime[Any]") -> Update:
-    """One turn: keep or switch, and an action."""
+async def agent(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Begin a turn: keep or switch the subgoal and choose an action."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state["turn"], begins_turn=True):
+    if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    heard = await newest_message(ctx, state["heard"])
-    given = await read(ctx, state, turn=turn, heard=heard)
-    reply = await ctx.call(AGENT, given, turn=turn)
+    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    inputs = await load_inputs(ctx, state, turn=turn, last_message_seq=last_message_seq)
+    reply = await ctx.call_role(AGENT, inputs, turn=turn)
     if isinstance(reply, EngineFailure):
-        return {"turn": turn, "heard": heard, "stop": reason_of(reply)}
-    update = {"turn": turn, "said": reply.seq, "heard": heard}
-    if not reply.output.action.ends:
+        return {"turn": turn, "heard": last_message_seq, "stop": stop_reason_from_failure(reply)}
+    update = {"turn": turn, "said": reply.seq, "heard": last_message_seq}
+    if not reply.output.action.is_final:
         return update
-    await _record_end(ctx, given, reply.output, reply.seq, turn)
-    spoken_to = await newest_message(ctx, heard) > heard
-    return {**update, "answer": reply.seq, "stop": "" if spoken_to else _ending(reply.output)}
+    await _append_final_record(ctx, inputs, reply.output, reply.seq, turn)
+    has_new_message = await find_last_message_seq(ctx, last_message_seq) > last_message_seq
+    return {**update, "answer": reply.seq, "stop": "" if has_new_message else _classify_answer(reply.output)}
 
 
-async def act(state: State, runtime: "Runtime[Any]") -> Update:
-    """The tool call that the turn decided on, and the turn's record."""
+async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Make the tool call of the turn and append the turn's record."""
     ctx: RunContext = runtime.context
     turn, seq = state["turn"], state["said"]
-    output, before = await said(ctx, seq), await recorded(ctx, turn)
-    if reason := halted(ctx, turn):
-        left = f"Not made: {reason.replace('_', ' ')}."
-        await ctx.record(step_of(bare(output, seq, before, turn, "not_made", left)))
+    output, before = await load_output(ctx, seq, Turn), await load_turn_records(ctx, turn)
+    if reason := check_limits(ctx, turn):
+        finding = f"Not made: {reason.replace('_', ' ')}."
+        await ctx.append_steps(draft_turn_record(build_empty_record(output, seq, before, turn, "not_made", finding)))
         return {"stop": reason}
-    result = await ctx.use(ToolCall(output.action.tool, dict(output.action.args)), turn=turn)
-    await ctx.record(step_of(used(output, seq, result, await ctx.evidence(SEEN), before, turn)))
+    result = await ctx.call_tool(ToolCall(output.action.tool, dict(output.action.args)), turn=turn)
+    evidence = await ctx.get_evidence(MAX_EVIDENCE)
+    await ctx.append_steps(draft_turn_record(build_tool_record(output, seq, result, evidence, before, turn)))
     return {}
 
 
-async def report(state: State, runtime: "Runtime[Any]") -> Update:
-    """The report, whatever ended the run; its delivery is the run's last act."""
+async def report(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Submit the report, for any stop reason. This is the last action of the run."""
     ctx: RunContext = runtime.context
-    heard = await newest_message(ctx, state["heard"])
-    given = await read(ctx, state, turn=state["turn"] + 1, heard=heard, reason=state["stop"])
-    reason = _final_reason(given, StopReason(state["stop"]))
-    if state["answer"] and state["answer"] == state["said"] and reason not in FORCED:
-        return await _delivered(ctx, (await said(ctx, state["answer"])).action.report, reason)
-    if reason not in FORCED or not _found(given):
-        return await _delivered(ctx, model_free_report(given, reason), reason)
-    reply = await ctx.call(AGENT, given)
+    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    inputs = await load_inputs(
+        ctx, state, turn=state["turn"] + 1, last_message_seq=last_message_seq, reason=state["stop"]
+    )
+    reason = _resolve_final_reason(inputs, StopReason(state["stop"]))
+    if state["answer"] and state["answer"] == state["said"] and reason not in FINAL_ANSWER_REASONS:
+        answer = await load_output(ctx, state["answer"], Turn)
+        return await _submit_report(ctx, inputs, answer.action.report, reason)
+    if reason not in FINAL_ANSWER_REASONS or not has_findings(inputs.evidence, inputs.memory):
+        return await _submit_report(ctx, inputs, None, reason)
+    reply = await ctx.call_role(AGENT, inputs)
     if isinstance(reply, EngineFailure):
-        reason = reason_of(reply)
-        return await _delivered(ctx, model_free_report(given, reason), reason)
-    await _record_end(ctx, given, reply.output, reply.seq, 0)
-    return await _delivered(ctx, reply.output.action.report or model_free_report(given, reason), reason)
+        return await _submit_report(ctx, inputs, None, stop_reason_from_failure(reply))
+    await _append_final_record(ctx, inputs, reply.output, reply.seq, 0)
+    return await _submit_report(ctx, inputs, reply.output.action.report, reason)
 
 
-async def _record_end(ctx: RunContext, given: AgentInput, output: Turn, seq: int, turn: int) -> None:
-    said = output.action.report.answer if output.action.report else "A tool, where only an answer was asked for."
-    status = "ok" if output.action.ends else "not_made"
-    await ctx.record(step_of(bare(output, seq, given.memory, turn, status, shortened(said))))
+async def _append_final_record(ctx: RunContext, inputs: AgentInput, output: Turn, seq: int, turn: int) -> None:
+    summary = output.action.report.answer if output.action.report else "A tool, where only an answer was asked for."
+    status = "ok" if output.action.is_final else "not_made"
+    record = build_empty_record(output, seq, inputs.memory, turn, status, shorten_line(summary))
+    await ctx.append_steps(draft_turn_record(record))
 
 
-async def _delivered(ctx: RunContext, draft: ReportDraft | None, reason: StopReason) -> Update:
-    assert draft is not None
-    titled = draft if draft.title.strip() else draft.model_copy(update={"title": shortened(ctx.run.question, 120)})
-    await ctx.deliver(titled, reason)
+async def _submit_report(
+    ctx: RunContext, inputs: AgentInput, draft: ReportDraft | None, reason: StopReason
+) -> StateUpdate:
+    """Submit a report. `None` means that the agent wrote none, so that a report of quotes is submitted."""
+    draft = draft or build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
+    await ctx.submit_report(add_title(draft, ctx.run.question), reason)
     return {"stop": reason}
 
 
-def _ending(output: Turn) -> StopReason:
+def _classify_answer(output: Turn) -> StopReason:
     return StopReason.ANSWERED if output.action.tool == ANSWER else StopReason.NOTHING_FOUND
 
 
-def _found(given: AgentInput) -> bool:
-    """There is something to write about: a passage, or a result that is no passage, such as a number."""
-    return bool(given.evidence) or any(r.value for r in given.memory)
+def _resolve_final_reason(inputs: AgentInput, reason: StopReason) -> StopReason:
+    """Return the reason that the report states.
 
-
-def _final_reason(given: AgentInput, reason: StopReason) -> StopReason:
-    """The reason as the report states it: a run that has nothing to stand on says so."""
-    looked = any(r.status == "ok" for r in given.memory)
+    Without findings it is `NOTHING_FOUND` if the run answered, or if it reached its turn limit
+    after a successful tool call.
+    """
+    looked = any(r.status == "ok" for r in inputs.memory)
     ended = reason is StopReason.ANSWERED or (reason is StopReason.TURN_LIMIT and looked)
-    return StopReason.NOTHING_FOUND if ended and not _found(given) else reason
+    return StopReason.NOTHING_FOUND if ended and not has_findings(inputs.evidence, inputs.memory) else reason

@@ -1,25 +1,48 @@
-"""How a turn reads as a prompt: the only home of prompt text and of its bounds.
+"""The prompt of a turn, its size limits, and the `text` format with tagged blocks beside JSON.
 
-The agent sees the task, where it stands, its last two turns whole, what can be cited and the subgoal in force. Earlier
-turns are not shown, but for values that no passage holds.
+The agent sees the task, the status, its last two turns in full, the passages that it may
+cite and the current subgoal. Earlier turns are not shown, except for values that no passage
+contains.
+
+The output and its spans are read from the same blocks, so that a segment boundary in the
+record is a boundary in the tokens. No text may stand outside of the blocks, so there is no
+place for free reasoning.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from offing.sdk import Message, shortened
-from offing_graphs.extractive.quotes import most_relevant
-from offing_graphs.hiper.shapes import ANSWER, GIVE_UP, AgentInput, TurnRecord
-from offing_graphs.parts.prompting import compact_json, data, passage, prompt_of, task, tool_cards
-from offing_graphs.parts.shapes import Piece
+from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind, shorten_line, wrap_untrusted
+from offing_graphs.extractive.quotes import select_relevant
+from offing_graphs.hiper.schemas import ANSWER, FINAL_ACTIONS, GIVE_UP, Action, AgentInput, Switch, Turn, TurnRecord
+from offing_graphs.shared.prompt_parts import (
+    add_format_rules,
+    build_prompt,
+    render_json,
+    render_passage,
+    render_task,
+    render_tool_cards,
+)
+from offing_graphs.shared.schemas import RetrievedPassage
+from offing_graphs.shared.tagged_text import Blocks, parse_tagged, parse_whole, render_tagged, validate_output
+from offing_graphs.shared.text_reports import (
+    CALL_FORMAT_RULE,
+    REPORT_FORMAT_RULE,
+    parse_call,
+    parse_report,
+    render_call,
+    render_report,
+)
 
-WHOLE = 2
-"""Latest turns whose action and observation are shown."""
-VALUES = 40
-"""Earlier results that are no passages, one a line."""
-EVIDENCE = 16_000
-"""Code points of passages."""
+MAX_FULL_RECORDS = 2
+"""Number of the latest turns whose action and observation are shown."""
+MAX_VALUES = 40
+"""Maximum number of earlier results that are not passages, one per line."""
+MAX_EVIDENCE_CHARS = 16_000
+"""Maximum number of characters of the passages."""
 
-AGENT = (
+AGENT_PROMPT = (
     "You answer a question from a library, one action a turn, and keep a subgoal that guides several turns. Each turn, "
     "decide first whether the current subgoal still serves: KEEP it and copy it letter by letter, or SWITCH when it is "
     "reached or leads nowhere, and write a new one in a few words. Then take one action that serves it: a tool call, "
@@ -28,35 +51,131 @@ AGENT = (
     "of fact cites a passage by its id and copies from it, letter by letter, the words that carry the statement; the "
     "copied words are checked. Lead with a short answer."
 )
+TAGS = ("switch", "subgoal", "action")
+SPAN_KINDS = {"switch": SpanKind.SWITCH, "subgoal": SpanKind.SUBGOAL, "action": SpanKind.ACTION}
+TEXT_FORMAT_RULE = f"""<switch>KEEP or SWITCH</switch>
+<subgoal>the current subgoal, copied, under KEEP; a new one in a few words under SWITCH</subgoal>
+<action>one action</action>
+An action is either {CALL_FORMAT_RULE}; or the word {ANSWER} or {GIVE_UP}, and on the lines after it the report \
+like this:
+{REPORT_FORMAT_RULE}"""
+
+_ACTION_PATTERN = re.compile(r"<action>.*?</action>", re.DOTALL)
 
 
-def agent(given: AgentInput) -> tuple[Message, ...]:
-    shown = (*map(passage, _citable(given)), *_values(given.memory[:-WHOLE]), *map(_pair, given.memory[-WHOLE:]))
-    return prompt_of(AGENT, (*task(given), *tool_cards(given.tools), *shown, _standing(given)))
-
-
-def _citable(given: AgentInput) -> Sequence[Piece]:
-    return most_relevant((given.question, *filter(None, (given.subgoal,))), given.evidence, EVIDENCE)
-
-
-def _values(older: Sequence[TurnRecord]) -> tuple[str, ...]:
-    lines = [f"Turn {r.turn}, {shortened(_call(r), 160)}: {shortened(r.value)}" for r in older if r.value]
-    return ("Results of earlier turns:\n" + data("\n".join(lines[-VALUES:])),) if lines else ()
-
-
-def _pair(record: TurnRecord) -> str:
-    return (
-        f"Turn {record.turn}. Action: {shortened(_call(record), 800)}\nOutcome: {record.status}\n{data(record.finding)}"
+def render_agent_prompt(inputs: AgentInput) -> tuple[Message, ...]:
+    passages = (
+        *map(render_passage, _list_citable_passages(inputs)),
+        *_render_values(inputs.memory[:-MAX_FULL_RECORDS]),
+        *map(_render_value_pair, inputs.memory[-MAX_FULL_RECORDS:]),
+    )
+    return build_prompt(
+        AGENT_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools), *passages, _render_status(inputs))
     )
 
 
-def _call(record: TurnRecord) -> str:
-    return f"{record.tool} {compact_json(record.args)}"
+def _list_citable_passages(inputs: AgentInput) -> Sequence[RetrievedPassage]:
+    return select_relevant((inputs.question, *filter(None, (inputs.subgoal,))), inputs.evidence, MAX_EVIDENCE_CHARS)
 
 
-def _standing(given: AgentInput) -> str:
-    current = f"The current subgoal: {given.subgoal or 'None'}"
-    if given.reason:
-        ended = f"The work must end now; the reason is: {given.reason.replace('_', ' ')}."
+def _render_values(older: Sequence[TurnRecord]) -> tuple[str, ...]:
+    lines = [f"Turn {r.turn}, {shorten_line(_render_call(r), 160)}: {shorten_line(r.value)}" for r in older if r.value]
+    return ("Results of earlier turns:\n" + wrap_untrusted("\n".join(lines[-MAX_VALUES:])),) if lines else ()
+
+
+def _render_value_pair(record: TurnRecord) -> str:
+    return (
+        f"Turn {record.turn}. Action: {shorten_line(_render_call(record), 800)}\nOutcome: "
+        f"{record.status}\n{wrap_untrusted(record.finding)}"
+    )
+
+
+def _render_call(record: TurnRecord) -> str:
+    return f"{record.tool} {render_json(record.args)}"
+
+
+def _render_status(inputs: AgentInput) -> str:
+    current = f"The current subgoal: {inputs.subgoal or 'None'}"
+    if inputs.reason:
+        ended = f"The work must end now; the reason is: {inputs.reason.replace('_', ' ')}."
         return f"{ended} The action must be `{ANSWER}` or `{GIVE_UP}`.\n{current}"
-    return f"This is turn {given.turn} of {given.turn + given.remaining - 1}.\n{current}"
+    return f"This is turn {inputs.turn} of {inputs.turn + inputs.remaining - 1}.\n{current}"
+
+
+def render_text_prompt(inputs: AgentInput) -> tuple[Message, ...]:
+    return add_format_rules(render_agent_prompt(inputs), TEXT_FORMAT_RULE)
+
+
+def parse_text_blocks(text: str) -> Blocks | InvalidOutput:
+    """Parse the three blocks. A response without action tags is the action and keeps the subgoal."""
+    if _ACTION_PATTERN.search(text):
+        return parse_tagged(text, TAGS, optional=("switch", "subgoal"))
+    block = parse_whole(text)
+    return {"action": block} if block else InvalidOutput(f"The answer is empty. Expected:\n{TEXT_FORMAT_RULE}")
+
+
+def parse_text_turn(text: str, inputs: AgentInput) -> Turn | InvalidOutput:
+    blocks = parse_text_blocks(text)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    action = _parse_text_action(blocks["action"].text, inputs)
+    if isinstance(action, InvalidOutput):
+        return action
+    return build_turn(
+        {"switch": _get_block_text(blocks, "switch"), "subgoal": _get_block_text(blocks, "subgoal"), "action": action},
+        inputs,
+    )
+
+
+def render_text_turn(output: Turn, _inputs: AgentInput) -> str:
+    action = output.action
+    said = f"{action.tool}\n{render_report(action.report)}" if action.report else render_call(action.tool, action.args)
+    return render_tagged(zip(TAGS, (output.switch, output.subgoal, said), strict=True))
+
+
+def find_text_spans(text: str) -> tuple[CompletionSpan, ...]:
+    return spans_from_blocks(parse_text_blocks(text))
+
+
+def build_turn(fields: Mapping[str, Any], inputs: AgentInput) -> Turn | InvalidOutput:
+    """Validate the fields and return the turn, or the first validation error."""
+    if inputs.reason and not fields["action"].is_final:
+        return InvalidOutput(f"No tool can be called any more. The action must be {ANSWER} or {GIVE_UP}.")
+    return validate_output(Turn, fields)
+
+
+def spans_from_blocks(blocks: Blocks | InvalidOutput) -> tuple[CompletionSpan, ...]:
+    return (
+        ()
+        if isinstance(blocks, InvalidOutput)
+        else tuple(blocks[tag].to_span(_classify_span(tag, blocks)) for tag in TAGS if tag in blocks)
+    )
+
+
+def _parse_text_action(text: str, inputs: AgentInput) -> Action | InvalidOutput:
+    head, _, rest = text.partition("\n")
+    if head.strip() in FINAL_ACTIONS:
+        report = parse_report(rest, inputs.question)
+        return report if isinstance(report, InvalidOutput) else Action(tool=head.strip(), report=report)
+    call = parse_call(text)
+    return call if isinstance(call, InvalidOutput) else _build_action(*call)
+
+
+def _build_action(tool: str, args: dict[str, Any]) -> Action | InvalidOutput:
+    return InvalidOutput(f"{tool} needs a report.") if tool in FINAL_ACTIONS else Action(tool=tool, args=args)
+
+
+def _get_block_text(blocks: Blocks, tag: str) -> str:
+    return blocks[tag].text if tag in blocks else ""
+
+
+def _classify_span(tag: str, blocks: Blocks) -> SpanKind:
+    """Return the kind of a span.
+
+    A subgoal under KEEP is a copy, so only a new subgoal counts as a subgoal.
+    """
+    copied = tag == "subgoal" and _get_block_text(blocks, "switch") != Switch.SWITCH
+    return SpanKind.KEPT if copied else SPAN_KINDS[tag]
+
+
+TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_text_turn, find_text_spans, render_text_turn)

@@ -1,29 +1,30 @@
-"""The graph's one role: how it is asked, how its answer shows, who answers without a model."""
+"""The role of the graph with its input, prompts, headline and functions without a model."""
 
-from offing.sdk import Headline, Role, StepKind, shortened
-from offing_graphs.hiper import extractive, forms, prompts, rules
-from offing_graphs.hiper.shapes import AgentInput, Switch, Turn
+from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing_graphs.hiper import extractive, prompts
+from offing_graphs.hiper.schemas import AgentInput, Switch, Turn
 
 
-def _line(output: Turn) -> Headline:
+def _render_headline(output: Turn) -> Headline:
     action = output.action
     args = ", ".join(f"{name}={value!r}" for name, value in action.args.items())
     said = action.report.answer if action.report else ""
-    did = f"{action.tool}: {said}" if action.ends else f"{action.tool}({args})"
+    did = f"{action.tool}: {said}" if action.is_final else f"{action.tool}({args})"
     new = output.switch is Switch.SWITCH
-    return Headline(shortened(did), shortened(f"new subgoal: {output.subgoal}" if new else f"for: {output.subgoal}"))
+    return Headline(
+        shorten_line(did), shorten_line(f"new subgoal: {output.subgoal}" if new else f"for: {output.subgoal}")
+    )
 
 
 AGENT = Role(
     "agent",
     AgentInput,
     Turn,
-    prompts.agent,
-    _line,
-    kind=StepKind.TURN,
+    prompts.render_agent_prompt,
+    _render_headline,
+    step_kind=StepKind.ROLE_CALL,
     label="act",
-    extractive=extractive.agent,
-    forms=forms.AGENT,
-    rules=rules.AGENT,
+    extractive=extractive.choose_turn,
+    prompt_formats=(prompts.TEXT_FORMAT,),
 )
 ROLES = (AGENT,)

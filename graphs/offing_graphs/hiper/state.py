@@ -1,28 +1,57 @@
-"""What the graph remembers between its nodes: counters, step numbers and the reason to stop. Content is in steps.
+"""State of the graph, and the agent's input, which is loaded from the steps that the state names.
 
-The only home of the state's keys. The subgoal is no part of it: it is read back from the latest turn's record.
+The subgoal is not part of the state: it is read from the record of the latest turn. Only what was
+recorded before a given turn is loaded, so that a node that runs again gets the same input.
 """
 
-from typing import Any, TypedDict
+from offing.sdk import RunContext, StepKind
+from offing_graphs.hiper.schemas import AgentInput, PastTurn, Turn, TurnRecord
+from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.memory import MAX_EVIDENCE, MAX_RECORDS, load_records
+from offing_graphs.shared.state import TurnState, output_from_step
+from offing_graphs.shared.task import build_tool_cards, load_task
 
-from offing.sdk import RunView
 
+class State(TurnState):
+    """State of one run."""
 
-class State(TypedDict):
-    """One run's state. Every number is 0 and every word empty until something sets it."""
-
-    turn: int
-    """Turns begun, from 1."""
     said: int
-    """Seq of the agent's latest turn."""
+    """Seq of the agent's latest output."""
     answer: int
-    """Seq of its latest turn that answered. 0: none did."""
-    heard: int
-    """Seq up to which people's messages have been taken in."""
-    stop: str
-    """Why collecting has ended, a StopReason. Empty: it goes on."""
+    """Seq of the latest output that answered. 0 means that there is none."""
 
 
-def start(run: RunView) -> dict[str, Any]:
-    """Every key, so that a thread's earlier run leaves nothing behind."""
-    return dict(State(turn=0, said=0, answer=0, heard=0, stop=""))
+async def load_inputs(
+    ctx: RunContext, state: State, *, turn: int, last_message_seq: int, reason: str = ""
+) -> AgentInput:
+    """Load the agent's input of a turn.
+
+    `last_message_seq` limits the user messages to those up to this step. `reason` is the reason why
+    the agent must answer now. Empty means that it need not.
+    """
+    has_turns = state["turn"] > 0
+    task = await load_task(ctx, last_message_seq)
+    records = await load_turn_records(ctx, turn) if has_turns else ()
+    return AgentInput(
+        **dict(task),
+        tools=build_tool_cards(ctx.tools),
+        memory=records,
+        evidence=passages_from_evidence(await ctx.get_evidence(MAX_EVIDENCE)) if has_turns else (),
+        past=await _load_past_turns(ctx, turn) if has_turns else (),
+        subgoal=records[-1].subgoal if records else "",
+        turn=turn,
+        remaining=0 if reason else ctx.run.budget.max_turns - turn + 1,
+        reason=reason,
+    )
+
+
+async def load_turn_records(ctx: RunContext, before_turn: int) -> tuple[TurnRecord, ...]:
+    """Load the records of the turns before `before_turn`."""
+    return tuple(r for r in await load_records(ctx, before_turn, TurnRecord) if r.turn > 0)
+
+
+async def _load_past_turns(ctx: RunContext, before_turn: int) -> tuple[PastTurn, ...]:
+    steps = await ctx.last_steps(StepKind.ROLE_CALL, MAX_RECORDS)
+    return tuple(
+        PastTurn(seq=s.seq, turn=s.turn, output=output_from_step(s, Turn)) for s in steps if 0 < s.turn < before_turn
+    )

@@ -1,116 +1,165 @@
-"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+"""The nodes of the graph.
 
-Nothing here decides by reading prose: stops are values, failures are values, and every exit leads to a report.
+Each node checks the limits, makes the same calls for the same state, and returns ids and
+counters. No node decides by reading prose: stops and failures are values, and every exit
+leads to a report.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from offing.sdk import (
+    BoundaryReason,
+    DraftSection,
     EngineFailure,
-    Fracture,
+    InvalidOutput,
     ReportDraft,
     RunContext,
     StepDraft,
     StepKind,
     StopReason,
     ToolCall,
-    shortened,
+    shorten_line,
 )
-from offing_graphs.iterresearch.endings import ended_early, unfinished
-from offing_graphs.iterresearch.roles import RESEARCHERS
-from offing_graphs.iterresearch.shapes import Round, Stage
-from offing_graphs.iterresearch.state import State
-from offing_graphs.iterresearch.workspace import asked_call, latest_round, workspace
-from offing_graphs.parts.ending import halted, reason_of
-from offing_graphs.parts.messages import newest_message
+from offing_graphs.extractive.report import EARLY_STOP_TEXTS
+from offing_graphs.iterresearch.extractive import is_extractive_report
+from offing_graphs.iterresearch.roles import RESEARCHERS_BY_PHASE
+from offing_graphs.iterresearch.schemas import Round, TurnPhase
+from offing_graphs.iterresearch.state import State, find_last_output, load_workspace
+from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
+from offing_graphs.shared.report import add_title, build_quote_report
+from offing_graphs.shared.state import StateUpdate
+from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
+from offing_graphs.shared.task import find_last_message_seq, task_from_run
+from offing_graphs.shared.text_reports import parse_report
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
+UNFINISHED_HEADING = "The researcher's report when the run ended"
 
 
-async def research(state: State, runtime: "Runtime[Any]") -> Update:
-    """One round: the workspace built anew, and one answer to it."""
+async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Begin a turn: build the workspace anew and call the researcher once."""
     ctx: RunContext = runtime.context
-    reason = _halted(ctx, state)
-    if reason and not _writes_after(reason, state):
+    reason = _check_limits(ctx, state)
+    if reason and not _can_finish_early(reason, state):
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    heard = await newest_message(ctx, state["heard"])
-    stage = _stage(ctx, state, turn, reason)
-    given = await workspace(ctx, state, stage, heard)
-    reset = Fracture.WORKSPACE_RESET if state["round"] else None
-    reply = await ctx.call(RESEARCHERS[stage], given, turn=turn, fracture=reset)
+    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    stage = _select_phase(ctx, state, turn, reason)
+    inputs = await load_workspace(ctx, state, stage, last_message_seq)
+    reset = BoundaryReason.WORKSPACE_RESET if state["round"] else None
+    reply = await ctx.call_role(RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
     if isinstance(reply, EngineFailure):
-        return {"turn": turn, "heard": heard, "stop": reason_of(reply)}
-    await ctx.record(_report_step(reply.output, turn))
-    newest = await newest_message(ctx, heard)
-    stop = _ending(reply.output, reason, ctx.run.budget.turns <= turn, spoken_to=newest > heard)
-    return {"turn": turn, "round": reply.seq, "heard": heard, "stop": stop}
+        return {"turn": turn, "heard": last_message_seq, "stop": stop_reason_from_failure(reply)}
+    await ctx.append_steps(_draft_report_note(reply.output, turn))
+    newest = await find_last_message_seq(ctx, last_message_seq)
+    stop = _resolve_stop_reason(
+        reply.output, reason, ctx.run.budget.max_turns <= turn, has_new_message=newest > last_message_seq
+    )
+    return {"turn": turn, "round": reply.seq, "heard": last_message_seq, "stop": stop}
 
 
-async def act(state: State, runtime: "Runtime[Any]") -> Update:
-    """The tool call that the round asked for. One that cannot be made is a result like any other.
+async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Make the tool call that the researcher requested.
 
-    None is made where a person asks for what there is, or wrote while a round answered: the next round sees to it.
+    A call that cannot be made gives an ordinary result. No call is made if an early finish was
+    requested or if a user message arrived during an answer. The next turn then handles it.
     """
     ctx: RunContext = runtime.context
-    reason = halted(ctx, state["turn"])
-    if reason and reason is not StopReason.ASKED_TO_WRITE:
+    reason = check_limits(ctx, state["turn"])
+    if reason and reason is not StopReason.FINISH_REQUESTED:
         return {"stop": reason}
-    call = await asked_call(ctx, state)
+    last = await find_last_output(ctx, state)
+    call = last.action if last else None
     if reason or call is None:
         return {"tool": 0}
-    result = await ctx.use(ToolCall(call.tool, dict(call.args)), turn=state["turn"])
+    result = await ctx.call_tool(ToolCall(call.tool, dict(call.args)), turn=state["turn"])
     return {"tool": result.seq}
 
 
-async def write(state: State, runtime: "Runtime[Any]") -> Update:
-    """The report, whatever ended the run; its delivery is the run's last act."""
+async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Submit the report, for any stop reason. This is the last action of the run."""
     ctx: RunContext = runtime.context
     reason = StopReason(state["stop"])
-    last = await latest_round(ctx, state)
-    draft = _titled(last.answer, ctx.run.question) if last and last.answer else await unfinished(ctx, state, reason)
-    await ctx.deliver(ended_early(draft, reason), reason)
+    last = await find_last_output(ctx, state)
+    if last and last.answer:
+        draft = add_title(last.answer, ctx.run.question)
+    else:
+        draft = await _build_unfinished_report(ctx, last, reason)
+    await ctx.submit_report(_add_stop_reason(draft, reason), reason)
     return {"stop": reason}
 
 
-def _halted(ctx: RunContext, state: State) -> StopReason | None:
-    """As everywhere, but that nothing lengthens a run past its turns."""
-    reason = halted(ctx, state["turn"], begins_turn=True)
-    return StopReason.TURN_LIMIT if reason and state["turn"] >= ctx.run.budget.turns else reason
+def _check_limits(ctx: RunContext, state: State) -> StopReason | None:
+    """Check the limits. Unlike in other graphs, nothing extends a run beyond its turns."""
+    reason = check_limits(ctx, state["turn"], begins_turn=True)
+    return StopReason.TURN_LIMIT if reason and state["turn"] >= ctx.run.budget.max_turns else reason
 
 
-def _writes_after(reason: StopReason, state: State) -> bool:
-    """A person who asks for what there is gets it from the researcher, if there is anything."""
-    return reason is StopReason.ASKED_TO_WRITE and state["round"] > 0
+def _can_finish_early(reason: StopReason, state: State) -> bool:
+    """Return whether the researcher can write the report of an early finish.
+
+    This needs the output of an earlier turn.
+    """
+    return reason is StopReason.FINISH_REQUESTED and state["round"] > 0
 
 
-def _stage(ctx: RunContext, state: State, turn: int, reason: StopReason | None) -> Stage:
-    if reason or turn >= ctx.run.budget.turns or not ctx.tools:
-        return Stage.FINAL
-    return Stage.MIDDLE if state["round"] else Stage.FIRST
+def _select_phase(ctx: RunContext, state: State, turn: int, reason: StopReason | None) -> TurnPhase:
+    if reason or turn >= ctx.run.budget.max_turns or not ctx.tools:
+        return TurnPhase.FINAL
+    return TurnPhase.MIDDLE if state["round"] else TurnPhase.FIRST
 
 
-def _ending(output: Round, reason: StopReason | None, last: bool, *, spoken_to: bool) -> str:
-    """Why the run ends after this round. Empty: it goes on, also when a person wrote during a round that answered."""
+def _resolve_stop_reason(output: Round, reason: StopReason | None, is_last_turn: bool, *, has_new_message: bool) -> str:
+    """Return why the run ends after this turn.
+
+    Empty means that it continues, which includes an answer during which a user message arrived.
+    """
     if output.answer is None:
         return ""
-    if reason or last:
+    if reason or is_last_turn:
         return reason or StopReason.TURN_LIMIT
-    if spoken_to:
+    if has_new_message:
         return ""
     return StopReason.ANSWERED if output.answered else StopReason.NOTHING_FOUND
 
 
-def _report_step(output: Round, turn: int) -> StepDraft:
-    """A version of the report, for those who watch how it changes."""
+def _draft_report_note(output: Round, turn: int) -> StepDraft:
+    """Return a step draft with a version of the report, which shows how the report changes."""
     first = next((line.strip(" #-*") for line in output.report.splitlines() if line.strip(" #-*")), "")
     payload = {"report": output.report, "round": turn}
-    return StepDraft(StepKind.NOTE, shortened(first), payload, label="report", turn=turn)
+    return StepDraft(StepKind.NOTE, shorten_line(first), payload, label="report", turn=turn)
 
 
-def _titled(draft: ReportDraft, question: str) -> ReportDraft:
-    return draft if draft.title.strip() else draft.model_copy(update={"title": shortened(question.strip(), 120)})
+async def _build_unfinished_report(ctx: RunContext, last: Round | None, reason: StopReason) -> ReportDraft:
+    """Build a report of quotes, with the last report in front if a model wrote one."""
+    evidence = await ctx.get_evidence(MAX_EVIDENCE)
+    records = await load_call_records(ctx, evidence)
+    draft = build_quote_report(task_from_run(ctx.run), passages_from_evidence(evidence), records, reason)
+    sections = _split_unfinished_report(last.report) if last else ()
+    return draft.model_copy(update={"sections": (*sections, *draft.sections)})
+
+
+def _split_unfinished_report(report: str) -> tuple[DraftSection, ...]:
+    """Split a report in prose into sections.
+
+    Empty means that the model-free researcher wrote the report.
+    """
+    draft = None if is_extractive_report(report) else parse_report(report, UNFINISHED_HEADING)
+    if draft is None or isinstance(draft, InvalidOutput):
+        return ()
+    lead = parse_report(f"## {UNFINISHED_HEADING}\n- {draft.answer}", UNFINISHED_HEADING) if draft.answer else None
+    first = lead.sections if isinstance(lead, ReportDraft) else ()
+    return (*first, *(s if s.heading else s.model_copy(update={"heading": UNFINISHED_HEADING}) for s in draft.sections))
+
+
+def _add_stop_reason(draft: ReportDraft, reason: StopReason) -> ReportDraft:
+    """Add to the limits of a draft why the run ended early."""
+    early = EARLY_STOP_TEXTS.get(reason)
+    notice = f"Collecting ended early: {early}." if early else ""
+    if not notice or notice in draft.limits:
+        return draft
+    return draft.model_copy(update={"limits": f"{notice} {draft.limits}".strip()})

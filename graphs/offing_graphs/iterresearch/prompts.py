@@ -1,104 +1,261 @@
-"""How a workspace reads as a prompt: the only home of its text and of its bounds.
+"""The prompt of a workspace, its size limits, and the `text` format with the paper's tagged blocks.
 
-The prompt is the whole context: one system message that never changes, and one user message built anew. The report is
-shown whole, always; where room is short, what came back from the last call is cut, and the cut is said.
+The prompt is the whole context: one constant system message and one user message that is
+built anew. The report is always shown in full. If space is short, the result of the last
+call is truncated, and the prompt says so.
 """
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
-from offing.sdk import Message, shortened
-from offing_graphs.iterresearch.shapes import REPORT_TOKENS, Call, Result, Stage, Workspace
-from offing_graphs.parts.measuring import tokens_of, within
-from offing_graphs.parts.prompting import DATA_RULE, compact_json, data, prompt_of, task, tool_cards
-from offing_graphs.parts.shapes import Piece
+from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
+    CompletionSpan,
+    InvalidOutput,
+    Message,
+    PromptFormat,
+    SpanKind,
+    shorten_line,
+    wrap_untrusted,
+)
+from offing_graphs.iterresearch.schemas import (
+    MAX_REPORT_TOKENS,
+    OUTPUTS_BY_PHASE,
+    Call,
+    Round,
+    ToolObservation,
+    TurnPhase,
+    Workspace,
+)
+from offing_graphs.shared.prompt_parts import (
+    add_format_rules,
+    build_prompt,
+    render_json,
+    render_task,
+    render_tool_cards,
+)
+from offing_graphs.shared.schemas import RetrievedPassage
+from offing_graphs.shared.tagged_text import (
+    Block,
+    Blocks,
+    find_thoughts_end,
+    parse_tagged,
+    render_tagged,
+    validate_output,
+)
+from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
+from offing_graphs.shared.token_estimate import estimate_tokens, truncate_to_tokens
 
-WORKSPACE_TOKENS = 40_960
-"""Prompt and answer together, by estimate; the paper's."""
-ANSWER_TOKENS = 8_192
-"""Of these, for the answer."""
-RESULT_TOKENS = 8_000
-"""What came back from the last call, at most."""
-LEAST_RESULT = 200
-"""Of a result that hardly fits, this much is shown in any case."""
-MARKS = 60
-"""For the lines around what is shown, and for saying that it was cut."""
-CALL = 2_000
-"""Code points of the last call's arguments."""
+MAX_WORKSPACE_TOKENS = 40_960
+"""Maximum estimated tokens of prompt and answer together, as in the paper."""
+MAX_ANSWER_TOKENS = 8_192
+"""Tokens that are reserved for the answer."""
+MAX_RESULT_TOKENS = 8_000
+"""Maximum tokens of the result of the last call."""
+MIN_RESULT_TOKENS = 200
+"""Minimum tokens of a result that are always shown."""
+MARKUP_TOKENS = 60
+"""Tokens for the lines around a result and the notice of truncation."""
+MAX_CALL_CHARS = 2_000
+"""Maximum number of characters of the last call's arguments."""
 
-RESEARCHER = (
+RESEARCHER_PROMPT = (
     "You research a question in rounds. In each round you see the question, your report so far, your last tool call "
     "and what it brought back. You see nothing else of earlier rounds, and in the next round you will not see what you "
     "see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has been "
     "found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has been "
     "tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may have "
-    f"{REPORT_TOKENS:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
+    f"{MAX_REPORT_TOKENS:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
     "tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
     "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
     "established."
 )
-STAGES = {
-    Stage.FIRST: "This is the first round. There is no report yet: begin it, and make one tool call. Do not answer.",
-    Stage.MIDDLE: "Either make one tool call, or, if the report holds what answers the question, answer it.",
-    Stage.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
+PHASE_PROMPTS = {
+    TurnPhase.FIRST: (
+        "This is the first round. There is no report yet: begin it, and make one tool call. Do not answer."
+    ),
+    TurnPhase.MIDDLE: "Either make one tool call, or, if the report holds what answers the question, answer it.",
+    TurnPhase.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
+}
+
+REPORT, TOOL_CALL, ANSWER, NO_ANSWER = "report", "tool_call", "answer", "no_answer"
+FINAL_TAGS = (TOOL_CALL, ANSWER, NO_ANSWER)
+"""Tags of the final block. Exactly one of them ends the output."""
+SPAN_KINDS = {
+    REPORT: SpanKind.REPORT,
+    TOOL_CALL: SpanKind.ACTION,
+    ANSWER: SpanKind.ANSWER,
+    NO_ANSWER: SpanKind.ANSWER,
+}
+COMMON_RULE = "<think>reasoning for this round only</think>\n<report>the report, rewritten whole</report>"
+CALL_RULE = '<tool_call>{"name": "exact name of a tool", "arguments": {as its JSON schema asks}}</tool_call>'
+ANSWER_RULE = (
+    f"<answer>\n{REPORT_FORMAT_RULE}\n</answer>\n"
+    "or, when nothing that was found answers the question, the same within <no_answer>…</no_answer>"
+)
+RULES_BY_PHASE = {
+    TurnPhase.FIRST: f"{COMMON_RULE}\n{CALL_RULE}",
+    TurnPhase.MIDDLE: f"{COMMON_RULE}\nand then either\n{CALL_RULE}\nor\n{ANSWER_RULE}",
+    TurnPhase.FINAL: f"{COMMON_RULE}\n{ANSWER_RULE}",
 }
 
 
-def researcher(given: Workspace) -> tuple[Message, ...]:
-    """The prompt of a round, a pure function of the workspace."""
-    tools = () if given.stage is Stage.FINAL else tool_cards(given.tools)
-    before = (*task(given), *tools, *_report(given.report), *_call(given.action))
-    asked = STAGES[given.stage]
-    spent = tokens_of(RESEARCHER, DATA_RULE, *before, asked) + ANSWER_TOKENS + MARKS
-    room = max(LEAST_RESULT, min(RESULT_TOKENS, WORKSPACE_TOKENS - spent))
-    last = (_result(given.result, room),) if given.action else ()
-    return prompt_of(RESEARCHER, (*before, *last, asked))
+def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
+    """Render the prompt of a turn. It depends only on the workspace."""
+    tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools)
+    before = (*render_task(inputs), *tools, *_render_report(inputs.report), *_render_call(inputs.action))
+    request = PHASE_PROMPTS[inputs.phase]
+    spent = (
+        estimate_tokens(RESEARCHER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, request) + MAX_ANSWER_TOKENS + MARKUP_TOKENS
+    )
+    max_result_tokens = max(MIN_RESULT_TOKENS, min(MAX_RESULT_TOKENS, MAX_WORKSPACE_TOKENS - spent))
+    last = (_render_result(inputs.result, max_result_tokens),) if inputs.action else ()
+    return build_prompt(RESEARCHER_PROMPT, (*before, *last, request))
 
 
-def _report(report: str) -> tuple[str, ...]:
-    """It is the model's own, and quotes strangers."""
-    return (f"Your report so far:\n{data(report)}",) if report else ()
+def _render_report(report: str) -> tuple[str, ...]:
+    """Render the report as untrusted text, because it quotes third parties."""
+    return (f"Your report so far:\n{wrap_untrusted(report)}",) if report else ()
 
 
-def _call(action: Call | None) -> tuple[str, ...]:
+def _render_call(action: Call | None) -> tuple[str, ...]:
     if action is None:
         return ()
-    return (f"Your last tool call: {action.tool} {shortened(compact_json(action.args), CALL)}",)
+    return (f"Your last tool call: {action.tool} {shorten_line(render_json(action.args), MAX_CALL_CHARS)}",)
 
 
-def _result(result: Result | None, room: int) -> str:
-    """What came back, within `room` tokens."""
+def _render_result(result: ToolObservation | None, max_tokens: int) -> str:
+    """Render the result of the last call within `max_tokens`."""
     if result is None:
         return "It was not made."
     if result.message:
-        return f"It failed ({result.status}):\n{_cut(result.message, room)}"
-    if result.pieces:
-        return "It brought back:\n" + "\n".join(_passages(result.pieces, room))
-    return "It brought back:\n" + _cut(result.value or "Nothing was found.", room)
+        return f"It failed ({result.status}):\n{_truncate_text(result.message, max_tokens)}"
+    if result.passages:
+        return "It brought back:\n" + "\n".join(_render_passages(result.passages, max_tokens))
+    return "It brought back:\n" + _truncate_text(result.value or "Nothing was found.", max_tokens)
 
 
-def _passages(pieces: Sequence[Piece], room: int) -> list[str]:
-    """Passages while they fit, the last one perhaps in part, and the ids of those that are left out."""
-    shown: list[str] = []
-    for number, piece in enumerate(pieces):
-        head = _head(piece)
-        left = room - tokens_of(head) - MARKS
-        if left <= 0 and shown:
-            ids = ", ".join(p.id for p in pieces[number:])
-            return [*shown, f"(There was no room for {len(pieces) - number} more passages: {ids}.)"]
-        shown.append(f"{head}\n{_cut(piece.text, left)}")
-        room -= tokens_of(shown[-1])
-    return shown
+def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> list[str]:
+    """Render the passages that fit, the last one perhaps in part, and the ids of the omitted ones."""
+    rendered: list[str] = []
+    for number, passage in enumerate(passages):
+        head = _render_passage_header(passage)
+        left = max_tokens - estimate_tokens(head) - MARKUP_TOKENS
+        if left <= 0 and rendered:
+            ids = ", ".join(p.id for p in passages[number:])
+            return [*rendered, f"(There was no room for {len(passages) - number} more passages: {ids}.)"]
+        rendered.append(f"{head}\n{_truncate_text(passage.text, left)}")
+        max_tokens -= estimate_tokens(rendered[-1])
+    return rendered
 
 
-def _head(piece: Piece) -> str:
-    place = f"{piece.title} \u203a {piece.heading}" if piece.heading else piece.title
-    where = f"Passage {piece.id} (source {piece.source}, {piece.start} to {piece.end}), under:"
-    return f"{where}\n{data(shortened(place))}\nIts text:"
+def _render_passage_header(passage: RetrievedPassage) -> str:
+    location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
+    where = f"Passage {passage.id} (source {passage.source}, {passage.start} to {passage.end}), under:"
+    return f"{where}\n{wrap_untrusted(shorten_line(location))}\nIts text:"
 
 
-def _cut(text: str, room: int) -> str:
-    """Text as data, and outside of it how much of it is not there."""
-    kept = within(text, room)
+def _truncate_text(text: str, max_tokens: int) -> str:
+    """Render a text as an untrusted block and state outside of it how much was cut."""
+    kept = truncate_to_tokens(text, max_tokens)
     left = len(text) - len(kept)
     note = f"\n(Cut here: the last {left:,} of {len(text):,} characters are not shown.)" if left else ""
-    return data(kept) + note
+    return wrap_untrusted(kept) + note
+
+
+def render_text_prompt(inputs: Workspace) -> tuple[Message, ...]:
+    return add_format_rules(render_researcher_prompt(inputs), RULES_BY_PHASE[inputs.phase])
+
+
+def parse_output(text: str, inputs: Workspace) -> Round | InvalidOutput:
+    """Parse optional thoughts, the report, and one call or answer as the phase of the turn allows."""
+    if "\0" in text:
+        return InvalidOutput("It holds a NUL character.")
+    blocks = _parse_blocks(text)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    last = _parse_final_block(blocks, inputs)
+    if isinstance(last, InvalidOutput):
+        return last
+    return validate_output(OUTPUTS_BY_PHASE[inputs.phase], {"think": _extract_thoughts(text), **last}, "the answer")
+
+
+def find_spans(text: str) -> tuple[CompletionSpan, ...]:
+    """Return the spans of the blocks, including their tags."""
+    end = find_thoughts_end(text)
+    thoughts = (CompletionSpan(SpanKind.THINK, text.index("<think>"), end),) if end else ()
+    blocks = _parse_blocks(text)
+    named = () if isinstance(blocks, InvalidOutput) else blocks.items()
+    return (*thoughts, *(block.to_span(SPAN_KINDS[name]) for name, block in named))
+
+
+def render_output(output: Round, _inputs: Workspace) -> str:
+    """Render an output as the blocks of a turn."""
+    thoughts = [("think", output.think)] if output.think else []
+    return render_tagged([*thoughts, (REPORT, output.report), _render_final_block(output)])
+
+
+def parse_call(text: str) -> Call | InvalidOutput:
+    """Parse one JSON object with a name and arguments, and nothing else."""
+    try:
+        found = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+        _reject_unstorable(render_json(found))
+        return Call(tool=found["name"], args=found["arguments"]) if set(found) == {"name", "arguments"} else _NO_CALL
+    except (ValueError, TypeError, RecursionError):
+        return _NO_CALL
+
+
+_NO_CALL = InvalidOutput('The tool call must be one JSON object {"name": "…", "arguments": {…}} and nothing else.')
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _reject_unstorable(text: str) -> None:
+    """Raise `ValueError` for NUL and lone surrogates, which the database cannot store."""
+    text.encode()
+    if "\\u0000" in text:
+        raise ValueError("it holds a NUL character")
+
+
+def _reject_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _parse_blocks(text: str) -> Blocks | InvalidOutput:
+    found = parse_tagged(text, (REPORT, *FINAL_TAGS), optional=FINAL_TAGS)
+    if isinstance(found, InvalidOutput):
+        return found
+    ends = [name for name in FINAL_TAGS if name in found]
+    return (
+        found if len(ends) == 1 else InvalidOutput("After the report, write one tool call or one answer, and only one.")
+    )
+
+
+def _parse_final_block(blocks: Blocks, inputs: Workspace) -> dict[str, Any] | InvalidOutput:
+    fields: dict[str, Any] = {"report": blocks[REPORT].text}
+    if TOOL_CALL in blocks:
+        call = parse_call(blocks[TOOL_CALL].text)
+        return call if isinstance(call, InvalidOutput) else fields | {"action": call}
+    block: Block = blocks.get(ANSWER) or blocks[NO_ANSWER]
+    answer = parse_report(block.text, inputs.question)
+    return answer if isinstance(answer, InvalidOutput) else fields | {"answer": answer, "answered": ANSWER in blocks}
+
+
+def _extract_thoughts(text: str) -> str:
+    end = find_thoughts_end(text)
+    return text[:end].strip().removeprefix("<think>").removesuffix("</think>").strip() if end else ""
+
+
+def _render_final_block(output: Round) -> tuple[str, str]:
+    if output.action is not None:
+        return TOOL_CALL, render_json({"name": output.action.tool, "arguments": output.action.args})
+    assert output.answer is not None
+    return (ANSWER if output.answered else NO_ANSWER), render_report(output.answer)
+
+
+TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_output, find_spans, render_output)

@@ -1,35 +1,33 @@
-"""The graph's one role, in the three forms that a round can have: what it is given, how it is asked, who answers it."""
+"""The role of the graph in its three phases, with its inputs, prompts and model-free functions."""
 
-from offing.sdk import Headline, Role, StepKind, shortened
+from offing.sdk import Headline, Role, StepKind, shorten_line
 from offing_graphs.iterresearch import extractive, prompts
-from offing_graphs.iterresearch.compact import COMPACT
-from offing_graphs.iterresearch.plain import PLAIN
-from offing_graphs.iterresearch.rules import RULES
-from offing_graphs.iterresearch.shapes import ANSWERS, Round, Stage, Workspace
-from offing_graphs.parts.prompting import compact_json
+from offing_graphs.iterresearch.schemas import OUTPUTS_BY_PHASE, Round, TurnPhase, Workspace
+from offing_graphs.shared.prompt_parts import render_json
 
 
-def _line(output: Round) -> Headline:
+def _render_headline(output: Round) -> Headline:
     if output.action is not None:
-        return Headline(shortened(f"{output.action.tool} {compact_json(output.action.args)}"), shortened(output.think))
-    return Headline(shortened(output.answer.answer if output.answer else "") or "Answer", shortened(output.think))
+        return Headline(
+            shorten_line(f"{output.action.tool} {render_json(output.action.args)}"), shorten_line(output.think)
+        )
+    return Headline(shorten_line(output.answer.answer if output.answer else "") or "Answer", shorten_line(output.think))
 
 
-def _researcher(stage: Stage) -> Role[Workspace, Round]:
+def _build_role(phase: TurnPhase) -> Role[Workspace, Round]:
     return Role(
         "researcher",
         Workspace,
-        ANSWERS[stage],
-        prompts.researcher,
-        _line,
-        kind=StepKind.TURN,
+        OUTPUTS_BY_PHASE[phase],
+        prompts.render_researcher_prompt,
+        _render_headline,
+        step_kind=StepKind.ROLE_CALL,
         label="round",
-        extractive=extractive.researcher,
-        forms=(PLAIN, COMPACT),
-        rules=RULES,
+        extractive=extractive.choose_turn,
+        prompt_formats=(prompts.TEXT_FORMAT,),
     )
 
 
-RESEARCHERS = {stage: _researcher(stage) for stage in Stage}
-"""By stage: the same role, which differs in what its answer must hold."""
-ROLES = (RESEARCHERS[Stage.MIDDLE],)
+RESEARCHERS_BY_PHASE = {stage: _build_role(stage) for stage in TurnPhase}
+"""The role by phase. The phases differ in what the output must contain."""
+ROLES = (RESEARCHERS_BY_PHASE[TurnPhase.MIDDLE],)

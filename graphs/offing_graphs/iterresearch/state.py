@@ -1,29 +1,83 @@
-"""What the graph remembers between its nodes: counters, step numbers and the reason to stop. Content is in steps.
+"""State of the graph, and the workspace of a turn: the question, the latest output and its tool result.
 
-The only home of the state's keys. Text never enters it: a node fetches the step that a number names.
+Nothing older is loaded. Passages are looked up by id; stored passages never change.
 """
 
-from typing import Any, TypedDict
+from offing.sdk import Evidence, RunContext, ToolResult, tool_result_from_step
+from offing_graphs.iterresearch.schemas import Round, ToolObservation, TurnPhase, Workspace
+from offing_graphs.shared.findings import (
+    extract_evidence_ids,
+    list_returned_evidence,
+    passages_from_evidence,
+    render_value,
+)
+from offing_graphs.shared.schemas import RetrievedPassage
+from offing_graphs.shared.state import TurnState, find_output
+from offing_graphs.shared.task import build_tool_cards, load_task
 
-from offing.sdk import RunView
+MAX_CITED_PASSAGES = 240
+"""Maximum number of passages that are looked up by the ids in a report.
+
+The last named are kept.
+"""
+MAX_EVIDENCE = 1_000_000
 
 
-class State(TypedDict):
-    """One run's state. Every number is 0 and every word empty until something sets it."""
+class State(TurnState):
+    """State of one run."""
 
-    turn: int
-    """Rounds begun, from 1."""
     round: int
-    """Seq of the latest round's answer: its report, and its action or answer."""
+    """Seq of the latest output, which holds the report and the action or answer."""
     tool: int
-    """Seq of the tool call that the latest round asked for. 0: it has not been made."""
-    heard: int
-    """Seq up to which people's messages have been taken in."""
-    stop: str
-    """Why collecting has ended, a StopReason. Empty: it goes on."""
+    """Seq of the result of the latest requested tool call. 0 means that the call has not been made."""
 
 
-def start(run: RunView) -> dict[str, Any]:
-    """Every key, so that a thread's earlier run leaves nothing behind."""
-    state = State(turn=0, round=0, tool=0, heard=0, stop="")
-    return dict(state)
+async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_message_seq: int) -> Workspace:
+    """Load the workspace of a turn.
+
+    `last_message_seq` limits the user messages to those up to this step.
+    """
+    task = await load_task(ctx, last_message_seq)
+    before = await find_last_output(ctx, state)
+    result = await _find_result(ctx, state["tool"])
+    known = await _load_evidence(ctx, before, result)
+    return Workspace(
+        **dict(task),
+        phase=phase,
+        tools=build_tool_cards(ctx.tools),
+        report=before.report if before else "",
+        action=before.action if before else None,
+        result=_build_observation(result, known) if result else None,
+        cited=_list_cited_passages(before.report, known) if before else (),
+    )
+
+
+async def find_last_output(ctx: RunContext, state: State) -> Round | None:
+    """Load the output that the state names. `None` means that there is none yet."""
+    return await find_output(ctx, state["round"], Round)
+
+
+async def _find_result(ctx: RunContext, seq: int) -> ToolResult | None:
+    return tool_result_from_step((await ctx.get_steps([seq]))[0]) if seq else None
+
+
+def _build_observation(result: ToolResult, evidence: tuple[Evidence, ...]) -> ToolObservation:
+    return ToolObservation(
+        status=result.status,
+        message=result.message,
+        content=result.content,
+        passages=passages_from_evidence(list_returned_evidence(result, evidence)),
+        value=render_value(result),
+    )
+
+
+async def _load_evidence(ctx: RunContext, previous: Round | None, result: ToolResult | None) -> tuple[Evidence, ...]:
+    """Load all evidence if the turn can refer to it, else none."""
+    named = previous is not None and bool(extract_evidence_ids(previous.report))
+    return await ctx.get_evidence(MAX_EVIDENCE) if named or (result and result.spans) else ()
+
+
+def _list_cited_passages(report: str, evidence: tuple[Evidence, ...]) -> tuple[RetrievedPassage, ...]:
+    """Return the passages that a report names, in the order of their first retrieval."""
+    named = frozenset(extract_evidence_ids(report)[-MAX_CITED_PASSAGES:])
+    return passages_from_evidence(e for e in evidence if e.id in named)

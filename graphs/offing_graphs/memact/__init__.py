@@ -1,4 +1,4 @@
-"""Memory as action: one agent that edits its own context; and the same agent with a summary whenever that is full."""
+"""Memory as Action: an agent that edits its own context, and one that summarizes its full context."""
 
 from offing_graphs.memact.graph import graph, supo
 

@@ -1,7 +1,8 @@
-"""The algebra of a context that its own agent edits: the only home of what prune and write do to a list of records.
+"""The context that the agent edits: its limits, its records, and the edits with their steps.
 
-Pure, and blind to what records say. The system text and the question are no records, so nothing can remove them.
-Source of the rules: "Memory as Action" (arXiv 2510.12635), where one action prunes and writes.
+Edits do not read the content of records. The system text and the question are not records,
+so nothing can remove them. Source of the rules: "Memory as Action" (arXiv 2510.12635),
+where one action prunes and writes.
 """
 
 import re
@@ -9,71 +10,230 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from pydantic import ValidationError
+
+from offing.sdk import StepDraft, StepKind, shorten_line
+from offing_graphs.memact.schemas import Act, PruneArgs, WriteArgs
+
 PRUNE, WRITE = "prune", "write"
-EDITS = (PRUNE, WRITE)
+EDIT_ACTIONS = (PRUNE, WRITE)
 """Names of the memory actions, called like tools."""
+MIN_SUMMARY_TOKENS = 2_300
+"""Tokens that are reserved for the request for a summary and for the summary.
+
+Engines write at most 2,048 tokens by default.
+"""
+UNREQUESTED_SUMMARY = "No summary was asked for; nothing was changed."
+POSTPONED_ANSWER = "A person wrote to you meanwhile, so the answer has not been handed over yet."
+DISCARDED_RECORD = "Taken out of the context, which was full; what the tool did stands."
 
 _ID = re.compile(r"r[1-9][0-9]*")
 
 
-class Addressed(Protocol):
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """The limits of a context in estimated tokens.
+
+    Raises `ValueError` if the sizes leave no room for a summary.
+    """
+
+    max_context_tokens: int
+    """Maximum tokens of a prompt, called W in the README. No call is made with a longer prompt."""
+    max_observation_tokens: int
+    """Maximum tokens of one observation. The rest of a tool result is omitted and counted."""
+    allows_edits: bool
+    """Whether the agent has the actions `prune` and `write`."""
+    summarize_at_tokens: int | None = None
+    """Size from which the context is summarized, called L in the README.
+
+    `None` means that it is never summarized.
+    """
+    max_summaries: int = 0
+    """Maximum number of summaries, called S in the README."""
+
+    def __post_init__(self) -> None:
+        if (
+            self.summarize_at_tokens is not None
+            and self.max_context_tokens - self.summarize_at_tokens < MIN_SUMMARY_TOKENS
+        ):
+            raise ValueError(f"window: leave at least {MIN_SUMMARY_TOKENS} tokens above full for the summary.")
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """Return the maximum tokens of the prompt of an action."""
+        return self.max_context_tokens if self.summarize_at_tokens is None else self.summarize_at_tokens - 1
+
+
+EDITING_CONFIG = ContextConfig(max_context_tokens=20_000, max_observation_tokens=4_000, allows_edits=True)
+SUMMARIZING_CONFIG = ContextConfig(
+    max_context_tokens=16_000,
+    max_observation_tokens=3_000,
+    allows_edits=False,
+    summarize_at_tokens=13_500,
+    max_summaries=7,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLocation:
+    """The location of a record in the context: its turn, and the seqs of its steps."""
+
+    turn: int
+    action_seq: int
+    observation_seq: int
+
+    @property
+    def id(self) -> str:
+        return build_record_id(self.turn)
+
+
+class HasId(Protocol):
     @property
     def id(self) -> str: ...
 
 
-R = TypeVar("R", bound=Addressed)
+RecordT = TypeVar("RecordT", bound=HasId)
 
 
 @dataclass(frozen=True, slots=True)
-class Edited(Generic[R]):
-    """A context after an edit; the record of the edit itself comes behind it, whatever the outcome."""
+class ContextEdit(Generic[RecordT]):
+    """A context after an edit. The record of the edit itself follows it, whatever the outcome."""
 
-    context: tuple[R, ...]
+    context: tuple[RecordT, ...]
     ok: bool
-    """False: nothing was changed."""
-    deleted: tuple[str, ...]
-    unknown: tuple[str, ...]
-    """Ids that were given and are no record of the context."""
-    said: str
-    """The outcome in a sentence, for the agent."""
+    """Whether the edit succeeded. False means that nothing was changed."""
+    deleted_ids: tuple[str, ...]
+    unknown_ids: tuple[str, ...]
+    """Requested ids that are not ids of records of the context."""
+    message: str
+    """The outcome in one sentence, for the agent."""
 
     @property
-    def splits(self) -> bool:
-        """What the agent sees is no longer what it saw with something behind it."""
-        return bool(self.deleted)
+    def breaks_prefix(self) -> bool:
+        """Return whether the new context no longer starts with the previous one."""
+        return bool(self.deleted_ids)
 
 
-def record_id(turn: int) -> str:
-    """The id of the record that a turn leaves."""
+def build_record_id(turn: int) -> str:
+    """Return the id of the record of a turn."""
     return f"r{turn}"
 
 
-def turn_of(id: str) -> int:
-    """The turn that left a record. 0: this is no record's id."""
-    return int(id[1:]) if _ID.fullmatch(id) else 0
+def parse_record_turn(record_id: str) -> int:
+    """Return the turn of a record id. 0 means that the id is not a record id."""
+    return int(record_id[1:]) if _ID.fullmatch(record_id) else 0
 
 
-def edited(context: Sequence[R], op: str, delete: Sequence[str] = (), note: str = "") -> Edited[R]:
-    """The context without the records named in `delete`. `note` is kept by the edit's own record.
+def apply_edit(
+    context: Sequence[RecordT], operation: str, delete_ids: Sequence[str] = (), note: str = ""
+) -> ContextEdit[RecordT]:
+    """Return the context without the records in `delete_ids`.
 
-    Fails, and changes nothing, when prune names no record that is there, and when write has nothing to note.
+    The record of the edit keeps `note`. The edit fails and changes nothing if `prune` names no
+    existing record or if `write` has an empty note.
     """
-    if op == WRITE:
-        delete = ()
+    if operation == WRITE:
+        delete_ids = ()
     known = {record.id for record in context}
-    deleted = tuple(dict.fromkeys(id for id in delete if id in known))
-    unknown = tuple(dict.fromkeys(id for id in delete if id not in known))
-    ok = bool(deleted) if op == PRUNE else bool(note.strip())
+    deleted = tuple(dict.fromkeys(id for id in delete_ids if id in known))
+    unknown = tuple(dict.fromkeys(id for id in delete_ids if id not in known))
+    ok = bool(deleted) if operation == PRUNE else bool(note.strip())
     gone = frozenset(deleted)
-    kept = tuple(record for record in context if record.id not in gone)
-    return Edited(kept, ok, deleted, unknown, _said(op, ok, deleted, unknown, note))
+    remaining = tuple(record for record in context if record.id not in gone)
+    return ContextEdit(remaining, ok, deleted, unknown, _describe_outcome(operation, ok, deleted, unknown, note))
 
 
-def _said(op: str, ok: bool, deleted: Sequence[str], unknown: Sequence[str], note: str) -> str:
-    strangers = f" There is no record {', '.join(unknown[:8])}." if unknown else ""
+def _describe_outcome(
+    operation: str, ok: bool, deleted_ids: Sequence[str], unknown_ids: Sequence[str], note: str
+) -> str:
+    strangers = f" There is no record {', '.join(unknown_ids[:8])}." if unknown_ids else ""
     if not ok:
-        need = "name records to remove by their ids, such as r1" if op == PRUNE else "give a note"
+        need = "name records to remove by their ids, such as r1" if operation == PRUNE else "give a note"
         return f"Nothing was changed: {need}.{strangers}"
-    removed = f"Removed {', '.join(deleted)}." if deleted else ""
+    removed = f"Removed {', '.join(deleted_ids)}." if deleted_ids else ""
     noted = "The note is kept in this record." if note.strip() else ""
     return " ".join(part for part in (removed, noted) if part) + strangers
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """The outcome of a turn that was not a tool call.
+
+    `context` is the list of records after the turn, without the turn's own record.
+    """
+
+    operation: str
+    context: tuple[RecordLocation, ...]
+    ok: bool
+    message: str
+    """The outcome in one sentence, for the agent."""
+    deleted_ids: tuple[str, ...] = ()
+    unknown_ids: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def breaks_prefix(self) -> bool:
+        return bool(self.deleted_ids)
+
+    def draft_step(self, turn: int) -> StepDraft:
+        """Return a step draft that stores the edit.
+
+        `kept` in its payload lists the ids of the remaining earlier records.
+        """
+        payload = {
+            "op": self.operation,
+            "id": build_record_id(turn),
+            "ok": self.ok,
+            "deleted": list(self.deleted_ids),
+            "unknown": list(self.unknown_ids),
+            "note": self.note,
+            "kept": [record.id for record in self.context],
+            "said": self.message,
+        }
+        title = shorten_line(f"{self.operation}: {self.note}" if self.note else f"{self.operation}: {self.message}")
+        return StepDraft(StepKind.MEMORY, title, payload, "memory", shorten_line(self.message), self.ok, turn=turn)
+
+
+def apply_memory_action(action: Act, records: Sequence[RecordLocation]) -> MemoryEdit:
+    """Apply the memory action of a turn.
+
+    Invalid arguments and unknown ids change nothing.
+    """
+    try:
+        delete, note = _parse_args(action)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        field = ".".join(map(str, problem["loc"])) or action.tool
+        return MemoryEdit(
+            action.tool, tuple(records), False, shorten_line(f"Nothing was changed: {field}: {problem['msg']}", 300)
+        )
+    done = apply_edit(records, action.tool, delete, note)
+    return MemoryEdit(action.tool, done.context, done.ok, done.message, done.deleted_ids, done.unknown_ids, note)
+
+
+def reject_summary(records: Sequence[RecordLocation]) -> MemoryEdit:
+    return MemoryEdit("summary", tuple(records), False, UNREQUESTED_SUMMARY)
+
+
+def postpone_answer(records: Sequence[RecordLocation]) -> MemoryEdit:
+    return MemoryEdit("answer", tuple(records), False, POSTPONED_ANSWER)
+
+
+def draft_discard(record: RecordLocation) -> StepDraft:
+    """Return a step draft for a record that was discarded before the agent saw it.
+
+    The action stays recorded but is excluded from training.
+    """
+    payload = {"op": "discard", "id": record.id, "action": record.action_seq, "observation": record.observation_seq}
+    payload |= {"ok": True, "said": DISCARDED_RECORD, "trainable": False}
+    title, detail = f"discard: {record.id}", shorten_line(DISCARDED_RECORD)
+    return StepDraft(
+        StepKind.MEMORY, title, payload, "memory", detail, turn=record.turn, excluded_role_call_seq=record.action_seq
+    )
+
+
+def _parse_args(action: Act) -> tuple[tuple[str, ...], str]:
+    if action.tool == PRUNE:
+        prune = PruneArgs.model_validate(action.args)
+        return prune.delete_ids, prune.note
+    return (), WriteArgs.model_validate(action.args).note

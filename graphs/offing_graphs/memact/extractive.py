@@ -1,152 +1,148 @@
-"""The agent without a model: same context, same answer, no I/O. The `extractive` engine only calls this.
+"""The agent without a model, as pure functions.
 
-It knows nothing but its context. What it removes lives on in a note: quotes with the ids of their passages, and the
-steps that were taken.
+The `extractive` engine calls these functions and nothing else. The agent knows only its
+context. What it removes is kept in a note: quotes with the ids of their passages, and the
+steps taken.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 
-from offing.sdk import shortened
-from offing_graphs.extractive.agenda import Agenda, agenda, asked_for
-from offing_graphs.extractive.analysis import analysis_of
-from offing_graphs.extractive.arguments import arguments
-from offing_graphs.extractive.report import report
-from offing_graphs.memact.chat import size
-from offing_graphs.memact.context import EDITS, PRUNE, turn_of
-from offing_graphs.memact.shapes import Act, AgentInput, Entry
-from offing_graphs.parts.measuring import tokens_of
-from offing_graphs.parts.shapes import Analysis, Card, Piece, Plan, Record, WriterInput
+from offing.sdk import shorten_line
+from offing_graphs.extractive.agenda import Agenda, build_agenda
+from offing_graphs.extractive.analysis import analyze_task
+from offing_graphs.extractive.arguments import build_arguments
+from offing_graphs.extractive.coverage import list_parts
+from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE, parse_record_turn
+from offing_graphs.memact.prompts import estimate_size
+from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
+from offing_graphs.shared.memory import MAX_GOAL_CHARS
+from offing_graphs.shared.report import build_quote_report
+from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage, ToolCard
+from offing_graphs.shared.token_estimate import estimate_tokens
 
-PRESSURE, ROOM = 0.6, 0.35
-"""Share of the window from which records are removed, and what they are removed down to."""
-TELLING = 6
-"""Best lines of each part of the question whose passages tell something."""
-QUOTED = 300
-"""Code points of a quote in a note."""
-TAKEN = "Step taken: "
-
-
-def agent(given: AgentInput) -> Act:
-    """The next step that is left, room for it where there is little, or the answer where nothing more helps."""
-    analysis = analysis_of(given, tuple(t.name for t in _tools(given)))
-    parts = asked_for(analysis.sub_questions, given.wishes)
-    taken = _taken(given)
-    now = agenda(given.question, parts, taken, given.evidence, _tools(given))
-    if given.ask == "summary":
-        return Act(summary=_note(now, taken, given.evidence))
-    if given.ask == "answer" or _enough(now):
-        return _answer(given, analysis, taken, now)
-    removed = _removable(given, now)
-    return _pruned(given, now, removed) if removed else _step(given, now)
+PRUNE_ABOVE_FRACTION, PRUNE_TO_FRACTION = 0.6, 0.35
+"""Fractions of the context's maximum: records are removed above the first, down to the second."""
+MAX_TELLING_LINES = 6
+"""Number of best lines per part of the question whose passages count as telling."""
+MAX_QUOTE_CHARS = 300
+"""Maximum number of characters of a quote in a note."""
+TAKEN_PREFIX = "Step taken: "
 
 
-def _tools(given: AgentInput) -> tuple[Card, ...]:
-    return tuple(t for t in given.tools if t.name not in EDITS)
+def choose_action(inputs: AgentInput) -> Act:
+    """Choose the next action, prune the context if it is almost full, or answer if no action would help."""
+    parts = list_parts(analyze_task(inputs).sub_questions, inputs.user_messages)
+    taken = _list_taken_steps(inputs)
+    agenda = build_agenda(inputs.question, parts, taken, inputs.evidence, _list_research_tools(inputs))
+    if inputs.request == "summary":
+        return Act(summary=_render_note(agenda, taken, inputs.evidence))
+    if inputs.request == "answer" or agenda.is_complete:
+        return _build_answer(inputs, taken, agenda)
+    removed = _list_removable(inputs, agenda)
+    return _build_prune(inputs, agenda, removed) if removed else _build_step(inputs, agenda)
 
 
-def _enough(now: Agenda) -> bool:
-    """Every part is covered and the least has been done for each, or nothing is left to try."""
-    return not now.moves or (now.covered and not any(move.needed for move in now.moves))
+def _list_research_tools(inputs: AgentInput) -> tuple[ToolCard, ...]:
+    return tuple(t for t in inputs.tools if t.name not in EDIT_ACTIONS)
 
 
-def _step(given: AgentInput, now: Agenda) -> Act:
-    move = now.moves[0]
-    plan = Plan(justification=move.why, context=move.context, sub_goal=move.sub_goal, tool=move.tool)
-    card = next(t for t in given.tools if t.name == move.tool)
-    return Act(goal=shortened(move.sub_goal, 400), tool=move.tool, args=arguments(plan, card, given.evidence))
-
-
-def _answer(given: AgentInput, analysis: Analysis, taken: tuple[Record, ...], now: Agenda) -> Act:
-    found = any(s.covered for s in now.standings)
-    draft = report(
-        WriterInput(
-            question=given.question,
-            earlier=given.earlier,
-            wishes=given.wishes,
-            analysis=analysis,
-            memory=taken,
-            evidence=given.evidence,
-            reason=given.reason,
-        )
+def _build_step(inputs: AgentInput, agenda: Agenda) -> Act:
+    move = agenda.actions[0]
+    card = next(t for t in inputs.tools if t.name == move.tool)
+    return Act(
+        goal=shorten_line(move.sub_goal, MAX_GOAL_CHARS),
+        tool=move.tool,
+        args=build_arguments(move.to_plan(), card, inputs.evidence),
     )
-    return Act(answer=draft, found=found)
 
 
-def _pruned(given: AgentInput, now: Agenda, removed: Sequence[Entry]) -> Act:
+def _build_answer(inputs: AgentInput, taken_steps: tuple[MemoryRecord, ...], agenda: Agenda) -> Act:
+    draft = build_quote_report(inputs, inputs.evidence, taken_steps, inputs.reason)
+    return Act(answer=draft, found=agenda.is_answered)
+
+
+def _build_prune(inputs: AgentInput, agenda: Agenda, removed: Sequence[ContextRecord]) -> Act:
     gone = {entry.id for entry in removed}
-    steps = _taken(given.model_copy(update={"records": tuple(e for e in given.records if e.id in gone)}))
+    steps = _list_taken_steps(inputs.model_copy(update={"records": tuple(e for e in inputs.records if e.id in gone)}))
     ids = {id for step in steps for id in step.evidence}
-    note = _note(now, steps, [piece for piece in given.evidence if piece.id in ids])
-    return Act(goal="Make room.", tool=PRUNE, args={"delete_ids": sorted(gone, key=turn_of), "note": note})
+    note = _render_note(agenda, steps, [piece for piece in inputs.evidence if piece.id in ids])
+    return Act(goal="Make room.", tool=PRUNE, args={"delete_ids": sorted(gone, key=parse_record_turn), "note": note})
 
 
-def _removable(given: AgentInput, now: Agenda) -> tuple[Entry, ...]:
-    """Records to remove, all notes with them: those whose passages tell nothing, then the oldest, until there is room.
+def _list_removable(inputs: AgentInput, agenda: Agenda) -> tuple[ContextRecord, ...]:
+    """Return the records to remove, or nothing if there is enough room.
 
-    The latest record stays. Empty: there is room, or nothing to remove.
+    Records with passages that tell nothing come first, then the oldest ones. All notes are
+    removed with them. The latest record always stays.
     """
-    over = size(given) - ROOM * given.window
-    if not given.edits or size(given) <= PRESSURE * given.window:
+    over = estimate_size(inputs) - PRUNE_TO_FRACTION * inputs.max_context_tokens
+    if not inputs.allows_edits or estimate_size(inputs) <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
         return ()
-    telling = {hit.line.piece.id for s in now.standings for hit in s.hits[:TELLING]}
-    older = [entry for entry in given.records[:-1] if entry.found]
+    telling = {hit.line.passage.id for s in agenda.part_statuses for hit in s.hits[:MAX_TELLING_LINES]}
+    older = [entry for entry in inputs.records[:-1] if entry.finding]
     removed: set[str] = set()
-    for entry in sorted(older, key=lambda e: bool(e.found and telling & set(e.found.evidence))):
+    for entry in sorted(older, key=lambda e: bool(e.finding and telling & set(e.finding.evidence))):
         if over > 0:
             removed.add(entry.id)
-            over -= tokens_of(entry.observation)
-    notes = {e.id for e in given.records[:-1] if e.act.tool in EDITS} if removed else set[str]()
-    return tuple(entry for entry in given.records if entry.id in removed | notes)
+            over -= estimate_tokens(entry.observation)
+    notes = {e.id for e in inputs.records[:-1] if e.action.tool in EDIT_ACTIONS} if removed else set[str]()
+    return tuple(entry for entry in inputs.records if entry.id in removed | notes)
 
 
-def _note(now: Agenda, taken: Iterable[Record], pieces: Sequence[Piece]) -> str:
-    """Quotes for people and models, and the steps for this engine."""
-    ids = {piece.id for piece in pieces}
-    hits = [hit for s in now.standings for hit in s.hits[:TELLING] if hit.line.piece.id in ids]
-    quotes = dict.fromkeys(f"[{h.line.piece.id}] \u201c{shortened(h.line.text, QUOTED)}\u201d" for h in hits)
-    kept = {hit.line.piece.id for hit in hits}
-    return "\n".join([*quotes, *(TAKEN + _told(step, kept) for step in taken)]) or "Nothing was found."
+def _render_note(agenda: Agenda, taken_steps: Iterable[MemoryRecord], passages: Sequence[RetrievedPassage]) -> str:
+    """Render a note: quotes for people and models, and steps for this engine."""
+    ids = {piece.id for piece in passages}
+    hits = [hit for s in agenda.part_statuses for hit in s.hits[:MAX_TELLING_LINES] if hit.line.passage.id in ids]
+    quotes = dict.fromkeys(
+        f"[{h.line.passage.id}] \u201c{shorten_line(h.line.text, MAX_QUOTE_CHARS)}\u201d" for h in hits
+    )
+    quoted_ids = {hit.line.passage.id for hit in hits}
+    return (
+        "\n".join([*quotes, *(TAKEN_PREFIX + _render_step(step, quoted_ids) for step in taken_steps)])
+        or "Nothing was found."
+    )
 
 
-def _told(step: Record, kept: set[str]) -> str:
-    """A step without the passages that told nothing."""
-    ids = tuple(id for id in step.evidence if id in kept)
+def _render_step(step: MemoryRecord, quoted_ids: set[str]) -> str:
+    """Render a step without the passages that tell nothing."""
+    ids = tuple(id for id in step.evidence if id in quoted_ids)
     kept_of_it = step.model_copy(update={"evidence": ids}).model_dump(mode="json", exclude_defaults=True)
-    return json.dumps(kept_of_it, ensure_ascii=False, sort_keys=True)  # stored arguments have lost their order
+    # the order of the keys of stored arguments is not kept
+    return json.dumps(kept_of_it, ensure_ascii=False, sort_keys=True)
 
 
-def _taken(given: AgentInput) -> tuple[Record, ...]:
-    """Every step that the context tells of, oldest first."""
-    found = {r.turn: r for r in _noted(given.summary)}
-    for entry in given.records:
-        if entry.act.tool in EDITS:
-            found |= {r.turn: r for r in _noted(str(entry.act.args.get("note", "")))}
-    known = {id for record in found.values() for id in record.evidence}
-    for entry in given.records:
-        if entry.found:
-            found[entry.turn] = _record(entry, known)
-            known |= set(entry.found.evidence)
-    return tuple(found[turn] for turn in sorted(found))
+def _list_taken_steps(inputs: AgentInput) -> tuple[MemoryRecord, ...]:
+    """Return every step in the context, oldest first."""
+    steps_by_turn = {r.turn: r for r in _parse_noted_steps(inputs.summary)}
+    for entry in inputs.records:
+        if entry.action.tool in EDIT_ACTIONS:
+            steps_by_turn |= {r.turn: r for r in _parse_noted_steps(str(entry.action.args.get("note", "")))}
+    known = {id for record in steps_by_turn.values() for id in record.evidence}
+    for entry in inputs.records:
+        if entry.finding:
+            steps_by_turn[entry.turn] = _record_from_entry(entry, known)
+            known |= set(entry.finding.evidence)
+    return tuple(steps_by_turn[turn] for turn in sorted(steps_by_turn))
 
 
-def _noted(text: str) -> Iterable[Record]:
+def _parse_noted_steps(text: str) -> Iterable[MemoryRecord]:
     for line in text.split("\n"):
-        if line.startswith(TAKEN):
-            yield Record.model_validate(json.loads(line.removeprefix(TAKEN)))
+        if line.startswith(TAKEN_PREFIX):
+            yield MemoryRecord.model_validate(json.loads(line.removeprefix(TAKEN_PREFIX)))
 
 
-def _record(entry: Entry, known: set[str]) -> Record:
-    assert entry.found
-    ids = entry.found.evidence
-    return Record(
+def _record_from_entry(entry: ContextRecord, known: set[str]) -> MemoryRecord:
+    assert entry.finding
+    ids = entry.finding.evidence
+    return MemoryRecord(
         turn=entry.turn,
-        sub_goal=entry.act.goal,
-        tool=entry.found.tool,
-        args=entry.found.args,
-        status=entry.found.status,
+        sub_goal=entry.action.goal,
+        tool=entry.finding.tool,
+        args=entry.finding.args,
+        status=entry.finding.status,
         finding="",
-        value=entry.found.value,
+        value=entry.finding.value,
         evidence=ids,
         fresh=sum(id not in known for id in ids),
     )

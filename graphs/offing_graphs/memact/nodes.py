@@ -1,6 +1,8 @@
-"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+"""The nodes of the graph.
 
-One action a turn, so that an edit is always applied before the next observation. Failures are values.
+Each node checks the limits, makes the same calls for the same state, and returns ids and
+counters. A turn has one action, so that an edit is always applied before the next
+observation. Failures are values.
 """
 
 from collections.abc import Sequence
@@ -8,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offing.sdk import (
+    BoundaryReason,
     EngineFailure,
     FailureKind,
-    Fracture,
     RoleReply,
     RunContext,
     Step,
@@ -19,168 +21,197 @@ from offing.sdk import (
     StopReason,
     ToolCall,
 )
-from offing_graphs.memact.chat import size
-from offing_graphs.memact.config import Config
-from offing_graphs.memact.context import EDITS
-from offing_graphs.memact.editing import Note, answered_too_early, discarded, noted, summary_unasked
-from offing_graphs.memact.reading import act_of, newly_heard, read
+from offing_graphs.memact.context import (
+    EDIT_ACTIONS,
+    ContextConfig,
+    MemoryEdit,
+    RecordLocation,
+    apply_memory_action,
+    draft_discard,
+    postpone_answer,
+    reject_summary,
+)
+from offing_graphs.memact.prompts import estimate_size
 from offing_graphs.memact.roles import AGENT
-from offing_graphs.memact.shapes import Act, AgentInput
-from offing_graphs.memact.state import Place, State, flat, places
-from offing_graphs.memact.writing import report_without_model
-from offing_graphs.parts.ending import halted, reason_of
+from offing_graphs.memact.schemas import Act, AgentInput
+from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
+from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
+from offing_graphs.shared.report import build_quote_report
+from offing_graphs.shared.state import StateUpdate, load_output
+from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
+from offing_graphs.shared.task import task_from_run
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
-
-STILL_ASKED = frozenset({StopReason.TURN_LIMIT, StopReason.ASKED_TO_WRITE})
-"""Endings after which the agent is asked once more, for an answer from what it has."""
-
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class AgentNodes:
     """The nodes for one configuration of the context."""
 
-    config: Config
+    config: ContextConfig
 
-    async def agent(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The next action."""
+    async def agent(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Begin a turn and choose the next action."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"], begins_turn=True):
+        if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
-        heard = newly_heard(state["heard"], await ctx.messages(0), turn)
-        given = await read(ctx, _with(state, heard=heard), self.config)
-        told: Update = {"turn": turn, "heard": heard}
-        if size(given) > self.config.limit:
-            return {**told, "stop": StopReason.CONTEXT_LIMIT}
-        reply = await _asked(ctx, given, turn, state["fracture"])
+        seen_messages = add_new_messages(state["heard"], await ctx.get_user_messages(0), turn)
+        inputs = await load_inputs(ctx, _update_state(state, heard=seen_messages), self.config)
+        update: StateUpdate = {"turn": turn, "heard": seen_messages}
+        if estimate_size(inputs) > self.config.max_prompt_tokens:
+            return {**update, "stop": StopReason.CONTEXT_LIMIT}
+        reply = await _call_agent(ctx, inputs, turn, state["fracture"])
         if isinstance(reply, EngineFailure):
-            return {**told, "stop": _reason(reply)}
-        after = "memory" if reply.output.answer and await _spoken_to(ctx, heard) else self._next(reply.output)
-        return {**told, "call": reply.seq, "fracture": "", "next": after}
+            return {**update, "stop": _stop_reason_from_failure(reply)}
+        after = (
+            "memory"
+            if reply.output.answer and await _has_new_message(ctx, seen_messages)
+            else self._select_next_node(reply.output)
+        )
+        return {**update, "call": reply.seq, "fracture": "", "next": after}
 
-    async def tool(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """One validated tool call, whose result becomes the record's observation."""
+    async def tool(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Make one validated tool call. Its result becomes the observation of the record."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"]):
+        if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
-        act = await act_of(ctx, state["call"])
-        result = await ctx.use(ToolCall(act.tool, dict(act.args)), turn=state["turn"])
-        return await self._accepted(ctx, state, Place(state["turn"], state["call"], result.seq))
+        act = await load_output(ctx, state["call"], Act)
+        result = await ctx.call_tool(ToolCall(act.tool, dict(act.args)), turn=state["turn"])
+        return await self._append_record(ctx, state, RecordLocation(state["turn"], state["call"], result.seq))
 
-    async def memory(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """An edit of the context, or an answer or summary whose time has not come."""
+    async def memory(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Apply an edit of the context, or reject an answer or summary that is not possible yet."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"]):
+        if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
-        note = self._note(await act_of(ctx, state["call"]), places(state))
-        place = Place(state["turn"], state["call"], await _recorded(ctx, note.step(state["turn"])))
-        if not note.splits:
-            return await self._accepted(ctx, state, place)
-        kept = flat([*note.context, place])
-        return {"records": kept, "since": state["turn"], "fracture": Fracture.MEMORY_EDIT, "next": ""}
+        note = self._apply_memory_action(await load_output(ctx, state["call"], Act), list_records(state))
+        record = RecordLocation(
+            state["turn"], state["call"], await _append_memory_step(ctx, note.draft_step(state["turn"]))
+        )
+        if not note.breaks_prefix:
+            return await self._append_record(ctx, state, record)
+        records = flatten_records([*note.context, record])
+        return {"records": records, "since": state["turn"], "fracture": BoundaryReason.MEMORY_EDIT, "next": ""}
 
-    async def summarise(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The summary that takes the place of the whole context, by the agent and in that very context."""
+    async def summarise(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Ask the agent for a summary in the full context, which the summary then replaces."""
         ctx: RunContext = runtime.context
         turn = state["turn"]
-        if reason := halted(ctx, turn):
+        if reason := check_limits(ctx, turn):
             return {"stop": reason}
-        if state["summaries"] >= self.config.summaries:
+        if state["summaries"] >= self.config.max_summaries:
             return {"stop": StopReason.CONTEXT_LIMIT}
-        given = await read(ctx, state, self.config, "summary")
-        reply = await _asked(ctx, given, turn, Fracture.FORK)
+        inputs = await load_inputs(ctx, state, self.config, "summary")
+        reply = await _call_agent(ctx, inputs, turn, BoundaryReason.FORK)
         if isinstance(reply, EngineFailure):
-            return {"stop": _reason(reply)}
+            return {"stop": _stop_reason_from_failure(reply)}
         if not reply.output.summary:
             return {"stop": StopReason.INVALID_OUTPUT}
         count = state["summaries"] + 1
-        fresh: Update = {"records": [], "since": turn, "fracture": Fracture.COMPACTION, "next": ""}
+        fresh: StateUpdate = {"records": [], "since": turn, "fracture": BoundaryReason.COMPACTION, "next": ""}
         return {**fresh, "summary": reply.seq, "summaries": count}
 
-    async def finish(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The report, whatever ended the run; its delivery is the run's last act."""
+    async def finish(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Submit the report, for any stop reason. This is the last action of the run."""
         ctx: RunContext = runtime.context
         if not state["stop"]:
-            act = await act_of(ctx, state["call"])
-            return await self._handed_over(ctx, act, _ending(act))
+            act = await load_output(ctx, state["call"], Act)
+            return await self._submit_answer(ctx, act, _classify_answer(act))
         reason = StopReason(state["stop"])
-        if reason not in STILL_ASKED or not state["turn"]:
-            return await self._unwritten(ctx, reason)
-        reply = await self._last_words(ctx, state, reason)
+        if reason not in FINAL_ANSWER_REASONS or not state["turn"]:
+            return await self._submit_fallback_report(ctx, reason)
+        reply = await self._request_final_answer(ctx, state, reason)
         if isinstance(reply, EngineFailure):
-            return await self._unwritten(ctx, _reason(reply))
-        return await self._handed_over(ctx, reply.output, reason)
+            return await self._submit_fallback_report(ctx, _stop_reason_from_failure(reply))
+        return await self._submit_answer(ctx, reply.output, reason)
 
-    def _next(self, act: Act) -> str:
-        if act.answer:
+    def _select_next_node(self, action: Act) -> str:
+        if action.answer:
             return "finish"
-        return "memory" if act.summary or (self.config.edits and act.tool in EDITS) else "tool"
+        return "memory" if action.summary or (self.config.allows_edits and action.tool in EDIT_ACTIONS) else "tool"
 
-    def _note(self, act: Act, live: Sequence[Place]) -> Note:
-        if act.answer:
-            return answered_too_early(live)
-        return summary_unasked(live) if act.summary else noted(act, live)
+    def _apply_memory_action(self, action: Act, records: Sequence[RecordLocation]) -> MemoryEdit:
+        if action.answer:
+            return postpone_answer(records)
+        return reject_summary(records) if action.summary else apply_memory_action(action, records)
 
-    async def _accepted(self, ctx: RunContext, state: State, place: Place) -> Update:
-        """The record at the end of the context; where that makes it full, the record is discarded for a summary."""
-        records = flat([*places(state), place])
-        if self.config.full is None:
+    async def _append_record(self, ctx: RunContext, state: State, record: RecordLocation) -> StateUpdate:
+        """Append the record to the context.
+
+        If the context is then full, discard the record and request a summary.
+        """
+        records = flatten_records([*list_records(state), record])
+        if self.config.summarize_at_tokens is None:
             return {"records": records, "next": ""}
-        given = await read(ctx, _with(state, records=records), self.config)
-        if size(given) < self.config.full:
+        inputs = await load_inputs(ctx, _update_state(state, records=records), self.config)
+        if estimate_size(inputs) < self.config.summarize_at_tokens:
             return {"records": records, "next": ""}
-        await ctx.record(discarded(place))
+        await ctx.append_steps(draft_discard(record))
         return {"next": "summarise"}
 
-    async def _last_words(self, ctx: RunContext, state: State, reason: StopReason) -> RoleReply[Act] | EngineFailure:
-        """What the agent answers when it is asked for the last time; it may still give something else."""
-        given = await read(ctx, state, self.config, "answer", reason)
-        if size(given) > self.config.window:
+    async def _request_final_answer(
+        self, ctx: RunContext, state: State, reason: StopReason
+    ) -> RoleReply[Act] | EngineFailure:
+        """Call the agent a last time for an answer. It may still return another action."""
+        inputs = await load_inputs(ctx, state, self.config, "answer", reason)
+        if estimate_size(inputs) > self.config.max_context_tokens:
             return EngineFailure(FailureKind.CONTEXT_TOO_LONG, "The context is too long to answer from.")
-        return await _asked(ctx, given, 0, state["fracture"])
+        return await _call_agent(ctx, inputs, 0, state["fracture"])
 
-    async def _handed_over(self, ctx: RunContext, act: Act, reason: StopReason) -> Update:
-        """An answer as the report; what is none becomes a report without a model."""
-        if act.answer is None:
-            return await self._unwritten(ctx, reason)
-        await ctx.deliver(act.answer, reason)
+    async def _submit_answer(self, ctx: RunContext, action: Act, reason: StopReason) -> StateUpdate:
+        """Submit an answer as the report. Any other action leads to a report without a model."""
+        if action.answer is None:
+            return await self._submit_fallback_report(ctx, reason)
+        await ctx.submit_report(action.answer, reason)
         return {"stop": reason}
 
-    async def _unwritten(self, ctx: RunContext, reason: StopReason) -> Update:
-        draft, final = await report_without_model(ctx, reason)
-        await ctx.deliver(draft, final)
-        return {"stop": final}
+    async def _submit_fallback_report(self, ctx: RunContext, reason: StopReason) -> StateUpdate:
+        """Submit a report of quotes.
+
+        The turn limit becomes `NOTHING_FOUND` if the run made tool calls and found nothing.
+        """
+        evidence = await ctx.get_evidence(MAX_EVIDENCE)
+        records = await load_call_records(ctx, evidence)
+        if records and not has_findings(evidence, records) and reason is StopReason.TURN_LIMIT:
+            reason = StopReason.NOTHING_FOUND
+        draft = build_quote_report(task_from_run(ctx.run), passages_from_evidence(evidence), records, reason)
+        await ctx.submit_report(draft, reason)
+        return {"stop": reason}
 
 
-async def _spoken_to(ctx: RunContext, heard: Sequence[int]) -> bool:
-    """Somebody wrote since the agent was asked."""
-    return bool({message.seq for message in await ctx.messages(0)} - set(heard[::2]))
+async def _has_new_message(ctx: RunContext, seen_messages: Sequence[int]) -> bool:
+    """Return whether a user message arrived since the agent was called."""
+    return bool({message.seq for message in await ctx.get_user_messages(0)} - set(seen_messages[::2]))
 
 
-async def _asked(ctx: RunContext, given: AgentInput, turn: int, fracture: str) -> RoleReply[Act] | EngineFailure:
-    return await ctx.call(AGENT, given, turn=turn, fracture=Fracture(fracture) if fracture else None)
+async def _call_agent(ctx: RunContext, inputs: AgentInput, turn: int, boundary: str) -> RoleReply[Act] | EngineFailure:
+    return await ctx.call_role(AGENT, inputs, turn=turn, boundary=BoundaryReason(boundary) if boundary else None)
 
 
-async def _recorded(ctx: RunContext, draft: StepDraft) -> int:
-    """Seq of the memory step of this turn, which may have been recorded before a loss."""
-    await ctx.record(draft)
-    steps: Sequence[Step] = await ctx.recall(StepKind.MEMORY, 4)
+async def _append_memory_step(ctx: RunContext, draft: StepDraft) -> int:
+    """Append the memory step of this turn and return its seq.
+
+    The step may already be stored from before a crash.
+    """
+    await ctx.append_steps(draft)
+    steps: Sequence[Step] = await ctx.last_steps(StepKind.MEMORY, 4)
     return next(s.seq for s in reversed(steps) if s.turn == draft.turn and s.payload["op"] == draft.payload["op"])
 
 
-def _with(state: State, **changes: Any) -> State:
+def _update_state(state: State, **changes: Any) -> State:
     changed: Any = {**state, **changes}
     return changed
 
 
-def _reason(failure: EngineFailure) -> StopReason:
-    return StopReason.CONTEXT_LIMIT if failure.kind is FailureKind.CONTEXT_TOO_LONG else reason_of(failure)
+def _stop_reason_from_failure(failure: EngineFailure) -> StopReason:
+    return (
+        StopReason.CONTEXT_LIMIT if failure.kind is FailureKind.CONTEXT_TOO_LONG else stop_reason_from_failure(failure)
+    )
 
 
-def _ending(act: Act) -> StopReason:
-    return StopReason.ANSWERED if act.found else StopReason.NOTHING_FOUND
+def _classify_answer(action: Act) -> StopReason:
+    return StopReason.ANSWERED if action.found else StopReason.NOTHING_FOUND

@@ -1,31 +1,29 @@
-"""The graph's one role: what it is given, how it is asked, how its answer shows, who answers without a model."""
+"""The role of the graph with its input, prompts, headline and functions without a model."""
 
 import json
 
-from offing.sdk import Headline, Role, StepKind, shortened
-from offing_graphs.memact import compact, extractive, plain, rules
-from offing_graphs.memact.chat import render
-from offing_graphs.memact.shapes import Act, AgentInput
+from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing_graphs.memact import extractive, prompts
+from offing_graphs.memact.schemas import Act, AgentInput
 
 
-def _headline(output: Act) -> Headline:
+def _render_headline(output: Act) -> Headline:
     if output.answer:
-        return Headline(shortened(f"Answer: {output.answer.answer or output.answer.title}"))
+        return Headline(shorten_line(f"Answer: {output.answer.answer or output.answer.title}"))
     if output.summary:
-        return Headline(shortened(f"Summary: {output.summary}"))
-    return Headline(shortened(f"{output.tool}({json.dumps(output.args, ensure_ascii=False, sort_keys=True)})"))
+        return Headline(shorten_line(f"Summary: {output.summary}"))
+    return Headline(shorten_line(f"{output.tool}({json.dumps(output.args, ensure_ascii=False, sort_keys=True)})"))
 
 
 AGENT = Role(
     "agent",
     AgentInput,
     Act,
-    render,
-    _headline,
-    kind=StepKind.TURN,
+    prompts.render_prompt,
+    _render_headline,
+    step_kind=StepKind.ROLE_CALL,
     label="act",
-    extractive=extractive.agent,
-    forms=(plain.FORM, compact.FORM),
-    rules=rules.RULES,
+    extractive=extractive.choose_action,
+    prompt_formats=(prompts.TEXT_FORMAT,),
 )
 ROLES = (AGENT,)

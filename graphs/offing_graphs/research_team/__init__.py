@@ -1,4 +1,4 @@
-"""Research team: a question in parts, each researched by a run of its own, merged, verified and written up."""
+"""Research team: a question in parts, with one child run per part, then verification and a report."""
 
 from offing_graphs.research_team.graph import graph, reviewed
 

@@ -1,200 +1,262 @@
-"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+"""The nodes of the graph.
 
-A part is worked on by a loop of its own and closed by its verifier or by its share of the turns; the whole question is
-verified after the last part, and worked on further where something is missing.
+Each node checks the limits, makes the same calls for the same state, and returns ids and
+counters. Each part has a loop of its own, which ends when its verifier stops or when its
+share of the turns is used. The whole question is verified after the last part, and research
+continues if something is missing.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offing.sdk import (
+    CHILD_RUN,
+    Budget,
+    ChildRequest,
+    ChildResult,
+    ChildRunsUnavailable,
     EngineFailure,
-    NoChildren,
     RunContext,
+    RunStatus,
     StepDraft,
     StepKind,
     StopReason,
     ToolResult,
-    asking,
+    ToolStatus,
+    human_input,
+    shorten_line,
 )
-from offing_graphs.agentflow import memory
-from offing_graphs.agentflow.acting import command, hand_over, remember
-from offing_graphs.agentflow.endings import ending, final_reason
-from offing_graphs.agentflow.reading import output_of
-from offing_graphs.agentflow.shapes import AnalystInput, PlannerInput, VerifierInput
-from offing_graphs.parts.ending import halted, reason_of
-from offing_graphs.parts.judge import judged
-from offing_graphs.parts.messages import newest_message
-from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
+from offing_graphs.agentflow.nodes import (
+    build_verifier_input,
+    plan_turn,
+    request_tool_call,
+    submit_report,
+    verify_question,
+)
+from offing_graphs.agentflow.schemas import AnalystInput
+from offing_graphs.agentflow.state import NodeInputs, load_past_turns
 from offing_graphs.research_team import roles
-from offing_graphs.research_team.config import Config
-from offing_graphs.research_team.reading import Table, of_part, past, read
-from offing_graphs.research_team.state import State
-from offing_graphs.research_team.team import brought, requests_for
+from offing_graphs.research_team.state import State, load_inputs, narrow_to_part
+from offing_graphs.shared.findings import MAX_FINDING_CHARS
+from offing_graphs.shared.judge import judge_result
+from offing_graphs.shared.memory import append_record, draft_record
+from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan
+from offing_graphs.shared.state import StateUpdate, load_output
+from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
+from offing_graphs.shared.task import find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
+CHILD_GRAPH = "agentflow"
+"""The graph of the child runs."""
+REVIEW_TIMEOUT_SECONDS = 1_800.0
+"""Seconds after which a plan without a review is approved."""
+MAX_REPLANS = 3
+"""Maximum number of other plans that a person may request."""
+MAX_PARTS = 8
 
-PATIENCE = 1_800.0
-"""Seconds after which a plan that nobody looked at stands."""
-REPLANS = 3
-"""Other plans that a person may ask for."""
-MOST_PARTS = 8
+
+@dataclass(frozen=True, slots=True)
+class TeamConfig:
+    """Options of one variant of the graph."""
+
+    judge: bool = True
+    """Whether the run judges each of its observations and discards what does not help."""
+    team: bool = True
+    """Whether parts are delegated to child runs.
+
+    False means that they are researched in sequence, as is also done if the run may not start
+    child runs.
+    """
+    review: bool = False
+    """Whether a person reviews the plan before research begins, and may edit or reject it."""
 
 
-class Nodes:
+@dataclass(frozen=True, slots=True)
+class TeamNodes:
     """The nodes of one variant."""
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    config: TeamConfig
 
-    async def plan(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The question in parts. One part is the question itself."""
+    async def plan(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Split the question into parts. A single part is the question itself."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"], begins_turn=True):
+        if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        heard = await newest_message(ctx, state["heard"])
-        table = await read(ctx, state, heard=heard)
-        reply = await ctx.call(roles.LEAD, AnalystInput(**table.case(), tools=table.cards))
+        last_message_seq = await find_last_message_seq(ctx, state["heard"])
+        inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
+        reply = await ctx.call_role(roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
-            return {"stop": reason_of(reply), "heard": heard}
+            return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
         count = len(reply.output.sub_questions)
-        return {"analysis": reply.seq, "heard": heard, "replan": 0, **_begun(count)}
+        return {"analysis": reply.seq, "heard": last_message_seq, "replan": 0, **_build_part_state(count)}
 
-    async def review(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """What a person makes of the plan; nobody there, it stands. A comment asks for another plan, a few times."""
+    async def review(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Request a review of the plan. Without a response the plan is approved.
+
+        A comment requests another plan, at most `MAX_REPLANS` times.
+        """
         ctx: RunContext = runtime.context
-        if not self._config.review:
+        if not self.config.review:
             return {}
-        if reason := halted(ctx, state["turn"], begins_turn=True):
+        if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        table = await read(ctx, state)
-        shown = asking.Plan(table.parts, goal=table.question)
-        said = await ctx.review(shown, default=asking.Verdict.APPROVED, within=PATIENCE)
-        if not said.accepted and state["reviews"] < REPLANS:
-            note = {"comment": said.comment}
-            await ctx.record(StepDraft(StepKind.NOTE, "Another plan was asked for", note, "review", said.comment))
+        inputs = await load_inputs(ctx, state)
+        planned = inputs.analysis.sub_questions
+        proposal = human_input.PlanProposal(planned, goal=inputs.question)
+        review = await ctx.review(
+            proposal, default=human_input.ReviewDecision.APPROVED, timeout_seconds=REVIEW_TIMEOUT_SECONDS
+        )
+        if not review.is_accepted and state["reviews"] < MAX_REPLANS:
+            note = {"comment": review.comment}
+            await ctx.append_steps(
+                StepDraft(StepKind.NOTE, "Another plan was asked for", note, "review", review.comment)
+            )
             return {"replan": 1, "reviews": state["reviews"] + 1}
-        parts = tuple(step.strip() for step in said.plan.steps if step.strip())[:MOST_PARTS]
-        if not parts or parts == table.parts:
+        parts = tuple(step.strip() for step in review.plan.steps if step.strip())[:MAX_PARTS]
+        if not parts or parts == planned:
             return {}
-        analysis = Analysis(summary=table.analysis.summary, sub_questions=parts)
-        await ctx.record(StepDraft(StepKind.ANALYSIS, "The plan as a person edited it", analysis.model_dump(), "lead"))
-        (edited,) = await ctx.recall(StepKind.ANALYSIS, 1)
-        return {"analysis": edited.seq, **_begun(len(parts))}
+        analysis = Analysis(summary=inputs.analysis.summary, sub_questions=parts)
+        await ctx.append_steps(
+            StepDraft(StepKind.ANALYSIS, "The plan as a person edited it", analysis.model_dump(), "lead")
+        )
+        (edited,) = await ctx.last_steps(StepKind.ANALYSIS, 1)
+        return {"analysis": edited.seq, **_build_part_state(len(parts))}
 
-    async def delegate(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """Each part to a run of its own, and what they brought into the memory. Alone, it is done in sequence."""
+    async def delegate(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Delegate each part to a child run and append the results to the memory.
+
+        Without child runs the parts are researched in sequence.
+        """
         ctx: RunContext = runtime.context
-        if not self._config.team or state["part"] >= state["parts"]:
+        if not self.config.team or state["part"] >= state["parts"]:
             return {}
-        if reason := halted(ctx, state["turn"], begins_turn=True):
+        if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        table = await read(ctx, state)
-        results = await ctx.children(requests_for(table.parts, ctx.run.budget.turns - state["turn"]))
-        if isinstance(results, NoChildren):
+        inputs = await load_inputs(ctx, state)
+        results = await ctx.run_children(
+            build_child_requests(inputs.analysis.sub_questions, ctx.run.budget.max_turns - state["turn"])
+        )
+        if isinstance(results, ChildRunsUnavailable):
             return {}
         turn = state["turn"] + sum(result.spent.turns for result in results)
         for result in results:
-            await ctx.record(memory.step_of(brought(result, turn)))
+            await ctx.append_steps(draft_record(record_from_child(result, turn)))
         return {"turn": turn, "since": turn, "part": state["parts"], "team": len(results)}
 
-    async def planner(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The next step on the current part, as the first of a turn."""
+    async def planner(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Begin a turn and plan the next step for the current part."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"], begins_turn=True):
+        if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
-        table = of_part(await read(ctx, state, before=turn), state)
-        given = PlannerInput(
-            **table.seen(),
-            tools=table.cards,
-            verdict=table.verdict,
-            past=await past(ctx, state, turn),
-            turn=turn,
-            remaining=ctx.run.budget.turns - state["turn"],
-        )
-        reply = await ctx.call(roles.PLANNER, given, turn=turn)
-        if isinstance(reply, EngineFailure):
-            return {"turn": turn, "stop": reason_of(reply)}
-        return {"turn": turn, "plan": reply.seq}
+        inputs = narrow_to_part(await load_inputs(ctx, state, before_turn=turn), state)
+        past = await load_past_turns(ctx, turn, after_turn=state["since"])
+        return await plan_turn(ctx, inputs, past, turn)
 
-    async def executor(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """One validated tool call, judged, and its record in the run's memory."""
+    async def executor(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Make one validated tool call, append its memory record and judge the result."""
         ctx: RunContext = runtime.context
         turn = state["turn"]
-        if reason := halted(ctx, turn):
+        if reason := check_limits(ctx, turn):
             return {"stop": reason}
-        table = of_part(await read(ctx, state, before=turn), state)
-        plan = output_of((await ctx.fetch([state["plan"]]))[0], Plan)
-        call = await command(ctx, table.question, plan, table.cards, table.memory, table.evidence, turn)
+        inputs = narrow_to_part(await load_inputs(ctx, state, before_turn=turn), state)
+        plan = await load_output(ctx, state["plan"], Plan)
+        call = await request_tool_call(ctx, inputs, plan, turn)
         if isinstance(call, EngineFailure):
-            return {"stop": reason_of(call)}
-        result = await ctx.use(call, turn=turn)
-        failed = await self._remembered(ctx, table, plan, result, turn)
-        return {"tool": result.seq, "stop": reason_of(failed) if failed else ""}
+            return {"stop": stop_reason_from_failure(call)}
+        result = await ctx.call_tool(call, turn=turn)
+        failed = await self._record_and_judge(ctx, inputs, plan, result, turn)
+        return {"tool": result.seq, "stop": stop_reason_from_failure(failed) if failed else ""}
 
-    async def assess(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """Whether this part has what it needs, or has had its share; then the next one."""
+    async def assess(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Check whether the current part is covered or has used its share of the turns.
+
+        If so, begin the next part.
+        """
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"]):
+        if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
-        table = await read(ctx, state, before=state["turn"] + 1)
-        reply = await ctx.call(
-            roles.VERIFIER, _verifying(ctx, of_part(table, state), state["turn"]), turn=state["turn"]
+        inputs = await load_inputs(ctx, state, before_turn=state["turn"] + 1)
+        reply = await ctx.call_role(
+            roles.VERIFIER,
+            build_verifier_input(ctx, narrow_to_part(inputs, state), state["turn"]),
+            turn=state["turn"],
         )
-        heard = await newest_message(ctx, state["heard"])
+        last_message_seq = await find_last_message_seq(ctx, state["heard"])
         if isinstance(reply, EngineFailure):
-            return {"stop": reason_of(reply), "heard": heard}
-        share = _share(ctx.run.budget.turns - state["since"], len(table.parts) - state["part"])
+            return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
+        share = _compute_turn_share(ctx.run.budget.max_turns - state["since"], state["parts"] - state["part"])
         if reply.output.stop or state["turn"] - state["since"] >= share:
-            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "heard": heard}
-        return {"verdict": reply.seq, "heard": heard}
+            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "heard": last_message_seq}
+        return {"verdict": reply.seq, "heard": last_message_seq}
 
-    async def verify(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """Whether all that was brought together is enough for the question as a whole."""
+    async def verify(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Check whether the collected evidence is sufficient for the whole question."""
         ctx: RunContext = runtime.context
-        if reason := halted(ctx, state["turn"]):
+        if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
-        table = await read(ctx, state, before=state["turn"] + 1)
-        reply = await ctx.call(roles.VERIFIER, _verifying(ctx, table, state["turn"]), turn=state["turn"])
-        heard = await newest_message(ctx, state["heard"])
-        if isinstance(reply, EngineFailure):
-            return {"stop": reason_of(reply), "heard": heard}
-        spoken_to = heard > state["heard"]
-        stop = ending(reply.output) if reply.output.stop and not spoken_to else ""
-        return {"verdict": reply.seq, "heard": heard, "stop": stop}
+        inputs = await load_inputs(ctx, state, before_turn=state["turn"] + 1)
+        return await verify_question(ctx, state, inputs, roles.VERIFIER)
 
-    async def write(self, state: State, runtime: "Runtime[Any]") -> Update:
-        """The report, whatever ended the run; its delivery is the run's last act."""
+    async def write(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+        """Submit the report, for any stop reason. This is the last action of the run."""
         ctx: RunContext = runtime.context
-        table = await read(ctx, state)
-        reason = final_reason(table, StopReason(state["stop"]))
-        given = WriterInput(**table.seen(), reason=reason)
-        return {"stop": await hand_over(ctx, given, reason, found=table.found)}
+        return await submit_report(ctx, await load_inputs(ctx, state), StopReason(state["stop"]))
 
-    async def _remembered(
-        self, ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int
+    async def _record_and_judge(
+        self, ctx: RunContext, inputs: NodeInputs, plan: Plan, result: ToolResult, turn: int
     ) -> EngineFailure | None:
-        """Record what a call did and found. A failure: nobody could judge it."""
-        back = await remember(ctx, table.memory, table.verdict, plan, result, turn)
-        if not self._config.judge:
+        """Append the record of a tool call and judge the result.
+
+        Returns the failure if the judge failed.
+        """
+        verdict_before = inputs.verdict.analysis if inputs.verdict else ""
+        back = await append_record(ctx, plan, result, inputs.memory, turn, verdict_before)
+        if not self.config.judge:
             return None
-        reply = await judged(ctx, table.question, plan.sub_goal, result, back, turn)
+        reply = await judge_result(ctx, inputs.question, plan.sub_goal, result, back, turn)
         return reply if isinstance(reply, EngineFailure) else None
 
 
-def _begun(count: int) -> Update:
-    """A plan with so many parts, none of them worked on. One part is the whole question."""
+def build_child_requests(parts: Sequence[str], turns: int) -> tuple[ChildRequest, ...]:
+    """Build one child request per part.
+
+    The parts share three quarters of the turns. The rest is for what is missing afterwards.
+    """
+    share = Budget(max_turns=max(1, 3 * turns // (4 * len(parts))))
+    return tuple(ChildRequest(part, CHILD_GRAPH, share, engines={"analyst": "lead"}) for part in parts)
+
+
+def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
+    """Build a memory record from the result of a child run. Its passages have the ids of this run."""
+    finding = "\n".join(f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings)
+    ids = tuple(dict.fromkeys([*(id for f in result.findings for id in f.evidence), *(e.id for e in result.evidence)]))
+    ok = result.status is RunStatus.DONE
+    return MemoryRecord(
+        turn=turn,
+        sub_goal=f"Research: {shorten_line(result.question, 390)}",
+        tool=CHILD_RUN,
+        args={"question": result.question},
+        status=ToolStatus.OK if ok else ToolStatus.FAILED,
+        finding=(finding or f"It ended without a report: {result.stop.replace('_', ' ')}.")[:MAX_FINDING_CHARS],
+        value="" if ids else shorten_line(result.answer, 800),
+        evidence=ids,
+        fresh=len(ids),
+    )
+
+
+def _build_part_state(count: int) -> StateUpdate:
+    """Return the state of a plan with `count` parts before work begins.
+
+    A single part is the whole question.
+    """
     return {"parts": count, "part": 1 if count == 1 else 0}
 
 
-def _verifying(ctx: RunContext, table: Table, turn: int) -> VerifierInput:
-    return VerifierInput(**table.seen(), tools=table.cards, turn=turn, remaining=ctx.run.budget.turns - turn)
-
-
-def _share(turns: int, parts: int) -> int:
-    """Turns of one of so many parts that are left; at least one."""
+def _compute_turn_share(turns: int, parts: int) -> int:
+    """Return the number of turns for one of the remaining parts, at least one."""
     return max(1, turns // max(1, parts))

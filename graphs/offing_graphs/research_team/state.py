@@ -1,46 +1,70 @@
-"""What the graph remembers between its nodes: counters, step numbers and the reason to stop. Content is in steps.
+"""AgentFlow's state with the parts of the question, and the inputs of a node for one part.
 
-The only home of the state's keys. Text never enters it: a node fetches the step that a number names.
+What the judge discarded is not loaded.
 """
 
-from typing import Any, TypedDict
+from dataclasses import replace
 
-from offing.sdk import RunView
+from offing.sdk import RunContext, Step, StepKind
+from offing_graphs.agentflow import state as agentflow
+from offing_graphs.agentflow.state import NodeInputs
+from offing_graphs.shared.judge import filter_discarded, load_judgments
+from offing_graphs.shared.schemas import Analysis
+from offing_graphs.shared.task import MAX_USER_MESSAGES
+
+MAX_COMMENTS = 8
+"""Maximum number of comments on plans that are read back."""
 
 
-class State(TypedDict):
-    """One run's state. Every number is 0 and every word empty until something sets it."""
+class State(agentflow.State):
+    """State of one run. `turn` includes the turns of child runs, and `analysis` is the plan."""
 
-    turn: int
-    """Turns begun, from 1; those of child runs count."""
-    analysis: int
-    """Seq of the plan's step."""
     parts: int
-    """How many parts the plan has."""
+    """Number of parts of the plan."""
     part: int
-    """Which of them is worked on, from 0. As many as there are: the question as a whole."""
+    """Index of the current part, from 0. The number of parts means the question as a whole."""
     since: int
-    """Turns that were over when this part was begun."""
-    plan: int
-    """Seq of the latest planned step."""
-    tool: int
-    """Seq of the latest tool call."""
-    verdict: int
-    """Seq of the latest verdict on this part. 0: there is none."""
-    heard: int
-    """Seq up to which people's messages have been taken in."""
+    """Number of turns completed when the current part began."""
     team: int
-    """Child runs that have been sent. 0: none."""
+    """Number of child runs that were started. 0 means none."""
     reviews: int
-    """How often a person asked for another plan."""
+    """Number of times that a person requested another plan."""
     replan: int
-    """1: another plan is to be made now."""
-    stop: str
-    """Why collecting has ended, a StopReason. Empty: it goes on."""
+    """1 if another plan must be made now, else 0."""
 
 
-def start(run: RunView) -> dict[str, Any]:
-    """Every key, so that a thread's earlier run leaves nothing behind."""
-    numbers = ("turn", "analysis", "parts", "part", "since", "plan", "tool", "verdict", "heard", "team")
-    numbers += ("reviews", "replan")
-    return dict.fromkeys(numbers, 0) | {"stop": ""}
+async def load_inputs(
+    ctx: RunContext, state: State, *, before_turn: int | None = None, last_message_seq: int | None = None
+) -> NodeInputs:
+    """Load AgentFlow's inputs with the comments on plans, without what was discarded."""
+    inputs = await agentflow.load_inputs(ctx, state, before_turn=before_turn, last_message_seq=last_message_seq)
+    notes = await ctx.last_steps(StepKind.NOTE, MAX_COMMENTS)
+    comments = (str(step.payload["comment"]) for step in notes if _is_comment(step))
+    user_messages = (*inputs.task.user_messages, *comments)[-MAX_USER_MESSAGES:]
+    inputs = replace(inputs, task=inputs.task.model_copy(update={"user_messages": user_messages}))
+    if not state["turn"]:
+        return inputs
+    records, discarded = filter_discarded(inputs.memory, await load_judgments(ctx, before_turn or 1_000_000_000))
+    return replace(inputs, memory=records, evidence=tuple(p for p in inputs.evidence if p.id not in discarded))
+
+
+def narrow_to_part(inputs: NodeInputs, state: State) -> NodeInputs:
+    """Return the inputs for the current part alone.
+
+    For the question as a whole, the inputs are returned unchanged.
+    """
+    parts = inputs.analysis.sub_questions
+    if state["part"] >= len(parts):
+        return inputs
+    part = parts[state["part"]]
+    return replace(
+        inputs,
+        task=inputs.task.model_copy(update={"question": part}),
+        analysis=Analysis(summary=part, sub_questions=(part,)),
+        memory=tuple(r for r in inputs.memory if r.turn > state["since"]),
+    )
+
+
+def _is_comment(step: Step) -> bool:
+    """Return whether a step is a person's comment on a plan."""
+    return "comment" in step.payload

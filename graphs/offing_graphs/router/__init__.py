@@ -1,4 +1,4 @@
-"""Router: answers at once, part by part, or with AgentFlow's whole loop, whichever is worth most."""
+"""Router: answers with one search, with one search per part, or with AgentFlow's loop."""
 
 from offing_graphs.router.graph import graph
 

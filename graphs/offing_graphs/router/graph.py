@@ -1,50 +1,46 @@
-"""The graph's shape: route → look, look part by part, or AgentFlow's loop → generator."""
+"""The graph: route, then one search, one search per part, or AgentFlow's loop, then generator."""
 
-from pathlib import Path
 from typing import Any
 
-from offing.sdk import Graph, RunContext, content_hash
-from offing_graphs.agentflow import graph as agentflow
+from offing.sdk import Graph, StateView
 from offing_graphs.agentflow import nodes as loop
-from offing_graphs.parts import ROOMS
-from offing_graphs.parts.ending import unless_stopped
 from offing_graphs.router import nodes
-from offing_graphs.router.modes import Mode
 from offing_graphs.router.roles import ROLES
-from offing_graphs.router.state import State, start
-
-HERE = Path(__file__).parent
+from offing_graphs.router.schemas import Mode
+from offing_graphs.router.state import State
+from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
+from offing_graphs.shared.report import build_fallback_report
+from offing_graphs.shared.state import build_initial_state
 
 
 def build() -> Any:
-    """The uncompiled LangGraph graph."""
-    from langgraph.graph import END, START, StateGraph
+    """Return the uncompiled LangGraph graph."""
+    from langgraph.graph import END, START
 
-    untyped: Any = StateGraph  # its stubs bound the context to dataclasses, and ours is a protocol
-    graph = untyped(State, context_schema=RunContext)
+    graph = create_state_graph(State)
     graph.add_node("route", nodes.route)
     graph.add_node("look", nodes.look)
     for node in (loop.analyse, loop.planner, loop.executor, loop.verifier, loop.generator):
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "route")
-    graph.add_conditional_edges("route", _first, ["look", "analyse", "generator"])
-    graph.add_conditional_edges("analyse", _second, ["look", "planner", "generator"])
-    graph.add_conditional_edges("look", _after_a_look, ["look", "analyse", "planner", "generator"])
+    graph.add_conditional_edges("route", _route_after_mode, ["look", "analyse", "generator"])
+    graph.add_conditional_edges("analyse", _route_after_analysis, ["look", "planner", "generator"])
+    graph.add_conditional_edges("look", _route_after_search, ["look", "analyse", "planner", "generator"])
     for node, following in (("planner", "executor"), ("executor", "verifier"), ("verifier", "planner")):
-        graph.add_conditional_edges(node, unless_stopped(following, "generator"), [following, "generator"])
+        graph.add_conditional_edges(node, build_stop_router(following, "generator"), [following, "generator"])
     graph.add_edge("generator", END)
     return graph
 
 
-async def _first(state: State) -> str:
+async def _route_after_mode(state: State) -> str:
     return "generator" if state["stop"] else "look" if state["mode"] == Mode.INSTANT else "analyse"
 
 
-async def _second(state: State) -> str:
+async def _route_after_analysis(state: State) -> str:
     return "generator" if state["stop"] else "look" if state["mode"] == Mode.REASONING else "planner"
 
 
-async def _after_a_look(state: State) -> str:
+async def _route_after_search(state: State) -> str:
     if state["stop"]:
         return "generator"
     if state["mode"] != Mode.AGENTIC:
@@ -56,10 +52,11 @@ graph = Graph(
     name="router",
     title="Router",
     description="Weighs what a question is worth: an answer at once, a look for each part, or the whole loop.",
-    version=content_hash(HERE, HERE.parent / "agentflow", *ROOMS),
+    version=compute_version("router", "agentflow"),
     build=build,
-    start=start,
+    initial_state=build_initial_state(State),
     roles=ROLES,
-    turn_key="turn",
-    salvage=agentflow.salvage,
+    turn_counter="turn",
+    fallback_report=build_fallback_report,
+    state_view=StateView.MEMORY,
 )

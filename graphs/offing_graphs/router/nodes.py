@@ -1,102 +1,136 @@
-"""The router's own nodes: choosing a mode, and looking with the question's own words. The others are AgentFlow's.
+"""The router's own nodes: the choice of a mode, and searches with the words of the question.
 
-A look is a planned step like any other in the run's memory, so that the loop goes on from it where it did not do.
+All other nodes are AgentFlow's. The role only estimates, and this module ranks the modes. A
+search is recorded as a planned step, so that the loop can continue from it if it was not
+sufficient.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from offing.sdk import EngineFailure, RunContext, StepDraft, StepKind, StopReason, ToolCall
-from offing_graphs.agentflow import memory
-from offing_graphs.agentflow.reading import Table, read
-from offing_graphs.extractive.agenda import agenda, standings
-from offing_graphs.extractive.analysis import analysis_of
-from offing_graphs.extractive.arguments import arguments
-from offing_graphs.parts.ending import halted, reason_of
-from offing_graphs.parts.findings import brought_back, pieces
-from offing_graphs.parts.shapes import Case, Plan
+from offing_graphs.agentflow.state import NodeInputs, load_inputs
+from offing_graphs.extractive.agenda import build_agenda
+from offing_graphs.extractive.analysis import analyze_task
+from offing_graphs.extractive.arguments import build_arguments
+from offing_graphs.extractive.coverage import assess_parts
+from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY, SEARCH_WEB
 from offing_graphs.router import roles
-from offing_graphs.router.modes import Mode, Worth, offers, weighed
-from offing_graphs.router.roles import RouterInput
+from offing_graphs.router.schemas import Mode, ModeOption, RankedMode, RouterInput
 from offing_graphs.router.state import State
+from offing_graphs.shared.memory import append_record
+from offing_graphs.shared.schemas import ToolCard
+from offing_graphs.shared.state import StateUpdate
+from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-Update = dict[str, Any]
+DIRECT_TOOLS = frozenset({SEARCH_LIBRARY, SEARCH_WEB, CALCULATE})
+"""Tools that can be called with the words of the question."""
+CALLS_PER_TURN = 4
+"""Calls per turn of the whole loop: planner, executor, tool and verifier."""
+TURNS_PER_PART = 3
 
 
-async def route(state: State, runtime: "Runtime[Any]") -> Update:
-    """Which mode is worth most, and on record why."""
+async def route(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Choose the mode with the highest expected gain and record the reasons."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state["turn"], begins_turn=True):
+    if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
-    if ctx.run.earlier:
-        await ctx.conversation(ctx.run.question)  # what the thread has quoted already can be cited again
-    table = await read(ctx, state)
-    parts = analysis_of(Case(**table.case())).sub_questions
-    offered = offers(len(parts), ctx.run.budget.turns, table.cards)
-    reply = await ctx.call(roles.ROUTER, RouterInput(**table.case(), parts=parts, offers=offered))
+    if ctx.run.prior_exchanges:
+        await ctx.search_thread(ctx.run.question)  # evidence that the thread has quoted before can be cited again
+    node_inputs = await load_inputs(ctx, state)
+    parts = analyze_task(node_inputs.task).sub_questions
+    options = list_modes(len(parts), ctx.run.budget.max_turns, node_inputs.cards)
+    reply = await ctx.call_role(roles.ROUTER, RouterInput(**dict(node_inputs.task), parts=parts, options=options))
     if isinstance(reply, EngineFailure):
-        return {"stop": reason_of(reply)}
-    ranked = weighed(offered, reply.output.by_mode())
-    await ctx.record(_chosen(ranked, reply.output.why))
+        return {"stop": stop_reason_from_failure(reply)}
+    ranked = rank_modes(options, reply.output.chances_by_mode())
+    await ctx.append_steps(_draft_mode_step(ranked, reply.output.why))
     return {"mode": ranked[0].mode.value}
 
 
-async def look(state: State, runtime: "Runtime[Any]") -> Update:
-    """A turn of one search: for the whole question, or for its next part. After the last one, enough or go on."""
+async def look(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    """Make one search in a turn: for the whole question or for its next part.
+
+    After the last search, either answer or continue with the loop.
+    """
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state["turn"], begins_turn=True):
+    if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    table = await read(ctx, state, before=turn)
-    parts = _parts(state, table)
-    await _looked(ctx, table, parts[state["turn"]], turn)
+    node_inputs = await load_inputs(ctx, state, before_turn=turn)
+    parts = _list_parts(state, node_inputs)
+    await _run_search(ctx, node_inputs, parts[state["turn"]], turn)
     if turn < len(parts):
         return {"turn": turn}
-    return {"turn": turn, **await _enough(ctx, state, turn)}
+    return {"turn": turn, **await _decide_next(ctx, state, turn)}
 
 
-async def _looked(ctx: RunContext, table: Table, part: str, turn: int) -> None:
-    """Make the look, and remember it as a step that was planned."""
-    moves = agenda(table.question, (part,), (), (), table.cards).moves
+async def _run_search(ctx: RunContext, node_inputs: NodeInputs, part: str, turn: int) -> None:
+    """Make the search and append its memory record as a planned step."""
+    moves = build_agenda(node_inputs.question, (part,), (), (), node_inputs.cards).actions
     if not moves:
-        return  # the tools leave nothing to look with: the loop will say so
-    plan = Plan(justification=moves[0].why, context=moves[0].context, sub_goal=moves[0].sub_goal, tool=moves[0].tool)
-    card = next(card for card in table.cards if card.name == plan.tool)
-    result = await ctx.use(ToolCall(plan.tool, arguments(plan, card, ())), turn=turn)
-    back = brought_back(result, await ctx.evidence(memory.SEEN))
-    known = {id for record in table.memory for id in record.evidence}
-    fresh = sum(e.id not in known for e in back)
-    await ctx.record(memory.step_of(memory.record_of(plan, result, back, fresh, turn, None)))
+        return  # no tool is left to search with, which the loop reports
+    plan = moves[0].to_plan()
+    card = next(card for card in node_inputs.cards if card.name == plan.tool)
+    result = await ctx.call_tool(ToolCall(plan.tool, build_arguments(plan, card, ())), turn=turn)
+    await append_record(ctx, plan, result, node_inputs.memory, turn)
 
 
-async def _enough(ctx: RunContext, state: State, turn: int) -> Update:
-    """An answer, where passages hold each part's words; else the loop goes on from here."""
+async def _decide_next(ctx: RunContext, state: State, turn: int) -> StateUpdate:
+    """Answer if the passages cover every part, else continue with the loop."""
     now_at: State = {**state, "turn": turn}
-    table = await read(ctx, now_at, before=turn + 1)
-    parts = _parts(state, table)
-    now = standings(parts, (), pieces(table.evidence), table.memory)
-    if all(s.covered for s in now):
+    node_inputs = await load_inputs(ctx, now_at, before_turn=turn + 1)
+    parts = _list_parts(state, node_inputs)
+    part_statuses = assess_parts(parts, (), node_inputs.evidence, node_inputs.memory)
+    if all(s.covered for s in part_statuses):
         return {"stop": StopReason.ANSWERED.value}
-    open_ones = [s.part for s in now if not s.covered]
+    open_ones = [s.part for s in part_statuses if not s.covered]
     payload = {"mode": Mode.AGENTIC.value, "from": state["mode"], "open": open_ones}
-    await ctx.record(StepDraft(StepKind.NOTE, "Goes on as agentic", payload, "route", f"open: {' · '.join(open_ones)}"))
+    await ctx.append_steps(
+        StepDraft(StepKind.NOTE, "Goes on as agentic", payload, "route", f"open: {' · '.join(open_ones)}")
+    )
     return {"mode": Mode.AGENTIC.value}
 
 
-def _parts(state: State, table: Table) -> tuple[str, ...]:
-    """What is looked for. The whole question, where it is to be answered at once."""
-    return (table.question,) if state["mode"] == Mode.INSTANT else table.analysis.sub_questions
+def _list_parts(state: State, node_inputs: NodeInputs) -> tuple[str, ...]:
+    """Return the parts to search for. In mode `instant` this is the whole question."""
+    return (node_inputs.question,) if state["mode"] == Mode.INSTANT else node_inputs.analysis.sub_questions
 
 
-def _chosen(ranked: tuple[Worth, ...], why: str) -> StepDraft:
-    best = ranked[0]
+def list_modes(parts: int, turns: int, tools: Iterable[ToolCard]) -> tuple[ModeOption, ...]:
+    """Return the modes that a run with `turns` turns can take, cheapest first.
+
+    `parts` is the number of parts of the question.
+    """
+    loop = ModeOption(mode=Mode.AGENTIC, calls=2 + CALLS_PER_TURN * min(turns, TURNS_PER_PART * parts))
+    if not any(tool.name in DIRECT_TOOLS for tool in tools):
+        return (loop,)
+    instant = ModeOption(mode=Mode.INSTANT, calls=2)
+    by_parts = (ModeOption(mode=Mode.REASONING, calls=parts + 2),) if 1 < parts <= turns else ()
+    return instant, *by_parts, loop
+
+
+def rank_modes(options: Sequence[ModeOption], chances: dict[Mode, float]) -> tuple[RankedMode, ...]:
+    """Rank the options by expected gain, and equal ones by cost.
+
+    An option without an estimate has probability 0.
+    """
+    worths = [RankedMode(mode=o.mode, chance=chances.get(o.mode, 0.0), calls=o.calls) for o in options]
+    return tuple(sorted(worths, key=lambda w: (-round(w.expected_gain, 9), w.calls)))
+
+
+def _draft_mode_step(ranked_modes: tuple[RankedMode, ...], why: str) -> StepDraft:
+    best = ranked_modes[0]
     payload = {
         "mode": best.mode.value,
         "why": why,
-        "weighed": [{"mode": w.mode.value, "chance": w.chance, "calls": w.calls, "worth": w.worth} for w in ranked],
+        "weighed": [
+            {"mode": w.mode.value, "chance": w.chance, "calls": w.calls, "worth": w.expected_gain} for w in ranked_modes
+        ],
     }
-    detail = " · ".join(f"{w.mode} {w.chance:.0%} for {w.calls} calls" for w in ranked)
+    detail = " · ".join(f"{w.mode} {w.chance:.0%} for {w.calls} calls" for w in ranked_modes)
     return StepDraft(StepKind.NOTE, f"Mode: {best.mode}", payload, "route", detail)

@@ -1,18 +1,10 @@
-"""AgentFlow's state with the mode beside it, so that its nodes work on it as they are."""
+"""AgentFlow's state with the mode, so that AgentFlow's nodes run on it unchanged."""
 
-from typing import Any
-
-from offing.sdk import RunView
 from offing_graphs.agentflow import state as agentflow
 
 
 class State(agentflow.State):
-    """One run's state."""
+    """State of one run."""
 
     mode: str
-    """The mode that the run is in, a Mode. Empty: none has been chosen."""
-
-
-def start(run: RunView) -> dict[str, Any]:
-    """Every key, so that a thread's earlier run leaves nothing behind."""
-    return agentflow.start(run) | {"mode": ""}
+    """The `Mode` of the run. Empty means that none has been chosen."""

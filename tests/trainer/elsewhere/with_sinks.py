@@ -11,29 +11,29 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from offing_trainer.job.sinks import About, Sinks, opened
+from offing_trainer.job.metric_sinks import MetricWriter, SinkContext, build_sink_factories
 
-FIGURES = {"reward": 0.5, "seconds_forward": 1.25, "not/finite": float("nan")}
+METRICS = {"reward": 0.5, "seconds_forward": 1.25, "not/finite": float("nan")}
 
 
-def about(folder: Path) -> About:
+def about(folder: Path) -> SinkContext:
     config: dict[str, Any] = {
         "policy": "planner@1",
         "data": {"groups_per_step": 2, "tags": []},
-        "chain": {"surrogate": [{"name": "ppo-clip"}]},
+        "pipeline": {"surrogate": [{"name": "ppo-clip"}]},
     }
-    return About(UUID(int=7), "planner@1", config, folder / "job")
+    return SinkContext(UUID(int=7), "planner@1", config, folder / "job")
 
 
 def written(name: str, folder: Path, *steps: int) -> None:
-    sinks = Sinks(opened([name], about(folder)))
+    sinks = MetricWriter(build_sink_factories([name], about(folder)))
     began = time.monotonic()
     for step in steps:
-        sinks.write(step, FIGURES)
+        sinks.write(step, METRICS)
     held = time.monotonic() - began
     sinks.close(120)
     assert held < 0.1, held
-    assert not sinks.failed, sinks.failed
+    assert not sinks.failed_sinks, sinks.failed_sinks
     print(f"{name}: {len(steps)} steps held nothing up ({held * 1000:.1f} ms)")
 
 
@@ -53,7 +53,7 @@ def mlflow(folder: Path) -> None:
 
 
 def wandb(folder: Path) -> None:
-    """Offline a run that goes on is one more folder of the same id, which the service joins."""
+    """Offline a run that continues is one more folder of the same id, which the service joins."""
     runs = list((folder / "wandb").glob(f"offline-run-*/run-{UUID(int=7)}.wandb"))
     assert runs
     assert all(b"seconds_forward" in run.read_bytes() for run in runs)
@@ -78,7 +78,7 @@ def main(folder: Path) -> None:
     os.chdir(folder)
     for name, check in CHECKS.items():
         written(name, folder, 1, 2)
-        written(name, folder, 3)  # as in the process that goes on with the job
+        written(name, folder, 3)  # as in the process that continues with the job
         check(folder)
         print(f"{name}: read back")
 

@@ -14,19 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from offing_trainer.bridges.handed import Handed, read_step, steps_in
-from offing_trainer.bridges.tinker_datums import adam, datum_of, datums, document, loss_of
-from offing_trainer.bridges.verl_driver import token_loss
+from offing_trainer.bridges.step_file import ExportedStep, list_step_files, read_step
+from offing_trainer.bridges.tinker_datums import (
+    build_adam_params,
+    build_datums,
+    build_loss_fn,
+    parse_datum,
+    serialize_datum,
+)
+from offing_trainer.bridges.verl_driver import compute_token_loss
 
 torch: Any = import_module("torch")
 
 CLOSE = 1e-5
 
 
-def ppo(made: list[Any], logp: list[Any], options: dict[str, float]) -> float:
+def ppo(created: list[Any], logp: list[Any], options: dict[str, float]) -> float:
     """As Tinker's documentation has it, a sum over all tokens."""
     total = 0.0
-    for datum, mine in zip(made, logp, strict=True):
+    for datum, mine in zip(created, logp, strict=True):
         inputs = {name: tensor.to_torch() for name, tensor in datum.loss_fn_inputs.items()}
         ratio = torch.exp(mine - inputs["logprobs"])
         held = torch.clamp(ratio, options["clip_low_threshold"], options["clip_high_threshold"])
@@ -34,32 +40,32 @@ def ppo(made: list[Any], logp: list[Any], options: dict[str, float]) -> float:
     return total
 
 
-def checked(handed: Handed) -> None:
+def checked(handed: ExportedStep) -> None:
     dice = np.random.default_rng(0)
-    for nth in range(handed.optimiser_steps):
-        rows = handed.rows_of(nth)
-        name, options = loss_of(handed.terms)
-        logp = [torch.from_numpy(row.behaviour_logprobs + dice.normal(0, 0.3, len(row))) for row in rows]
-        given = {
+    for nth in range(handed.optimizer_steps):
+        rows = handed.list_rows(nth)
+        name, options = build_loss_fn(handed.loss_spec)
+        logp = [torch.from_numpy(row.behavior_logprobs + dice.normal(0, 0.3, len(row))) for row in rows]
+        inputs = {
             key: torch.cat([torch.from_numpy(getattr(row, column)[row.loss_mask]) for row in rows])
             for key, column in (
                 ("advantages", "advantages"),
                 ("weights", "weights"),
-                ("old_logprobs", "behaviour_logprobs"),
+                ("old_logprobs", "behavior_logprobs"),
             )
         }
-        ours, _ = token_loss(
-            handed.terms, torch.cat([one[row.loss_mask] for one, row in zip(logp, rows, strict=True)]), given
+        ours, _ = compute_token_loss(
+            handed.loss_spec, torch.cat([one[row.loss_mask] for one, row in zip(logp, rows, strict=True)]), inputs
         )
-        theirs = ppo(datums(rows, handed.terms), [one[1:] for one in logp], options)
+        theirs = ppo(build_datums(rows, handed.loss_spec), [one[1:] for one in logp], options)
         print(name, options, f"apart {abs(float(ours) - theirs):.1e}")
         assert name == "ppo"
         assert abs(float(ours) - theirs) < CLOSE
-    print(adam(handed))
+    print(build_adam_params(handed))
 
 
 def wired(documents: list[dict[str, Any]]) -> None:
-    """The client's own models of the wire take the documents as they are."""
+    """The client's own models of the protocol accept the documents unchanged."""
     datum: Any = import_module("tinker.types._pydantic_types.datum").Datum
     for one in documents:
         whole = datum.model_validate({name: one[name] for name in ("model_input", "loss_fn_inputs")})
@@ -68,12 +74,12 @@ def wired(documents: list[dict[str, Any]]) -> None:
 
 
 def main(folder: Path) -> None:
-    handed = read_step(steps_in(folder / "plain")[0])
+    handed = read_step(list_step_files(folder / "plain")[0])
     checked(handed)
-    wired([document(row, handed.terms) for row in handed.rows])
+    wired([serialize_datum(row, handed.loss_spec) for row in handed.rows])
     exported = [json.loads(line) for line in (folder / "rows.tinker.jsonl").read_text().splitlines()]
     wired(exported)
-    left = import_module("tinker_cookbook.rl.train")._remove_mask(datum_of(exported[0]))
+    left = import_module("tinker_cookbook.rl.train")._remove_mask(parse_datum(exported[0]))
     assert set(left.loss_fn_inputs) == {"target_tokens", "logprobs"}
 
 

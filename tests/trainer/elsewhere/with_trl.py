@@ -19,8 +19,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from offing_trainer.bridges.handed import read_step, steps_in
-from offing_trainer.bridges.trl_worker import Credit, NoTransfer, StoredWorker, arguments, per_token_trainer
+from offing_trainer.bridges.step_file import list_step_files, read_step
+from offing_trainer.bridges.trl_worker import (
+    NoWeightTransfer,
+    StoredRolloutWorker,
+    TokenAdvantage,
+    build_config_args,
+    build_per_token_trainer,
+)
 
 torch: Any = import_module("torch")
 packing: Any = import_module("trl.experimental.async_grpo.packing")
@@ -35,43 +41,44 @@ CLOSE = 1e-5
 
 def attended(module: Any, query: Any, key: Any, value: Any, mask: Any, *, tree_kv_index: Any, tree_cu_seqlens_q: Any,
              tree_cu_seqlens_k: Any, scaling: Any = None, **_: Any) -> Any:  # fmt: skip
-    """Each stretch of the tree sees the tokens on its own path, causally."""
+    """Each range of the tree sees the tokens on its own path, causally."""
     query, key, value = query[0], key[0], value[0]
     times = query.shape[0] // key.shape[0]
     key, value = key.repeat_interleave(times, 0), value.repeat_interleave(times, 0)
     out = torch.empty_like(query)
     for n in range(len(tree_cu_seqlens_q) - 1):
-        stretch = slice(int(tree_cu_seqlens_q[n]), int(tree_cu_seqlens_q[n + 1]))
+        span = slice(int(tree_cu_seqlens_q[n]), int(tree_cu_seqlens_q[n + 1]))
         path = tree_kv_index[int(tree_cu_seqlens_k[n]) : int(tree_cu_seqlens_k[n + 1])]
-        size, seen = stretch.stop - stretch.start, len(path)
+        size, seen = span.stop - span.start, len(path)
         allowed = torch.ones(size, seen, dtype=torch.bool).tril(seen - size)
-        out[:, stretch] = torch.nn.functional.scaled_dot_product_attention(
-            query[:, stretch], key[:, path], value[:, path], attn_mask=allowed, scale=scaling
+        out[:, span] = torch.nn.functional.scaled_dot_product_attention(
+            query[:, span], key[:, path], value[:, path], attn_mask=allowed, scale=scaling
         )
     return out.transpose(0, 1).unsqueeze(0), None
 
 
 def forwarded(model: Any, rows: Any) -> Any:
     """Log-probabilities of each row's trained tokens."""
-    found: list[Any] = []
+    results: list[Any] = []
     with torch.no_grad():
         for row in rows:
             ids = torch.from_numpy(row.token_ids.astype(np.int64))[None]
             logp = torch.log_softmax(model(input_ids=ids).logits[0, :-1].double(), -1)
-            found.append(logp.gather(1, ids[0, 1:, None])[:, 0].numpy()[row.loss_mask[1:]])
-    return found
+            results.append(logp.gather(1, ids[0, 1:, None])[:, 0].numpy()[row.loss_mask[1:]])
+    return results
 
 
 def trained(folder: Path, out: str, *, each: int, accumulated: int) -> tuple[Any, list[dict[str, Any]]]:
-    worker = StoredWorker(folder / "plain", rows_per_step=each * accumulated)
+    worker = StoredRolloutWorker(folder / "plain", rows_per_step=each * accumulated)
     args = trainers.AsyncGRPOConfig(
         out, per_device_train_batch_size=each, gradient_accumulation_steps=accumulated, max_staleness=99,
-        max_steps=worker.optimiser_steps(), save_strategy="no", report_to=[], use_cpu=True, bf16=False, logging_steps=1,
-        gradient_checkpointing=False, disable_tqdm=True, **arguments(worker.first()),
+        max_steps=worker.count_optimizer_steps(), save_strategy="no", report_to=[], use_cpu=True,
+        bf16=False, logging_steps=1,
+        gradient_checkpointing=False, disable_tqdm=True, **build_config_args(worker.read_first_step()),
     )  # fmt: skip
-    trainer = per_token_trainer()(
+    trainer = build_per_token_trainer()(
         str(folder / "policy"), args=args, train_dataset=datasets.Dataset.from_dict({"prompt": ["-"]}),
-        rollout_worker=worker, weight_transfer=NoTransfer(),
+        rollout_worker=worker, weight_transfer=NoWeightTransfer(),
     )  # fmt: skip
     transformers.AttentionInterface.register(packing.TREE_ATTENTION, attended)
     trainer.train()
@@ -79,7 +86,7 @@ def trained(folder: Path, out: str, *, each: int, accumulated: int) -> tuple[Any
 
 
 def checked(folder: Path, *, each: int, accumulated: int) -> None:
-    ours, rows = np.load(folder / "plain.npz"), read_step(steps_in(folder / "plain")[0]).rows
+    ours, rows = np.load(folder / "plain.npz"), read_step(list_step_files(folder / "plain")[0]).rows
     with tempfile.TemporaryDirectory() as out:
         trainer, log = trained(folder, out, each=each, accumulated=accumulated)
         trainer.save_model(out)
@@ -96,11 +103,11 @@ def checked(folder: Path, *, each: int, accumulated: int) -> None:
 
 def protocol(folder: Path) -> None:
     """A worker says when its steps are over, and TRL's own trie takes its samples."""
-    worker = StoredWorker(folder / "plain", rows_per_step=4)
+    worker = StoredRolloutWorker(folder / "plain", rows_per_step=4)
     worker.update_model_version(1)
     worker.start()
     samples = [worker.rollout_buffer.get(timeout=10) for _ in range(12)]
-    assert all(isinstance(one.advantage, Credit) and one.model_version == 1 for one in samples)
+    assert all(isinstance(one.advantage, TokenAdvantage) and one.model_version == 1 for one in samples)
     row = packing.TreeRow()
     for one in samples[:4]:
         row.add(
@@ -110,7 +117,9 @@ def protocol(folder: Path) -> None:
             }
         )
     assert len(row.pack()["token_index"]) == sum(int(one.completion_mask.sum()) for one in samples[:4])
-    assert not any(one.advantage.token.any() for one in samples[8:]), "TRL looks ahead at a step that weighs something"
+    assert not any(one.advantage.per_token.any() for one in samples[8:]), (
+        "TRL looks ahead at a step that weighs something"
+    )
     try:
         worker.check_health(300)
     except RuntimeError as error:

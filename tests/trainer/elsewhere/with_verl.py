@@ -40,7 +40,7 @@ MODULE = SimpleNamespace(
     set_rng_state=torch.set_rng_state,
 )  # fmt: skip
 
-SAID: dict[str, Any] = {
+VERL_METRICS: dict[str, Any] = {
     "device_name": property(lambda _: "cpu"),
     "vendor_name": property(lambda _: "none"),
     "device_module": property(lambda _: MODULE),
@@ -55,7 +55,7 @@ SAID: dict[str, Any] = {
 }
 
 quiet = dict.fromkeys(base.PlatformBase.__abstractmethods__, _nothing)
-platforms.PlatformRegistry.register(platform="cpu")(type("Cpu", (base.PlatformBase,), quiet | SAID))
+platforms.PlatformRegistry.register(platform="cpu")(type("Cpu", (base.PlatformBase,), quiet | VERL_METRICS))
 
 engines: Any = import_module("verl.workers.engine")
 fsdp: Any = import_module("verl.workers.engine.fsdp.transformer_impl")
@@ -63,40 +63,41 @@ engines.EngineRegistry.register(model_type="language_model", backend=["fsdp", "f
     fsdp.FSDPEngineWithLMHead
 )
 
-from offing_trainer.bridges.handed import HandedRow, read_step, steps_in
-from offing_trainer.bridges.verl_driver import Asked, logprobs, train, train_step, worker_of
+from offing_trainer.bridges.step_file import ExportedRow, list_step_files, read_step
+from offing_trainer.bridges.verl_driver import VerlArgs, build_worker, compute_logprobs, train, train_step
 
 CLOSE = 1e-5
 """Of losses and log-probabilities before a step; after it ten times as much, as two implementations of AdamW give."""
 
 
-def told(worker: Any, rows: list[HandedRow], asked: Asked) -> dict[str, Any]:
+def train_with_verl(worker: Any, rows: list[ExportedRow], request: VerlArgs) -> dict[str, Any]:
     """Log-probabilities of each row's trained tokens, by its key."""
-    found = logprobs(worker, rows, asked)
-    return {row.key: one[row.loss_mask] for row, one in zip(rows, found, strict=True)}
+    logprobs = compute_logprobs(worker, rows, request)
+    return {row.key: one[row.loss_mask] for row, one in zip(rows, logprobs, strict=True)}
 
 
-def in_order(found: dict[str, Any], keys: list[str]) -> Any:
-    return np.concatenate([found[key] for key in keys])
+def in_order(results: dict[str, Any], keys: list[str]) -> Any:
+    return np.concatenate([results[key] for key in keys])
 
 
 def checked(folder: Path, name: str, *, remove_padding: bool) -> None:
-    handed, ours = read_step(steps_in(folder / name)[0]), np.load(folder / f"{name}.npz")
-    asked = Asked(
-        folder / name, str(folder / "policy"), folder / "out", tokens=64, precision="fp32", attention="sdpa",
-        checkpointing=False, remove_padding=remove_padding,
+    handed, ours = read_step(list_step_files(folder / name)[0]), np.load(folder / f"{name}.npz")
+    options = VerlArgs(
+        folder / name, str(folder / "policy"), folder / "out", max_tokens_per_micro_batch=64,
+        precision="fp32", attention="sdpa",
+        gradient_checkpointing=False, remove_padding=remove_padding,
     )  # fmt: skip
-    worker = worker_of(asked, handed)
+    worker = build_worker(options, handed)
     # A worker that only forwards keeps its weights pinned for a GPU; one that could learn says the same.
-    reference = worker_of(asked, handed)
+    reference = build_worker(options, handed)
     rows, keys = list(handed.rows), [str(key) for key in ours["keys"]]
-    before = in_order(told(worker, rows, asked), keys)
-    figures = train_step(worker, reference, handed, asked)
-    after = in_order(told(worker, rows, asked), keys)
+    before = in_order(train_with_verl(worker, rows, options), keys)
+    metrics = train_step(worker, reference, handed, options)
+    after = in_order(train_with_verl(worker, rows, options), keys)
     apart = {
         "before": np.abs(before - ours["before"]).max(),
-        "losses": np.abs(np.array([one["loss"] for one in figures]) - ours["losses"]).max(),
-        "norms": np.abs(np.array([one["grad_norm"] for one in figures]) / ours["norms"] - 1).max(),
+        "losses": np.abs(np.array([one["loss"] for one in metrics]) - ours["losses"]).max(),
+        "norms": np.abs(np.array([one["grad_norm"] for one in metrics]) / ours["norms"] - 1).max(),
         "after": np.abs(after - ours["after"]).max(),
         "moved": np.abs(ours["after"] - ours["before"]).max(),
     }
@@ -108,29 +109,36 @@ def checked(folder: Path, name: str, *, remove_padding: bool) -> None:
 def driven(folder: Path) -> None:
     """The whole driver, and the policy that it leaves behind."""
     ours, out = np.load(folder / "plain.npz"), folder / "out"
-    how: dict[str, Any] = {"tokens": 64, "precision": "fp32", "attention": "sdpa", "checkpointing": False}
-    train(Asked(folder / "plain", str(folder / "policy"), out, remove_padding=False, **how))
+    how: dict[str, Any] = {
+        "max_tokens_per_micro_batch": 64,
+        "precision": "fp32",
+        "attention": "sdpa",
+        "gradient_checkpointing": False,
+    }
+    train(VerlArgs(folder / "plain", str(folder / "policy"), out, remove_padding=False, **how))
     left = out / "final" / "huggingface"
     for file in (folder / "policy").glob("*.json"):
         assert (left / file.name).read_bytes() == file.read_bytes(), file.name
     model: Any = import_module("transformers").AutoModelForCausalLM.from_pretrained(left, dtype=torch.float32)
-    apart = np.abs(_logp(model, read_step(steps_in(folder / "plain")[0]).rows, ours["keys"]) - ours["after"]).max()
+    apart = np.abs(
+        _logp(model, read_step(list_step_files(folder / "plain")[0]).rows, ours["keys"]) - ours["after"]
+    ).max()
     print(f"driver: policy in {left.name}, apart {apart:.1e}")
     assert apart < 10 * CLOSE
 
 
 def _logp(model: Any, rows: Any, keys: Any) -> Any:
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for row in rows:
         ids = torch.from_numpy(row.token_ids.astype(np.int64))[None]
         with torch.no_grad():
             logp = torch.log_softmax(model(input_ids=ids).logits[0, :-1].double(), -1)
-        found[row.key] = logp.gather(1, ids[0, 1:, None])[:, 0].numpy()[row.loss_mask[1:]]
-    return in_order(found, [str(key) for key in keys])
+        results[row.key] = logp.gather(1, ids[0, 1:, None])[:, 0].numpy()[row.loss_mask[1:]]
+    return in_order(results, [str(key) for key in keys])
 
 
 def main(folder: Path) -> None:
-    # verl names a backend for the CPU and one for its device, which torch refuses where both are the CPU.
+    # verl names a backend for the CPU and one for its device, which torch rejects where both are the CPU.
     distributed: Any = import_module("verl.utils.distributed")
     distributed.initialize_global_process_group = lambda: torch.distributed.init_process_group("gloo")
     distributed.initialize_global_process_group()

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offing_trainer.chain import Chain
-from tests.trainer.builders import a_chain, a_recipe
-from tests.trainer.reference import credit as by
+from offing_trainer.pipeline import Pipeline
+from tests.trainer.builders import a_pipeline, a_recipe
+from tests.trainer.reference import advantages as by
 from tests.trainer.reference import losses as of
 from tests.trainer.reference.hierarchy import Setting, hierarchical
 from tests.trainer.reference.records import PerToken, Rollout, Row, all_rows, in_groups, spread
-from tests.trainer.reference.running import entropies, logp_of, logps, of_runs, of_turns
+from tests.trainer.reference.trainer_results import entropies, logp_of, logps, of_runs, of_turns
 
 Surrogate = Callable[[PerToken, PerToken, Sequence[Row]], of.Surrogate]
 """Of credit, the anchor, and the rows that are trained."""
@@ -20,7 +20,7 @@ Surrogate = Callable[[PerToken, PerToken, Sequence[Row]], of.Surrogate]
 class Case:
     """One way to train: a chain of the trainer, and what the references say of the same rollouts."""
 
-    chain: Chain
+    pipeline: Pipeline
     credit: Callable[[Sequence[Rollout]], PerToken]
     average: of.Average
     surrogate: Surrogate
@@ -63,7 +63,7 @@ def single_stream(rollouts: Sequence[Rollout]) -> PerToken:
 
 
 def information(rollouts: Sequence[Rollout]) -> PerToken:
-    start, after = of_runs("reference_start", rollouts), of_turns("reference_logp", rollouts)
+    start, after = of_runs("initial_answer_logprob", rollouts), of_turns("answer_logprob", rollouts)
     return spread(rollouts, by.turn_returns(rollouts, by.information_gain(rollouts, start, after), gamma=0.9))
 
 
@@ -72,30 +72,36 @@ def uncertainty(rollouts: Sequence[Rollout]) -> PerToken:
     return spread(rollouts, by.modulated(rollouts, plain, k=1.5, k_next=0.7, zeta=0.1))
 
 
-def imitated(rollouts: Sequence[Rollout]) -> PerToken:
+def likelihood_weights(rollouts: Sequence[Rollout]) -> PerToken:
     return {row.key: [1.0] * len(row.tokens) for row in all_rows(rollouts)}
 
 
 def two_levels(**how: Any) -> Callable[[Sequence[Rollout]], PerToken]:
     def credit(rollouts: Sequence[Rollout]) -> PerToken:
-        values = {head: of_turns(head, rollouts) for head in ("value_high", "value_low", "value_term", "value_kept")}
-        values["value_after"] = of_runs("value_after", rollouts)
+        values = {head: of_turns(head, rollouts) for head in ("value_high", "value_low", "value_switch", "value_keep")}
+        values["value_final"] = of_runs("value_final", rollouts)
         return hierarchical(rollouts, at_the_end(rollouts), values, Setting(**how))
 
     return credit
 
 
 def clip(low: float, high: float, dual: float | None = None) -> Surrogate:
-    return lambda credit, old, _: of.ppo(credit, old, low, high, dual)
+    return lambda advantages, old, _: of.ppo(advantages, old, low, high, dual)
 
 
 def hae(
-    switch: str = "release", at_cut: str = "off", gamma: float = 1.0, turn: float = 1.0, segment: float = 0.95
+    switch: str = "release", at_truncation: str = "off", gamma: float = 1.0, turn: float = 1.0, segment: float = 0.95
 ) -> Case:
-    options = {"switch": switch, "at_cut": at_cut, "gamma": gamma, "lam_turn": turn, "lam_segment": segment}
+    options = {
+        "switch": switch,
+        "at_truncation": at_truncation,
+        "gamma": gamma,
+        "lam_turn": turn,
+        "lam_segment": segment,
+    }
     return Case(
-        a_recipe("hae", reward=[{"name": "outcome"}], advantage={"name": "hae", **options}),
-        two_levels(switch=switch, at_cut=at_cut, gamma=gamma, turn=turn, segment=segment),
+        a_recipe("hae", rewards=[{"name": "outcome"}], advantage={"name": "hae", **options}),
+        two_levels(switch=switch, at_truncation=at_truncation, gamma=gamma, turn=turn, segment=segment),
         of.token_mean, clip(0.8, 1.2, 3.0), reference=0.01, entropy=0.001,
     )  # fmt: skip
 
@@ -114,46 +120,52 @@ def calls_of(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def balanced(target: float) -> Surrogate:
-    def surrogate(credit: PerToken, old: PerToken, rows: Sequence[Row]) -> of.Surrogate:
-        start = {row.key: logp_of("logp_start", row) for row in rows}
-        low, high = of.balanced_bounds(rows, credit, old, start, target)
-        return of.ppo(credit, old, low, high, 3.0)
+    def surrogate(advantages: PerToken, old: PerToken, rows: Sequence[Row]) -> of.Surrogate:
+        start = {row.key: logp_of("start_logprobs", row) for row in rows}
+        low, high = of.balanced_bounds(rows, advantages, old, start, target)
+        return of.ppo(advantages, old, low, high, 3.0)
 
     return surrogate
 
 
 def guarded(gate: str) -> Case:
     guard = {"name": "lld-guard", "coefficient": 0.2, "gate": gate}
-    chain = a_chain(weight=[{"name": "rollout-mean"}], regularise=[guard])
-    return Case(chain, z_over_rollouts, of.rollout_mean, clip(0.8, 1.2), guard=gate)
+    pipeline = a_pipeline(token_weights=[{"name": "rollout-mean"}], regularizers=[guard])
+    return Case(pipeline, z_over_rollouts, of.rollout_mean, clip(0.8, 1.2), guard=gate)
 
 
 def corrected(over: str, average: bool = False, mask: bool = False, low: float = 0.0, high: float = 1.2) -> Case:
-    how = {"over": over, "mean": average, "how": "mask" if mask else "truncate", "low": low, "high": high}
-    chain = a_chain(weight=[{"name": "token-mean"}, {"name": "truncated-importance", **how}])
+    how = {
+        "unit": over,
+        "geometric_mean": average,
+        "mode": "mask" if mask else "truncate",
+        "min_ratio": low,
+        "max_ratio": high,
+    }
+    pipeline = a_pipeline(token_weights=[{"name": "token-mean"}, {"name": "truncated-importance", **how}])
 
     def average_of(rows: Sequence[Row], rollouts: Sequence[Rollout]) -> of.Weights:
-        old = logps("logp_old", rollouts)
+        old = logps("old_logprobs", rollouts)
         factor = of.importance(old, over=over, average=average, mask=mask, low=low, high=high)
         return of.times(of.token_mean, factor)(rows, rollouts)
 
-    return Case(chain, z_over_rollouts, average_of, clip(0.8, 1.2))
+    return Case(pipeline, z_over_rollouts, average_of, clip(0.8, 1.2))
 
 
 def as_released(rollouts: Sequence[Rollout]) -> PerToken:
     """Flow-GRPO's released code: each turn is an entry with the rollout's reward; one alone has the reward itself."""
     paid = {turn.key: rollout.reward for rollout in rollouts for turn in rollout.turns}
-    credit = by.over_turns(rollouts, paid, ddof=1)
+    advantages = by.over_turns(rollouts, paid, ddof=1)
     for group in in_groups(rollouts):
         keys = [turn.key for rollout in group for turn in rollout.turns]
-        credit |= {keys[0]: paid[keys[0]]} if len(keys) == 1 else {}
-    return spread(rollouts, credit)
+        advantages |= {keys[0]: paid[keys[0]]} if len(keys) == 1 else {}
+    return spread(rollouts, advantages)
 
 
 def distance(estimator: str) -> Case:
     term = {"name": "kl-ref", "estimator": estimator, "coefficient": 0.3}
-    chain = a_chain(regularise=[term])
-    return Case(chain, z_over_rollouts, of.token_mean, clip(0.8, 1.2), reference=0.3, estimator=estimator)
+    pipeline = a_pipeline(regularizers=[term])
+    return Case(pipeline, z_over_rollouts, of.token_mean, clip(0.8, 1.2), reference=0.3, estimator=estimator)
 
 
 CASES = {
@@ -167,7 +179,10 @@ CASES = {
         a_recipe("flow-grpo-released"), as_released, of.token_mean, clip(0.8, 1.3, 3.0), reference=0.001
     ),
     "dual clip": Case(
-        a_chain(surrogate={"name": "ppo-clip", "dual": 1.3}), z_over_rollouts, of.token_mean, clip(0.8, 1.2, 1.3)
+        a_pipeline(surrogate={"name": "ppo-clip", "dual_clip": 1.3}),
+        z_over_rollouts,
+        of.token_mean,
+        clip(0.8, 1.2, 1.3),
     ),
     **{f"distance {estimator}": distance(estimator) for estimator in ("k1", "k2", "k3")},
     "grpo": Case(a_recipe("grpo"), z_over_rollouts, of.row_mean, clip(0.8, 1.2), reference=0.04),
@@ -175,12 +190,12 @@ CASES = {
         a_recipe("gspo"), z_over_rollouts, of.row_mean, lambda a, old, _: of.gspo(a, old, 3e-4, 4e-4, "rows")
     ),
     "gspo, wide": Case(
-        a_recipe("gspo", surrogate={"name": "gspo", "over": "rows", "low": 0.1, "high": 0.1}),
+        a_recipe("gspo", surrogate={"name": "gspo", "unit": "rows", "low": 0.1, "high": 0.1}),
         z_over_rollouts, of.row_mean, lambda a, old, _: of.gspo(a, old, 0.1, 0.1, "rows"),
     ),
     "eapo": Case(a_recipe("eapo"), z_over_rounds, of.row_mean, lambda a, old, _: of.gspo(a, old, 3e-4, 4e-4, "turns")),
     "eapo, wide": Case(
-        a_recipe("eapo", surrogate={"name": "gspo", "over": "turns", "low": 0.1, "high": 0.1}),
+        a_recipe("eapo", surrogate={"name": "gspo", "unit": "turns", "low": 0.1, "high": 0.1}),
         z_over_rounds, of.row_mean, lambda a, old, _: of.gspo(a, old, 0.1, 0.1, "turns"),
     ),
     "dcpo": Case(a_recipe("dcpo"), z_under_limits, of.segment_sum, clip(0.8, 1.2), reference=0.001),
@@ -192,20 +207,25 @@ CASES = {
         a_recipe("reinforce", surrogate={"name": "reinforce"}),
         lambda rs: spread(rs, by.over_the_step(rs)), of.rollout_mean, lambda a, _, __: of.likelihood(a),
     ),
-    "sft": Case(a_recipe("sft"), imitated, of.token_mean, lambda a, _, __: of.likelihood(a), chosen=successes),
+    "sft": Case(
+        a_recipe("sft"), likelihood_weights, of.token_mean, lambda a, _, __: of.likelihood(a), chosen=successes
+    ),
     "spo": Case(a_recipe("spo"), single_stream, of.token_mean, clip(0.8, 1.28)),
     "igpo": Case(
-        a_chain(reward=[{"name": "info-gain"}], advantage={"name": "turn-returns", "gamma": 0.9}),
+        a_pipeline(rewards=[{"name": "info-gain"}], advantage={"name": "turn-returns", "gamma": 0.9}),
         information, of.token_mean, clip(0.8, 1.2),
     ),
     "empg": Case(
-        a_chain(modifiers=[{"name": "entropy-modulated", "k": 1.5, "k_next": 0.7, "zeta": 0.1}]),
+        a_pipeline(advantage_modifiers=[{"name": "entropy-modulated", "k": 1.5, "k_next": 0.7, "zeta": 0.1}]),
         uncertainty, of.token_mean, clip(0.8, 1.2),
     ),
-    "otc": Case(a_chain(reward=[{"name": "tool-efficiency"}]), efficient, of.token_mean, clip(0.8, 1.2)),
-    "bapo": Case(a_chain(surrogate={"name": "balanced-clip"}), z_over_rollouts, of.token_mean, balanced(0.5)),
+    "otc": Case(a_pipeline(rewards=[{"name": "tool-efficiency"}]), efficient, of.token_mean, clip(0.8, 1.2)),
+    "bapo": Case(a_pipeline(surrogate={"name": "balanced-clip"}), z_over_rollouts, of.token_mean, balanced(0.5)),
     "bapo, greedy": Case(
-        a_chain(surrogate={"name": "balanced-clip", "target": 0.62}), z_over_rollouts, of.token_mean, balanced(0.62)
+        a_pipeline(surrogate={"name": "balanced-clip", "target_fraction": 0.62}),
+        z_over_rollouts,
+        of.token_mean,
+        balanced(0.62),
     ),
     "llds": guarded("turns"),
     "llds by rows": guarded("rows"),
@@ -218,27 +238,31 @@ CASES = {
     "masked importance of turns' means": corrected("turns", average=True, mask=True, low=0.9, high=1.1),
     "hae": hae(),
     "hae, fading": hae(gamma=0.95, turn=0.9, segment=0.8),
-    "hae, cut as released": hae(at_cut="compat", gamma=0.95, turn=0.9, segment=0.8),
-    "hae, cut with the next value": hae(at_cut="next-value", gamma=0.95, turn=0.9, segment=0.8),
+    "hae, cut as released": hae(at_truncation="last-value", gamma=0.95, turn=0.9, segment=0.8),
+    "hae, cut with the next value": hae(at_truncation="next-value", gamma=0.95, turn=0.9, segment=0.8),
     "hae, switches of the paper": hae(switch="paper", gamma=0.95, turn=0.9, segment=0.8),
-    "hae, switches of the paper, cut": hae(switch="paper", at_cut="compat", gamma=0.95, turn=0.9, segment=0.8),
+    "hae, switches of the paper, cut": hae(
+        switch="paper", at_truncation="last-value", gamma=0.95, turn=0.9, segment=0.8
+    ),
 }  # fmt: skip
 
 
-def anchor(case: Case, rollouts: Sequence[Rollout]) -> PerToken:
-    return logps("logp_old" if case.mode == "decoupled" else "", rollouts)
+def start_logprobs(case: Case, rollouts: Sequence[Rollout]) -> PerToken:
+    return logps("old_logprobs" if case.mode == "decoupled" else "", rollouts)
 
 
 def expected_loss(case: Case, rollouts: Sequence[Rollout], rows: Sequence[Row]) -> Callable[[PerToken], float]:
     weights = case.average(rows, rollouts)
-    credit, old = case.credit(rollouts), anchor(case, rollouts)
-    surrogate = case.surrogate(credit, old, rows)
-    to_reference = of.kl(logps("logp_ref", rollouts), case.estimator)
+    advantages, old = case.credit(rollouts), start_logprobs(case, rollouts)
+    surrogate = case.surrogate(advantages, old, rows)
+    to_reference = of.kl(logps("ref_logprobs", rollouts), case.estimator)
 
     def value(logp: PerToken) -> float:
         loss = of.total(rows, weights, logp, surrogate)
         loss += case.reference * of.total(rows, weights, logp, to_reference) if case.reference else 0.0
-        loss += 0.2 * of.total(rows, weights, logp, of.likelihood_guard(credit, old, case.guard)) if case.guard else 0.0
+        loss += (
+            0.2 * of.total(rows, weights, logp, of.likelihood_guard(advantages, old, case.guard)) if case.guard else 0.0
+        )
         return loss - case.entropy * of.total(rows, weights, entropies(rollouts), lambda _, at, h: h[at])
 
     return value

@@ -8,7 +8,7 @@ from typing import Literal
 from tests.trainer.reference.records import PerTurn, Rollout, Row, Turn, deviation, mean
 
 Values = Mapping[str, PerTurn]
-"""By critic: `value_high`, `value_low`, `value_term`, `value_kept`, each by turn; `value_after`, by run."""
+"""By critic: `value_high`, `value_low`, `value_switch`, `value_keep`, each by turn; `value_final`, by run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Setting:
     segment: float = 0.95
     """lambda over segments."""
     switch: Literal["release", "paper"] = "release"
-    at_cut: Literal["off", "compat", "next-value"] = "off"
-    standardise: bool = True
+    at_truncation: Literal["off", "last-value", "next-value"] = "off"
+    standardize: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def hierarchical(rollouts: Sequence[Rollout], paid: PerTurn, values: Values, how
             _add_low(streams["action"], rollout, walk, how)
             _add_high(streams["subgoal"], rollout, walk, how)
             _add_switch(streams["switch"], rollout, walk, values, how)
-    if how.standardise:
-        streams = {kind: _standardised(stream) for kind, stream in streams.items()}
+    if how.standardize:
+        streams = {kind: _standardized(stream) for kind, stream in streams.items()}
     return {row.key: _routed(row, streams, first) for r in rollouts for row, first in _with_first(r)}
 
 
@@ -64,12 +64,12 @@ def _with_first(rollout: Rollout) -> list[tuple[Row, str]]:
 
 def _kinds(rollout: Rollout, turn: Turn) -> list[str]:
     row = next(row for row in rollout.rows if row.key == turn.row)
-    return [_kind(row, place) for place in turn.places]
+    return [_kind(row, position) for position in turn.places]
 
 
-def _kind(row: Row, place: int) -> str:
+def _kind(row: Row, position: int) -> str:
     """What nobody could read is an action."""
-    kind = row.tokens[place].kind
+    kind = row.tokens[position].kind
     return "action" if kind == "text" else kind
 
 
@@ -79,10 +79,10 @@ def _walk(rollout: Rollout, paid: PerTurn, values: Values, how: Setting) -> Walk
     high = [values["value_high"][turn.key] for turn in turns]
     low = [values[_low_head(rollout, turn, how)][turn.key] for turn in turns]
     after = [0.0, 0.0]
-    if rollout.outcome == "truncated" and how.at_cut == "compat":
+    if rollout.outcome == "truncated" and how.at_truncation == "last-value":
         after = [low[-1], high[begins[-1]]]
-    if rollout.outcome == "truncated" and how.at_cut == "next-value":
-        after = [values["value_after"][rollout.run]] * 2
+    if rollout.outcome == "truncated" and how.at_truncation == "next-value":
+        after = [values["value_final"][rollout.run]] * 2
     return Walk(turns, [paid[turn.key] for turn in turns], [*begins, len(turns)], high, low, after)
 
 
@@ -90,7 +90,7 @@ def _low_head(rollout: Rollout, turn: Turn, how: Setting) -> str:
     """A turn in which nothing was decided has no low value; it is held against what its beginning is worth."""
     if {"switch", "subgoal", "kept"} & set(_kinds(rollout, turn)):
         return "value_low"
-    return "value_term" if how.switch == "release" else "value_high"
+    return "value_switch" if how.switch == "release" else "value_high"
 
 
 def _add_low(stream: dict[str, float], rollout: Rollout, walk: Walk, how: Setting) -> None:
@@ -135,21 +135,21 @@ def _add_switch(stream: dict[str, float], rollout: Rollout, walk: Walk, values: 
         if "switch" not in _kinds(rollout, turn):
             continue
         if how.switch == "release":
-            stream[turn.key] = _brought(walk, t, how.gamma) - values["value_term"][turn.key]
+            stream[turn.key] = _brought(walk, t, how.gamma) - values["value_switch"][turn.key]
         else:
-            gain = _decided(rollout, turn, t in walk.edges) * (walk.high[t] - values["value_kept"][turn.key])
+            gain = _decided(rollout, turn, t in walk.edges) * (walk.high[t] - values["value_keep"][turn.key])
             stream[turn.key] = gain if t else 0.0
 
 
 def _decided(rollout: Rollout, turn: Turn, switched: bool) -> float:
     """q - beta, beta the sampler's chance of SWITCH: that of the tokens that say what was decided, or what is left."""
     row = next(row for row in rollout.rows if row.key == turn.row)
-    tokens = [row.tokens[place] for place in turn.places]
-    chance = exp(sum(token.behaviour for token in tokens if token.kind == "switch"))
+    tokens = [row.tokens[position] for position in turn.places]
+    chance = exp(sum(token.behavior for token in tokens if token.kind == "switch"))
     return 1 - chance if switched else chance - 1
 
 
-def _standardised(stream: dict[str, float]) -> dict[str, float]:
+def _standardized(stream: dict[str, float]) -> dict[str, float]:
     """Over turns that have tokens of the stream, with the population's deviation; one alone says nothing."""
     values = list(stream.values())
     if len(values) < 2:
@@ -162,8 +162,8 @@ def _routed(row: Row, streams: Mapping[str, PerTurn], first: str) -> list[float]
     """A copied subgoal is one that begins a segment only in the first turn of all."""
     values = [0.0] * len(row.tokens)
     for turn in row.turns:
-        for place in turn.places:
-            kind = _kind(row, place)
+        for position in turn.places:
+            kind = _kind(row, position)
             name = "subgoal" if kind == "kept" and turn.key == first else kind
-            values[place] = streams[name][turn.key] if name in streams else 0.0
+            values[position] = streams[name][turn.key] if name in streams else 0.0
     return values

@@ -42,8 +42,8 @@ def rollout_turn_token(rows: Sequence[Row], rollouts: Sequence[Rollout]) -> Weig
         of_row = [0.0] * len(row.tokens)
         mine = next(rollout for rollout in rollouts if rollout.run == row.run)
         for turn in row.turns:
-            for place in turn.places:
-                of_row[place] = _share(mine, rollouts) / len(mine.turns) / len(turn.places)
+            for position in turn.places:
+                of_row[position] = _share(mine, rollouts) / len(mine.turns) / len(turn.places)
         weights.append(of_row)
     return weights
 
@@ -65,46 +65,46 @@ def _share(mine: Rollout, rollouts: Sequence[Rollout]) -> float:
 
 def clipped(ratio: float, advantage: float, low: float, high: float, dual: float | None = None) -> float:
     """PPO: min(ratio A, clip(ratio) A); dual: where A < 0, not below dual A. To be made larger."""
-    least = min(ratio * advantage, min(max(ratio, low), high) * advantage)
-    return max(least, dual * advantage) if dual and advantage < 0 else least
+    minimum = min(ratio * advantage, min(max(ratio, low), high) * advantage)
+    return max(minimum, dual * advantage) if dual and advantage < 0 else minimum
 
 
 Surrogate = Callable[[Row, int, Sequence[float]], float]
 """Of a row, a place and the row's log-probabilities; to be made smaller."""
 
 
-def ppo(credit: PerToken, old: PerToken, low: float, high: float, dual: float | None = None) -> Surrogate:
+def ppo(advantages: PerToken, old: PerToken, low: float, high: float, dual: float | None = None) -> Surrogate:
     """Bounds of the ratio itself."""
 
-    def loss(row: Row, place: int, logp: Sequence[float]) -> float:
-        ratio = exp(logp[place] - old[row.key][place])
-        return -clipped(ratio, credit[row.key][place], low, high, dual)
+    def loss(row: Row, position: int, logp: Sequence[float]) -> float:
+        ratio = exp(logp[position] - old[row.key][position])
+        return -clipped(ratio, advantages[row.key][position], low, high, dual)
 
     return loss
 
 
-def gspo(credit: PerToken, old: PerToken, low: float, high: float, over: str) -> Surrogate:
+def gspo(advantages: PerToken, old: PerToken, low: float, high: float, over: str) -> Surrogate:
     """s = exp(mean of log p - log p_old) of the sequence."""
 
-    def loss(row: Row, place: int, logp: Sequence[float]) -> float:
-        places = range(len(row.tokens)) if over == "rows" else _turn(row, place).places
-        ratio = exp(mean([logp[at] - old[row.key][at] for at in places]))
-        return -clipped(ratio, credit[row.key][place], 1 - low, 1 + high)
+    def loss(row: Row, position: int, logp: Sequence[float]) -> float:
+        positions = range(len(row.tokens)) if over == "rows" else _turn(row, position).places
+        ratio = exp(mean([logp[at] - old[row.key][at] for at in positions]))
+        return -clipped(ratio, advantages[row.key][position], 1 - low, 1 + high)
 
     return loss
 
 
-def likelihood(credit: PerToken) -> Surrogate:
+def likelihood(advantages: PerToken) -> Surrogate:
     """-A log p."""
-    return lambda row, place, logp: -credit[row.key][place] * logp[place]
+    return lambda row, position, logp: -advantages[row.key][position] * logp[position]
 
 
-def _turn(row: Row, place: int) -> Turn:
-    return next(turn for turn in row.turns if place in turn.places)
+def _turn(row: Row, position: int) -> Turn:
+    return next(turn for turn in row.turns if position in turn.places)
 
 
 def balanced_bounds(
-    rows: Sequence[Row], credit: PerToken, old: PerToken, start: PerToken, target: float = 0.5, dual: float = 3.0
+    rows: Sequence[Row], advantages: PerToken, old: PerToken, start: PerToken, target: float = 0.5, dual: float = 3.0
 ) -> tuple[float, float]:
     """BAPO: from (.6, 1.2) the lower bound up to .9, then the upper one up to 3, until what has A > 0 brings the share.
 
@@ -114,9 +114,9 @@ def balanced_bounds(
     for low, high in path:
         good = bad = 0.0
         for row in rows:
-            for place in range(len(row.tokens)):
-                advantage = credit[row.key][place]
-                ratio = exp(start[row.key][place] - old[row.key][place])
+            for position in range(len(row.tokens)):
+                advantage = advantages[row.key][position]
+                ratio = exp(start[row.key][position] - old[row.key][position])
                 if advantage > 0 and ratio <= high:
                     good += advantage * ratio
                 if advantage < 0 and low <= ratio <= dual:
@@ -132,21 +132,21 @@ def balanced_bounds(
 def kl(reference: PerToken, estimator: str) -> Surrogate:
     """Schulman's estimators of KL(policy, reference), d = log p - log p_ref."""
 
-    def loss(row: Row, place: int, logp: Sequence[float]) -> float:
-        d = logp[place] - reference[row.key][place]
+    def loss(row: Row, position: int, logp: Sequence[float]) -> float:
+        d = logp[position] - reference[row.key][position]
         return {"k1": d, "k2": d * d / 2, "k3": exp(-d) - 1 + d}[estimator]
 
     return loss
 
 
-def likelihood_guard(credit: PerToken, old: PerToken, gate: str = "turns") -> Surrogate:
+def likelihood_guard(advantages: PerToken, old: PerToken, gate: str = "turns") -> Surrogate:
     """LLDS: max(0, d), d = log p_old - log p, where A >= 0 and the sum of d over the action is above 0."""
 
-    def loss(row: Row, place: int, logp: Sequence[float]) -> float:
+    def loss(row: Row, position: int, logp: Sequence[float]) -> float:
         d = [before - now for before, now in zip(old[row.key], logp, strict=True)]
-        gated = {"turns": _turn(row, place).places, "rows": range(len(row.tokens)), "tokens": (place,)}[gate]
-        counts = credit[row.key][place] >= 0 and sum(d[at] for at in gated) > 0
-        return max(0.0, d[place]) if counts else 0.0
+        gated = {"turns": _turn(row, position).places, "rows": range(len(row.tokens)), "tokens": (position,)}[gate]
+        counts = advantages[row.key][position] >= 0 and sum(d[at] for at in gated) > 0
+        return max(0.0, d[position]) if counts else 0.0
 
     return loss
 
@@ -154,9 +154,9 @@ def likelihood_guard(credit: PerToken, old: PerToken, gate: str = "turns") -> Su
 def entropy_band(usual: Mapping[int, float]) -> Surrogate:
     """EPO, as a hinge: how far an entropy is outside .8 to 1.2 of what was usual at turns of that number."""
 
-    def loss(row: Row, place: int, entropy: Sequence[float]) -> float:
-        middle = usual.get(_turn(row, place).number)
-        return 0.0 if middle is None else max(0.0, entropy[place] - 1.2 * middle, 0.8 * middle - entropy[place])
+    def loss(row: Row, position: int, entropy: Sequence[float]) -> float:
+        middle = usual.get(_turn(row, position).number)
+        return 0.0 if middle is None else max(0.0, entropy[position] - 1.2 * middle, 0.8 * middle - entropy[position])
 
     return loss
 
@@ -164,8 +164,8 @@ def entropy_band(usual: Mapping[int, float]) -> Surrogate:
 def mean_entropy_band(usual: Mapping[int, float]) -> Surrogate:
     """The same of the turn's mean."""
 
-    def loss(row: Row, place: int, entropy: Sequence[float]) -> float:
-        turn = _turn(row, place)
+    def loss(row: Row, position: int, entropy: Sequence[float]) -> float:
+        turn = _turn(row, position)
         middle, now = usual.get(turn.number), mean([entropy[at] for at in turn.places])
         return 0.0 if middle is None else max(0.0, now - 1.2 * middle, 0.8 * middle - now)
 
@@ -174,21 +174,23 @@ def mean_entropy_band(usual: Mapping[int, float]) -> Surrogate:
 
 def usual_entropy(steps: Sequence[Sequence[Row]]) -> dict[int, float]:
     """EPO: by number of the turn, the mean over steps of the mean over turns of their tokens' mean entropy."""
-    found: dict[int, list[float]] = {}
+    results: dict[int, list[float]] = {}
     for rows in steps:
         for number, values in _entropies(rows).items():
-            found.setdefault(number, []).append(mean(values))
-    return {number: mean(values) for number, values in found.items()}
+            results.setdefault(number, []).append(mean(values))
+    return {number: mean(values) for number, values in results.items()}
 
 
 def _entropies(rows: Sequence[Row]) -> dict[int, list[float]]:
     """By number, each turn's mean."""
-    found: dict[int, list[float]] = {}
+    results: dict[int, list[float]] = {}
     for row in rows:
         for turn in row.turns:
             if turn.places:
-                found.setdefault(turn.number, []).append(mean([row.tokens[place].entropy for place in turn.places]))
-    return found
+                results.setdefault(turn.number, []).append(
+                    mean([row.tokens[position].entropy for position in turn.places])
+                )
+    return results
 
 
 # Weights of tokens ------------------------------------------------------------------------------------------------
@@ -203,14 +205,14 @@ def importance(
     low: float = 0.0,
     high: float = 2.0,
 ) -> Callable[[Row, int], float]:
-    """Truncated importance sampling: min(p_old / p_behaviour, high), of a token or of all that it is taken over.
+    """Truncated importance sampling: min(p_old / p_behavior, high), of a token or of all that it is taken over.
 
     `average`: the geometric mean of the tokens' ratios; `mask`: what is outside the bounds counts as 0.
     """
 
-    def weight(row: Row, place: int) -> float:
-        places = {"tokens": (place,), "turns": _turn(row, place).places, "rows": range(len(row.tokens))}[over]
-        moved = [old[row.key][at] - row.tokens[at].behaviour for at in places]
+    def weight(row: Row, position: int) -> float:
+        positions = {"tokens": (position,), "turns": _turn(row, position).places, "rows": range(len(row.tokens))}[over]
+        moved = [old[row.key][at] - row.tokens[at].behavior for at in positions]
         ratio = exp(mean(moved) if average else sum(moved))
         if mask:
             return ratio if low <= ratio <= high else 0.0
@@ -224,17 +226,20 @@ def times(average: Average, factor: Callable[[Row, int], float]) -> Average:
 
     def weights(rows: Sequence[Row], rollouts: Sequence[Rollout]) -> Weights:
         plain = average(rows, rollouts)
-        return [[w * factor(row, place) for place, w in enumerate(mine)] for row, mine in zip(rows, plain, strict=True)]
+        return [
+            [w * factor(row, position) for position, w in enumerate(mine)]
+            for row, mine in zip(rows, plain, strict=True)
+        ]
 
     return weights
 
 
-def loudest(rows: Sequence[Row], credit: PerToken, count: int) -> list[list[bool]]:
+def loudest(rows: Sequence[Row], advantages: PerToken, count: int) -> list[list[bool]]:
     """D3S: which tokens are among the `count` with the largest |A| H."""
-    loud = [[abs(credit[r.key][p]) * r.tokens[p].entropy for p in range(len(r.tokens))] for r in rows]
+    loud = [[abs(advantages[r.key][p]) * r.tokens[p].entropy for p in range(len(r.tokens))] for r in rows]
     order = sorted((value for values in loud for value in values), reverse=True)
-    least = order[count - 1]
-    return [[value >= least for value in values] for values in loud]
+    minimum = order[count - 1]
+    return [[value >= minimum for value in values] for values in loud]
 
 
 # Sums -------------------------------------------------------------------------------------------------------------
@@ -242,24 +247,24 @@ def loudest(rows: Sequence[Row], credit: PerToken, count: int) -> list[list[bool
 
 def total(rows: Sequence[Row], weights: Weights, at: PerToken, term: Surrogate) -> float:
     return sum(
-        weight * term(row, place, at[row.key])
+        weight * term(row, position, at[row.key])
         for row, mine in zip(rows, weights, strict=True)
-        for place, weight in enumerate(mine)
+        for position, weight in enumerate(mine)
     )
 
 
 def slopes(value: Callable[[PerToken], float], at: PerToken, step: float = 1e-5) -> dict[str, list[float]]:
     """Central differences by each token of each row."""
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     for key in at:
-        found[key] = []
-        for place in range(len(at[key])):
-            up, down = (value(_moved(at, key, place, by)) for by in (step, -step))
-            found[key].append((up - down) / (2 * step))
-    return found
+        results[key] = []
+        for position in range(len(at[key])):
+            up, down = (value(_moved(at, key, position, by)) for by in (step, -step))
+            results[key].append((up - down) / (2 * step))
+    return results
 
 
-def _moved(at: PerToken, key: str, place: int, by: float) -> PerToken:
+def _moved(at: PerToken, key: str, position: int, by: float) -> PerToken:
     there = list(at[key])
-    there[place] += by
+    there[position] += by
     return {**at, key: there}

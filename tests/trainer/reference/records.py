@@ -7,8 +7,8 @@ and what it was paid is not lost, but it is no step of the policy.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from offing.core.rows import SPAN_CODES, TrainRow
-from offing_trainer.batch import Group, Sample
+from offing.core.training_rows import SPAN_CODES, TrainingRow
+from offing_trainer.batch import RolloutGroup, TrainingRollout
 
 KINDS = {code: kind for kind, code in SPAN_CODES.items()}
 
@@ -23,7 +23,7 @@ PerTurn = Mapping[str, float]
 class Token:
     kind: str
     """Empty: in no span."""
-    behaviour: float
+    behavior: float
     entropy: float
 
 
@@ -67,28 +67,28 @@ class Rollout:
         return [turn for turn in self.all_turns if turn.places]
 
 
-def records_of(groups: Sequence[Group]) -> list[Rollout]:
-    return [_rollout(group, sample) for group in groups for sample in group.samples]
+def records_of(groups: Sequence[RolloutGroup]) -> list[Rollout]:
+    return [_rollout(group, sample) for group in groups for sample in group.rollouts]
 
 
-def _rollout(group: Group, sample: Sample) -> Rollout:
-    episode = sample.episode
+def _rollout(group: RolloutGroup, sample: TrainingRollout) -> Rollout:
+    episode = sample.metadata
     assert episode.reward is not None
     rows = tuple(_row(group.key, row) for row in sample.rows)
-    return Rollout(str(episode.run), group.key, group.task, episode.reward, episode.outcome or "", rows)
+    return Rollout(str(episode.run_id), group.key, group.task, episode.reward, episode.outcome or "", rows)
 
 
-def _row(group: str, row: TrainRow) -> Row:
-    run = str(row.episode.run)
+def _row(group: str, row: TrainingRow) -> Row:
+    run = str(row.metadata.run_id)
     tokens: list[Token] = []
-    places: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for at in range(len(row)):
         if row.loss_mask[at]:
-            places.setdefault(int(row.turn_index[at]), []).append(len(tokens))
+            positions.setdefault(int(row.turn_index[at]), []).append(len(tokens))
             kind = KINDS.get(int(row.span_kind[at]), "")
-            tokens.append(Token(kind, float(row.behaviour_logprobs[at]), float(row.entropy[at])))
+            tokens.append(Token(kind, float(row.behavior_logprobs[at]), float(row.entropy[at])))
     turns = tuple(
-        Turn(f"{run} {seq}", seq, row.turns.number[nth], row.key, tuple(places.get(nth, ())))
+        Turn(f"{run} {seq}", seq, row.turns.turn[nth], row.key, tuple(positions.get(nth, ())))
         for nth, seq in enumerate(row.turns.seq)
     )
     return Row(row.key, run, group, tuple(tokens), turns)
@@ -112,8 +112,8 @@ def spread(rollouts: Sequence[Rollout], turns: PerTurn) -> dict[str, list[float]
 def _of_row(row: Row, turns: PerTurn) -> list[float]:
     values = [0.0] * len(row.tokens)
     for turn in row.turns:
-        for place in turn.places:
-            values[place] = turns[turn.key]
+        for position in turn.places:
+            values[position] = turns[turn.key]
     return values
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offing.bus.skipping import SHOWN_CHARS, SkippedMessages, excerpt
+from offing.bus.skipped_messages import MAX_EXCERPT_CHARS, SkippedMessages, render_excerpt
 from offing.bus.task_message import MAX_MESSAGE_BYTES, find_defect
 from offing.clock import new_id
 
@@ -80,11 +80,11 @@ def test_what_celery_publishes_for_us_has_none(runs: list[str]) -> None:
 
 
 def test_an_excerpt_is_short_printable_and_without_secrets() -> None:
-    shown = excerpt(b'\xff\x1b[31m{"api_key": "sk-abcdefghijklmnopqrstuvwx"}' + b"x" * 10_000_000)
-    assert len(shown) <= SHOWN_CHARS
-    assert shown.isascii()
-    assert shown.isprintable()
-    assert "abcdefghijkl" not in shown
+    rendered = render_excerpt(b'\xff\x1b[31m{"api_key": "sk-abcdefghijklmnopqrstuvwx"}' + b"x" * 10_000_000)
+    assert len(rendered) <= MAX_EXCERPT_CHARS
+    assert rendered.isascii()
+    assert rendered.isprintable()
+    assert "abcdefghijkl" not in rendered
 
 
 def test_a_flood_of_malformed_messages_is_reported_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:

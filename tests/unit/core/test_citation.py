@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from offing.core.citation import check, find
+from offing.core.citation import locate_quote, verify_citations
 from offing.core.report import (
     DraftCitation,
     DraftSection,
@@ -18,14 +18,14 @@ from offing.core.report import (
     ReportStatus,
 )
 from offing.core.run import StopReason
-from offing.core.tool import Span
+from offing.core.tool import SourceSpan
 
-ARTEFACT = UUID(int=7)
+TEXT_ID = UUID(int=7)
 SOURCE = UUID(int=8)
 
 
-def evidence(text: str, id: str = "E1", start: int = 100, artefact: UUID = ARTEFACT) -> Evidence:
-    return Evidence(id, Span(artefact, start, start + len(text)), text, SOURCE, "Title")
+def evidence(text: str, id: str = "E1", start: int = 100, text_id: UUID = TEXT_ID) -> Evidence:
+    return Evidence(id, SourceSpan(text_id, start, start + len(text)), text, SOURCE, "Title")
 
 
 def sentence(text: str, *citations: tuple[str, str]) -> DraftSentence:
@@ -35,31 +35,31 @@ def sentence(text: str, *citations: tuple[str, str]) -> DraftSentence:
 def checked(*sentences: DraftSentence, known: tuple[Evidence, ...], answer: str = "") -> Report:
     draft = ReportDraft(title="T", answer=answer, sections=(DraftSection(heading="H", sentences=sentences),))
     texts = {e.span: e.text for e in known}
-    return check(draft, {e.id: e for e in known}, lambda span: texts.get(span, ""), StopReason.ANSWERED)
+    return verify_citations(draft, {e.id: e for e in known}, lambda span: texts.get(span, ""), StopReason.ANSWERED)
 
 
 def stored(report: Report, known: tuple[Evidence, ...]) -> None:
     """Every citation of the report is exactly the stored text of its span."""
     for citation in report.citations:
-        home = next(e for e in known if e.span.holds(citation.span))
+        home = next(e for e in known if e.span.contains(citation.span))
         assert citation.quote == home.text[citation.span.start - home.span.start : citation.span.end - home.span.start]
 
 
 def quoted(text: str, quote: str) -> str | None:
-    place = find(quote, text)
-    return None if place is None else text[place[0] : place[1]]
+    position = locate_quote(quote, text)
+    return None if position is None else text[position[0] : position[1]]
 
 
 def test_a_quote_found_exactly_is_cited_with_its_span() -> None:
     known = (evidence("One two three. Four five six."),)
     report = checked(sentence("They say four.", ("E1", "Four five six.")), known=known)
     (citation,) = report.citations
-    assert (citation.number, citation.span, citation.quote) == (1, Span(ARTEFACT, 115, 129), "Four five six.")
-    assert report.sections[0].sentences[0].supported
+    assert (citation.number, citation.span, citation.quote) == (1, SourceSpan(TEXT_ID, 115, 129), "Four five six.")
+    assert report.sections[0].sentences[0].is_supported
     assert report.status is ReportStatus.COMPLETE
 
 
-def test_an_empty_quote_stands_for_the_whole_piece() -> None:
+def test_an_empty_quote_is_the_whole_passage() -> None:
     known = (evidence("One two three."),)
     report = checked(sentence("All of it.", ("E1", "")), known=known)
     assert report.citations[0].quote == "One two three."
@@ -69,7 +69,7 @@ def test_an_empty_quote_stands_for_the_whole_piece() -> None:
 def test_a_quote_that_is_not_there_is_rejected_and_the_sentence_stays_unsupported() -> None:
     report = checked(sentence("An invention.", ("E1", "seven eight")), known=(evidence("One two three."),))
     (one,) = report.sections[0].sentences
-    assert (one.text, one.citations, one.supported) == ("An invention.", (), False)
+    assert (one.text, one.citations, one.is_supported) == ("An invention.", (), False)
     assert one.rejected == ("The quoted words are not in E1: “seven eight”",)
     assert report.citations == ()
 
@@ -79,12 +79,12 @@ def test_a_source_that_was_not_retrieved_cannot_be_cited() -> None:
     assert report.sections[0].sentences[0].rejected == ("E9 was not retrieved in this run.",)
 
 
-def test_a_text_that_is_gone_or_changed_supports_nothing() -> None:
+def test_a_deleted_or_changed_text_supports_nothing() -> None:
     draft = ReportDraft(
         title="T", sections=(DraftSection(heading="H", sentences=(sentence("It says one.", ("E1", "One")),)),)
     )
     for text in ("", "One two three and more"):
-        report = check(draft, {"E1": evidence("One two three.")}, lambda _, t=text: t, StopReason.ANSWERED)
+        report = verify_citations(draft, {"E1": evidence("One two three.")}, lambda _, t=text: t, StopReason.ANSWERED)
         assert report.sections[0].sentences[0].rejected == ("The stored text of E1 is not available.",)
 
 
@@ -92,8 +92,10 @@ def test_what_counts_is_the_stored_text_and_not_the_evidence_as_it_was_shown() -
     draft = ReportDraft(
         title="T", sections=(DraftSection(heading="H", sentences=(sentence("It says so.", ("E1", "two")),)),)
     )
-    report = check(draft, {"E1": evidence("One two three.")}, lambda _: "One 2.. three.", StopReason.ANSWERED)
-    assert not report.sections[0].sentences[0].supported
+    report = verify_citations(
+        draft, {"E1": evidence("One two three.")}, lambda _: "One 2.. three.", StopReason.ANSWERED
+    )
+    assert not report.sections[0].sentences[0].is_supported
 
 
 def test_numbers_follow_first_use_and_a_span_has_one_number() -> None:
@@ -126,12 +128,12 @@ def test_markers_in_a_text_are_citations_and_do_not_stay_in_it() -> None:
 def test_partial_unless_answered() -> None:
     draft = ReportDraft(title="T", sections=())
     for reason in StopReason:
-        status = check(draft, {}, lambda _: "", reason).status
+        status = verify_citations(draft, {}, lambda _: "", reason).status
         assert (status is ReportStatus.COMPLETE) == (reason is StopReason.ANSWERED)
 
 
 @pytest.mark.parametrize(
-    ("text", "quote", "found"),
+    ("text", "quote", "result"),
     [
         ("It  was\n  raining.", "was raining.", "was\n  raining."),
         ("He said “no”.", 'said "no"', "said “no”"),
@@ -154,8 +156,8 @@ def test_partial_unless_answered() -> None:
         ("part of a parting; the art of it", "art", "art"),
     ],
 )
-def test_a_quote_is_found_but_for_what_does_not_matter(text: str, quote: str, found: str) -> None:
-    assert quoted(text, quote) == found
+def test_a_quote_is_found_but_for_what_does_not_matter(text: str, quote: str, result: str) -> None:
+    assert quoted(text, quote) == result
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_a_quote_is_found_but_for_what_does_not_matter(text: str, quote: str, fo
     ],
 )
 def test_half_a_word_a_half_character_or_other_words_are_no_quote(text: str, quote: str) -> None:
-    assert find(quote, text) is None
+    assert locate_quote(quote, text) is None
 
 
 WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
@@ -185,7 +187,7 @@ WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, m
 
 @given(WORDS, st.data())
 @example("e\u0301\u0327a", None)
-def test_whatever_is_accepted_is_the_stored_text(text: str, data: st.DataObject | None) -> None:
+def test_any_accepted_quote_is_the_stored_text(text: str, data: st.DataObject | None) -> None:
     quote = (
         data.draw(st.one_of(WORDS, st.sampled_from([text[i:j] for i in range(4) for j in range(4, 60)])))
         if data
@@ -213,16 +215,16 @@ def test_a_run_of_whole_words_is_always_found_whatever_the_spacing(words: list[s
     quote = " ".join(words[start:end])
     if not any(c.isalnum() for c in quote):
         return
-    found = quoted(text, quote)
-    assert found is not None
-    assert found.split() == words[start:end]
+    result = quoted(text, quote)
+    assert result is not None
+    assert result.split() == words[start:end]
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=40))
 def test_a_quote_is_never_cut_within_a_character_and_its_marks(text: str, quote: str) -> None:
-    place = find(quote, text)
-    if place is not None:
-        start, end = place
+    position = locate_quote(quote, text)
+    if position is not None:
+        start, end = position
         assert start < end
         assert end == len(text) or unicodedata.category(text[end])[0] != "M"
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offing.core.evidence import EvidenceBook
+from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import (
-    NOBODY,
-    PLATFORM,
-    Kind,
-    Label,
+    NO_PROVENANCE,
+    PLATFORM_LABEL,
     Origin,
-    Trust,
-    host_of,
-    label_in,
-    observation,
-    parsed,
+    OriginKind,
+    ProvenanceLabel,
+    TrustLevel,
+    extract_host,
+    label_tool_result,
+    parse_label,
+    parse_origin,
 )
 from offing.core.tool import ToolSpec
 from offing.tools.tool import ToolArgs
@@ -31,7 +31,7 @@ def spec(name: str, *, untrusted: bool = True) -> ToolSpec:
 
 
 def passage(**more: Any) -> dict[str, Any]:
-    return {"source": SOURCE, "artefact": TEXT, "start": 0, "end": 4, "text": "Text", **more}
+    return {"source": SOURCE, "text_id": TEXT, "start": 0, "end": 4, "text": "Text", **more}
 
 
 @pytest.mark.parametrize(
@@ -46,23 +46,23 @@ def passage(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_an_observation_is_from_where_its_tool_got_it(tool: str, content: dict[str, Any], origin: str) -> None:
-    assert observation(spec(tool), content) == Label(parsed(origin), Trust.UNTRUSTED)
-    assert str(parsed(origin)) == origin
+    assert label_tool_result(spec(tool), content) == ProvenanceLabel(parse_origin(origin), TrustLevel.UNTRUSTED)
+    assert str(parse_origin(origin)) == origin
 
 
 def test_a_tool_that_only_computes_is_trusted_and_what_the_platform_says_is_its_own() -> None:
-    assert observation(spec("calculate", untrusted=False), {}).trust is Trust.TRUSTED
-    assert observation(None, {}) == PLATFORM
+    assert label_tool_result(spec("calculate", untrusted=False), {}).trust is TrustLevel.TRUSTED
+    assert label_tool_result(None, {}) == PLATFORM_LABEL
 
 
 def test_a_label_is_read_back_as_it_was_recorded() -> None:
     for label in (
-        NOBODY,
-        PLATFORM,
-        Label(Origin(Kind.WEB, "example.org")),
-        Label(Origin(Kind.TOOL, "t"), Trust.TRUSTED),
+        NO_PROVENANCE,
+        PLATFORM_LABEL,
+        ProvenanceLabel(Origin(OriginKind.WEB, "example.org")),
+        ProvenanceLabel(Origin(OriginKind.TOOL, "t"), TrustLevel.TRUSTED),
     ):
-        assert label_in(label.as_json()) == label
+        assert parse_label(label.to_json()) == label
 
 
 @pytest.mark.parametrize(
@@ -79,29 +79,29 @@ def test_a_label_is_read_back_as_it_was_recorded() -> None:
     ],
 )
 def test_an_old_row_or_an_odd_one_is_untrusted(payload: dict[str, Any]) -> None:
-    assert label_in(payload).trust is Trust.UNTRUSTED
+    assert parse_label(payload).trust is TrustLevel.UNTRUSTED
 
 
 @given(st.text(max_size=80))
 def test_no_name_forges_another_origin_or_breaks_a_line(name: str) -> None:
-    origin = parsed(f"web:{name}")
-    assert origin.kind is Kind.WEB
+    origin = parse_origin(f"web:{name}")
+    assert origin.kind is OriginKind.WEB
     assert not any(c.isspace() or ord(c) < 32 for c in str(origin))
-    assert parsed(str(origin)) == origin
+    assert parse_origin(str(origin)) == origin
 
 
 def test_hosts_are_read_from_web_addresses_alone() -> None:
-    assert host_of("HTTP://Example.ORG./x") == "example.org"
-    assert (host_of("file:///etc/passwd"), host_of("example.org"), host_of(None)) == ("", "", "")
+    assert extract_host("HTTP://Example.ORG./x") == "example.org"
+    assert (extract_host("file:///etc/passwd"), extract_host("example.org"), extract_host(None)) == ("", "", "")
 
 
 def test_evidence_carries_the_label_of_its_own_source() -> None:
-    book = EvidenceBook()
-    found = observation(spec("search_library"), {"passages": []})
-    book.add({"passages": [passage(name="a.md")]}, found)
-    page = passage(name="https://example.org/p", artefact=str(UUID(int=3)))
-    book.add(page, observation(spec("fetch_page"), page))
-    book.add(passage(artefact=str(UUID(int=4))))
-    labels = [str(piece.label.origin) for piece in book.latest(3)]
+    book = EvidenceIndex()
+    result = label_tool_result(spec("search_library"), {"passages": []})
+    book.add({"passages": [passage(name="a.md")]}, result)
+    page = passage(name="https://example.org/p", text_id=str(UUID(int=3)))
+    book.add(page, label_tool_result(spec("fetch_page"), page))
+    book.add(passage(text_id=str(UUID(int=4))))
+    labels = [str(piece.provenance.origin) for piece in book.latest(3)]
     assert labels == [f"file:{SOURCE}", "web:example.org", f"file:{SOURCE}"]
-    assert {piece.label.trust for piece in book.latest(3)} == {Trust.UNTRUSTED}
+    assert {piece.provenance.trust for piece in book.latest(3)} == {TrustLevel.UNTRUSTED}

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from offing.core.report import Citation
 from offing.core.scoring import (
-    Evidence,
+    ReferenceEvidence,
     citation_recall,
     exact_match,
-    normalised,
-    number_in,
-    numeric,
-    plain,
+    find_number,
+    normalize_answer,
+    numeric_match,
+    strip_markup,
     token_f1,
-    tokens,
+    tokenize_answer,
 )
-from offing.core.tool import Span
+from offing.core.tool import SourceSpan
 
 TEXT, SOURCE = UUID(int=1), UUID(int=2)
 
@@ -40,7 +40,7 @@ TEXT, SOURCE = UUID(int=1), UUID(int=2)
     ],
 )
 def test_markup_tags_and_citation_marks_are_no_part_of_an_answer(written: str, read: str) -> None:
-    assert plain(written) == read
+    assert strip_markup(written) == read
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_markup_tags_and_citation_marks_are_no_part_of_an_answer(written: str, r
     ],
 )
 def test_case_punctuation_articles_and_spelling_of_numbers_do_not_matter(one: str, other: str) -> None:
-    assert normalised(one) == normalised(other)
+    assert normalize_answer(one) == normalize_answer(other)
     assert exact_match(one, [other]) == 1.0
 
 
@@ -71,7 +71,7 @@ def test_signs_decimal_points_and_letters_do_matter(one: str, other: str) -> Non
 @pytest.mark.parametrize("piece", ["*a ", "[", "<a", "`", "\n# ", "   ", "**a* "])
 def test_an_answer_without_end_is_read_at_once(piece: str) -> None:
     began = time.thread_time()
-    plain(piece * 200_000)
+    strip_markup(piece * 200_000)
     assert time.thread_time() - began < 1.0
 
 
@@ -81,11 +81,11 @@ def test_any_accepted_answer_will_do_and_an_empty_one_never_does() -> None:
     assert token_f1("", ["x"]) == 0.0
 
 
-@pytest.mark.parametrize("said", ["Not answerable.", "unanswerable", "It cannot be answered"])
-def test_without_a_reference_answer_saying_so_is_right(said: str) -> None:
-    assert exact_match(said.removeprefix("It "), []) == 1.0
+@pytest.mark.parametrize("message", ["Not answerable.", "unanswerable", "It cannot be answered"])
+def test_without_a_reference_answer_saying_so_is_right(message: str) -> None:
+    assert exact_match(message.removeprefix("It "), []) == 1.0
     assert exact_match("Paris", []) == 0.0
-    assert numeric(said.removeprefix("It "), [], absolute=Decimal(0), relative=Decimal(0)) == 1.0
+    assert numeric_match(message.removeprefix("It "), [], absolute=Decimal(0), relative=Decimal(0)) == 1.0
 
 
 def test_overlap_counts_each_word_as_often_as_both_have_it() -> None:
@@ -99,7 +99,7 @@ def test_overlap_is_a_share_the_same_both_ways_and_whole_for_the_same_words(one:
     score = token_f1(one, [other])
     assert 0.0 <= score <= 1.0
     assert score == token_f1(other, [one])
-    if tokens(one):
+    if tokenize_answer(one):
         assert token_f1(one, [one]) == 1.0
         assert exact_match(one, [one]) == 1.0
 
@@ -118,32 +118,32 @@ def test_overlap_is_a_share_the_same_both_ways_and_whole_for_the_same_words(one:
     ],
 )
 def test_a_text_states_a_number_when_it_states_exactly_one(text: str, number: str | None) -> None:
-    assert number_in(text) == (None if number is None else Decimal(number))
+    assert find_number(text) == (None if number is None else Decimal(number))
 
 
 def test_the_wider_tolerance_counts() -> None:
     near = {"absolute": Decimal("0.5"), "relative": Decimal("0.01")}
-    assert numeric("10.5", ["10"], **near) == 1.0
-    assert numeric("10.6", ["10"], **near) == 0.0
-    assert numeric("1010", ["1000"], **near) == 1.0
-    assert numeric("1011", ["1000"], **near) == 0.0
-    assert numeric("10 or 20", ["10"], **near) == 0.0
-    assert numeric("10", ["ten"], **near) is None
+    assert numeric_match("10.5", ["10"], **near) == 1.0
+    assert numeric_match("10.6", ["10"], **near) == 0.0
+    assert numeric_match("1010", ["1000"], **near) == 1.0
+    assert numeric_match("1011", ["1000"], **near) == 0.0
+    assert numeric_match("10 or 20", ["10"], **near) == 0.0
+    assert numeric_match("10", ["ten"], **near) is None
 
 
 def cited(quote: str, start: int = 0, title: str = "Pool") -> Citation:
-    return Citation(1, Span(TEXT, start, start + len(quote)), quote, SOURCE, title)
+    return Citation(1, SourceSpan(TEXT, start, start + len(quote)), quote, SOURCE, title)
 
 
-def test_evidence_counts_as_cited_by_words_by_place_or_by_source() -> None:
+def test_evidence_counts_as_cited_by_words_by_span_or_by_source() -> None:
     quote = cited("Rivers carry salt into the sea.", 100)
-    assert citation_recall([quote], [Evidence("rivers  carry salt")]) == 0.0
-    assert citation_recall([quote], [Evidence("Rivers  carry\nsalt")]) == 1.0
-    assert citation_recall([quote], [Evidence("x. Rivers carry salt into the sea. y")]) == 1.0
-    assert citation_recall([quote], [Evidence(source="pool")]) == 1.0
-    assert citation_recall([quote], [Evidence(source=str(SOURCE), start=120, end=140)]) == 1.0
-    assert citation_recall([quote], [Evidence(source="Pool", start=131, end=140)]) == 0.0
-    assert citation_recall([quote], [Evidence("Rivers", source="Another")]) == 0.0
-    assert citation_recall([quote], [Evidence("Rivers carry"), Evidence("The sun")]) == 0.5
-    assert citation_recall([], [Evidence("Rivers")]) == 0.0
+    assert citation_recall([quote], [ReferenceEvidence("rivers  carry salt")]) == 0.0
+    assert citation_recall([quote], [ReferenceEvidence("Rivers  carry\nsalt")]) == 1.0
+    assert citation_recall([quote], [ReferenceEvidence("x. Rivers carry salt into the sea. y")]) == 1.0
+    assert citation_recall([quote], [ReferenceEvidence(source="pool")]) == 1.0
+    assert citation_recall([quote], [ReferenceEvidence(source=str(SOURCE), start=120, end=140)]) == 1.0
+    assert citation_recall([quote], [ReferenceEvidence(source="Pool", start=131, end=140)]) == 0.0
+    assert citation_recall([quote], [ReferenceEvidence("Rivers", source="Another")]) == 0.0
+    assert citation_recall([quote], [ReferenceEvidence("Rivers carry"), ReferenceEvidence("The sun")]) == 0.5
+    assert citation_recall([], [ReferenceEvidence("Rivers")]) == 0.0
     assert citation_recall([quote], []) == 1.0

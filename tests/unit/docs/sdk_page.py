@@ -17,21 +17,21 @@ from typing import Any
 
 import offing.sdk
 import offing.testing
-import offing.testing.checking
-from tests.unit.docs.reading import ROOT
+import offing.testing.graph_checks
+from tests.unit.docs.documents import ROOT
 
 PAGE = ROOT / "docs" / "sdk.md"
 
 HEAD = """# The SDK
 
-What a graph author imports, made from the docstrings by `python -m tests.unit.docs.sdk_page --write`. How it all goes
-together: [Graphs of your own](graphs.md).
+The names that graph authors import. This page is generated from the docstrings by
+`python -m tests.unit.docs.sdk_page --write`. [Graphs of your own](graphs.md) explains how to use them.
 """
 
 PARTS: tuple[tuple[str, ModuleType], ...] = (
     ("Graphs", offing.sdk),
     ("Testing", offing.testing),
-    ("Checking", offing.testing.checking),
+    ("Checking", offing.testing.graph_checks),
 )
 
 
@@ -59,13 +59,17 @@ def _entry(name: str, value: Any) -> Iterator[str]:
 def _class(kind: Any) -> Iterator[str]:
     if text := _own_doc(kind):
         yield f"{text}\n"
-    told = _told(kind)
+    message = _attribute_docs(kind)
     if issubclass(kind, enum.Enum):
         members: Any = kind.__members__
-        yield "\n" + "".join(f"- `{n}`{_after(told.get(n, ''))}\n" for n in members)
+        yield "\n" + "".join(f"- `{n}`{_after(message.get(n, ''))}\n" for n in members)
         return
     fields: dict[str, Any] = inspect.get_annotations(kind)
-    lines = [f"- `{n}: {_plain(t)}`{_after(told.get(n, ''))}\n" for n, t in fields.items() if not n.startswith("_")]
+    lines = [
+        f"- `{n}: {_render_annotation(t)}`{_after(message.get(n, ''))}\n"
+        for n, t in fields.items()
+        if not n.startswith("_")
+    ]
     for name, value in dict[str, Any](kind.__dict__).items():
         if not name.startswith("_") and (method := _function(value)) is not None and _text(method):
             lines.append(f"- `{_signature(name, method, value)}`{_after(_text(method, between=' '))}\n")
@@ -81,34 +85,34 @@ def _function(value: Any) -> Callable[..., Any] | None:
 
 def _signature(name: str, function: Callable[..., Any], owner: Any = None) -> str:
     if isinstance(owner, property):
-        return f"{name}: {_plain(inspect.signature(function).return_annotation)}"
+        return f"{name}: {_render_annotation(inspect.signature(function).return_annotation)}"
     signature = inspect.signature(function)
-    shown = [_argument(p) for p in signature.parameters.values() if p.name not in ("self", "cls")]
-    said = signature.return_annotation
-    returns = "" if said is inspect.Signature.empty else f" -> {_plain(said)}"
+    rendered = [_argument(p) for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    text = signature.return_annotation
+    returns = "" if text is inspect.Signature.empty else f" -> {_render_annotation(text)}"
     lead = "await " if inspect.iscoroutinefunction(function) else ""
-    return " ".join(f"{lead}{name}({', '.join(shown)}){returns}".split())
+    return " ".join(f"{lead}{name}({', '.join(rendered)}){returns}".split())
 
 
 def _argument(parameter: inspect.Parameter) -> str:
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
         return f"**{parameter.name}"
-    return _plain(str(parameter))
+    return _render_annotation(str(parameter))
 
 
-def _told(kind: type) -> dict[str, str]:
+def _attribute_docs(kind: type) -> dict[str, str]:
     """What the text after each attribute says."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     except OSError:
         return {}
     assert isinstance(body, ast.ClassDef)
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for one, after in zip(body.body, body.body[1:], strict=False):
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
             targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
-            told |= {t.id: _joined(after.value.value, " ") for t in targets if isinstance(t, ast.Name)}
-    return told
+            messages |= {t.id: _joined(after.value.value, " ") for t in targets if isinstance(t, ast.Name)}
+    return messages
 
 
 def _own_doc(kind: type) -> str:
@@ -124,7 +128,7 @@ def _after(text: str) -> str:
     return f": {text}" if text else ""
 
 
-def _plain(annotation: Any) -> str:
+def _render_annotation(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z])|<class '(?:[\w.]+\.)?(\w+)'>", r"\1", text)
 

@@ -3,7 +3,7 @@
 import json
 import re
 
-from tests.unit.docs.reading import ROOT
+from tests.unit.docs.documents import ROOT
 
 _ROUTE = re.compile(r"`(GET|POST|PATCH|PUT|DELETE) (/[\w/{}.-]*)`")
 
@@ -12,5 +12,5 @@ def test_the_page_lists_exactly_the_routes_of_the_contract() -> None:
     contract = json.loads((ROOT / "frontend/openapi.json").read_text(encoding="utf-8"))
     routes = {(method.upper(), path) for path, methods in contract["paths"].items() for method in methods}
     rows = [line for line in (ROOT / "docs/api.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    shown = {found for line in rows for found in _ROUTE.findall(line)}
-    assert shown == routes
+    rendered = {result for line in rows for result in _ROUTE.findall(line)}
+    assert rendered == routes

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from offing.settings import Settings
-from tests.unit.docs.reading import ROOT, tracked
+from tests.unit.docs.documents import ROOT, tracked
 
 DEPLOY = ROOT / "deploy"
 
@@ -39,8 +39,8 @@ def ignored(path: str) -> bool:
 
 
 def test_stages_are_built_from_stages_that_exist() -> None:
-    stages = [found[1] for word, rest in dockerfile() if word == "FROM" and (found := re.search(r" AS (\w+)()", rest))]
-    used = [found[1] for word, rest in dockerfile() if word == "COPY" and (found := re.search(r"--from=(\w+)", rest))]
+    stages = [match[1] for word, rest in dockerfile() if word == "FROM" and (match := re.search(r" AS (\w+)()", rest))]
+    used = [match[1] for word, rest in dockerfile() if word == "COPY" and (match := re.search(r"--from=(\w+)", rest))]
     assert stages == ["page", "wheel"]
     assert set(used) == set(stages)
 
@@ -54,9 +54,9 @@ def test_everything_that_is_copied_is_in_the_checkout_and_not_ignored() -> None:
 
 
 def test_nothing_private_or_built_is_sent_to_the_build() -> None:
-    wanted = {".git/config", ".venv/bin/python", "deploy/.env", "frontend/node_modules/x", "frontend/dist/index.html"}
-    wanted |= {"backend/offing/__pycache__/x.pyc", ".demo/docs/x.md", "tests/conftest.py", "frontend/.env"}
-    assert {path for path in wanted if not ignored(path)} == set()
+    expected = {".git/config", ".venv/bin/python", "deploy/.env", "frontend/node_modules/x", "frontend/dist/index.html"}
+    expected |= {"backend/offing/__pycache__/x.pyc", ".demo/docs/x.md", "tests/conftest.py", "frontend/.env"}
+    assert {path for path in expected if not ignored(path)} == set()
     assert not ignored("backend/offing/core/run.py")
 
 
@@ -93,10 +93,10 @@ def test_only_migrations_know_the_owner() -> None:
 
 def test_parts_are_told_only_what_offing_reads() -> None:
     settings = {f"OFFING_{name.upper()}" for name in Settings.model_fields} | {"DATABASE_URL", "REDIS_URL"}
-    others = {"OFFING_ALLOW_REMOTE", "OFFING_ALLOWED_HOSTS", "OFFING_ENGINE", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+    others = {"OFFING_ALLOW_REMOTE", "OFFING_ALLOWED_HOSTS", "OFFING_DEFAULT_ENGINE", "OTEL_EXPORTER_OTLP_ENDPOINT"}
     services = compose()["services"]
-    told = {name for part in ("migrate", "api", "worker") for name in services[part]["environment"]}
-    assert told - settings - others == set()
+    messages = {name for part in ("migrate", "api", "worker") for name in services[part]["environment"]}
+    assert messages - settings - others == set()
 
 
 def test_nothing_is_published_beyond_loopback() -> None:
@@ -108,8 +108,8 @@ def test_nothing_is_published_beyond_loopback() -> None:
 def test_every_variable_that_compose_wants_is_in_the_example() -> None:
     text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
     example = (DEPLOY / "example.env").read_text(encoding="utf-8")
-    wanted = set(re.findall(r"\$\{(\w+)", text))
-    assert wanted == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+    expected = set(re.findall(r"\$\{(\w+)", text))
+    assert expected == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
 
 
 def test_passwords_have_no_default() -> None:

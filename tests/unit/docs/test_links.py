@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.docs.reading import ROOT, anchors, documents, links
+from tests.unit.docs.documents import ROOT, anchors, documents, links
 
 _CODE_PATH = re.compile(r"`((?:backend|workers|graphs|migrations|frontend|tests|deploy|docs)/[\w./{},*-]+)`")
 _NOT_HERE = ("NNNN", ".env")

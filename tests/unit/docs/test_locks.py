@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.unit.docs import tiny_wheel
-from tests.unit.docs.reading import ROOT, tracked
+from tests.unit.docs.documents import ROOT, tracked
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -39,10 +39,10 @@ def npm_packages() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("lock", PYTHON_LOCKS, ids=lambda lock: lock.name)
 def test_every_python_requirement_is_pinned_and_has_a_hash(lock: Path) -> None:
-    found = entries(lock)
-    assert found
+    result = entries(lock)
+    assert result
     fitting = re.compile(r"[\w.-]+==\S+( ; [^\\]*?)?( +--hash=sha256:[0-9a-f]{64})+")
-    assert [entry for entry in found if not fitting.fullmatch(entry)] == []
+    assert [entry for entry in result if not fitting.fullmatch(entry)] == []
 
 
 def test_every_npm_package_has_its_integrity() -> None:
@@ -57,14 +57,14 @@ def test_no_two_locks_disagree_on_a_version() -> None:
     for entry in (entry for lock in PYTHON_LOCKS for entry in entries(lock)):
         name, version = entry.split()[0].split("==")
         versions.setdefault(name, set()).add(version.removesuffix("+cpu"))
-    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+    assert {name: result for name, result in versions.items() if len(result) > 1} == {}
 
 
 def test_what_builds_the_project_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = dict(entry.split()[0].split("==") for entry in entries(ROOT / "requirements-build.lock"))
-    for wanted in map(Requirement, project["build-system"]["requires"] + project["dependency-groups"]["build"]):
-        assert wanted.specifier.contains(pins[wanted.name]), wanted
+    for expected in map(Requirement, project["build-system"]["requires"] + project["dependency-groups"]["build"]):
+        assert expected.specifier.contains(pins[expected.name]), expected
 
 
 def test_nothing_is_installed_past_the_locks() -> None:
@@ -79,7 +79,7 @@ def test_nothing_is_installed_past_the_locks() -> None:
     assert re.findall(r"npm (?:install|i|update)\b", text) == []
 
 
-def make(folder: Path, target: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_make(folder: Path, target: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run our own Makefile in a small project. Its packages lie beside it, and no registry is asked."""
     variables = {"PYTHON": sys.executable, "UV": str(Path(sys.executable).with_name("uv"))} | variables
     command = ["make", target, *(f"{name}={value}" for name, value in variables.items())]
@@ -87,9 +87,9 @@ def make(folder: Path, target: str, **variables: str) -> subprocess.CompletedPro
 
 
 def offline(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "MAKE"))}
+    stored = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "MAKE"))}
     links = str(folder / "packages")
-    return kept | {
+    return stored | {
         "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": links,
         "UV_NO_CONFIG": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": links, "UV_CACHE_DIR": str(folder / "uv"),
         "npm_config_cache": str(folder / "npm"), "npm_config_offline": "true",
@@ -124,9 +124,9 @@ def project(environment: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("uv", [str(Path(sys.executable).with_name("uv")), "false"], ids=["uv", "pip"])
 def test_what_matches_is_installed_by_uv_and_by_pip_where_uv_fails(project: Path, uv: str) -> None:
-    made = make(project, ".venv/.offing-ready", UV=uv)
-    assert made.returncode == 0, made.stderr
-    assert ("uv could not" in made.stdout) == (uv == "false")
+    completed = run_make(project, ".venv/.offing-ready", UV=uv)
+    assert completed.returncode == 0, completed.stderr
+    assert ("uv could not" in completed.stdout) == (uv == "false")
     command = [project / ".venv/bin/python", "-c", "import tiny, tiny_build, project"]
     subprocess.run(command, cwd=project / "deploy", check=True)
 
@@ -147,9 +147,9 @@ SPOILED = pytest.mark.parametrize("spoil", [without_hash, with_another_hash], id
 def test_neither_uv_nor_pip_installs_what_does_not_match(project: Path, spoil: Callable[[str], str], lock: str) -> None:
     spoiled = project / lock
     spoiled.write_text(spoil(spoiled.read_text()))
-    made = make(project, ".venv/.offing-ready")
-    assert made.returncode != 0
-    assert "hash" in made.stderr.lower(), made.stderr
+    completed = run_make(project, ".venv/.offing-ready")
+    assert completed.returncode != 0
+    assert "hash" in completed.stderr.lower(), completed.stderr
     assert not (project / ".venv/.offing-ready").exists()
     name = "tiny" if lock == "requirements.lock" else "tiny_build"
     assert list(project.glob(f".venv/lib/*/site-packages/{name}.py")) == []
@@ -220,9 +220,9 @@ def integrity(content: bytes) -> str:
 
 def install_page(page: Path) -> bool:
     """Return whether the packages of the page were installed."""
-    made = make(page.parent, "frontend/node_modules/.offing-ready", PAGE_SOURCES="")
-    assert (made.returncode == 0) == (page / "node_modules/.offing-ready").is_file(), made.stderr
-    return made.returncode == 0
+    completed = run_make(page.parent, "frontend/node_modules/.offing-ready", PAGE_SOURCES="")
+    assert (completed.returncode == 0) == (page / "node_modules/.offing-ready").is_file(), completed.stderr
+    return completed.returncode == 0
 
 
 def test_a_page_whose_packages_match_is_installed(page: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.docs.reading import ROOT
+from tests.unit.docs.documents import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -37,8 +37,8 @@ def install_all(programs: Path) -> None:
 
 
 def run_script(programs: Path) -> subprocess.CompletedProcess[str]:
-    places = {"OFFING_CHROMIUM": str(programs / "chromium"), "POSTGRES_FOLDER": str(programs / "pg")}
-    environment = {"PATH": str(programs)} | places
+    positions = {"OFFING_CHROMIUM": str(programs / "chromium"), "POSTGRES_FOLDER": str(programs / "pg")}
+    environment = {"PATH": str(programs)} | positions
     return subprocess.run(["/bin/sh", ROOT / "tests/install-programs"], env=environment, capture_output=True, text=True)
 
 
@@ -68,20 +68,20 @@ def test_root_installs_what_is_missing_and_is_told_if_that_did_not_help(programs
     program(programs / "id", "echo 0")
     install_all(programs)
     (programs / "redis-server").unlink()
-    made = f"[ $1 = update ] || cp {programs}/bwrap {programs}/redis-server" if works else ":"
-    program(programs / "apt-get", f'echo "$@" >>{programs}/asked\nPATH=/usr/bin:/bin\n{made}')
+    created = f"[ $1 = update ] || cp {programs}/bwrap {programs}/redis-server" if works else ":"
+    program(programs / "apt-get", f'echo "$@" >>{programs}/asked\nPATH=/usr/bin:/bin\n{created}')
     done = run_script(programs)
     assert (programs / "asked").read_text().splitlines()[1].endswith("--no-install-recommends redis-server")
     assert done.returncode == (0 if works else 1)
     assert ("still miss: redis-server" in done.stderr) == (not works)
 
 
-@pytest.mark.parametrize("given", ["", "SKIP_MISSING=1", "T=tests/unit"])
-def test_make_test_installs_them_unless_it_is_narrowed(given: str) -> None:
-    command = ["make", "--dry-run", "test", "VENV=.no-such", *given.split()]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (line,) = re.findall(r"^\[ -n .*install-programs$", shown, re.MULTILINE)
-    assert line.startswith('[ -n "" ]') == (not given)
+@pytest.mark.parametrize("inputs", ["", "SKIP_MISSING=1", "T=tests/unit"])
+def test_make_test_installs_them_unless_it_is_narrowed(inputs: str) -> None:
+    command = ["make", "--dry-run", "test", "VENV=.no-such", *inputs.split()]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (line,) = re.findall(r"^\[ -n .*install-programs$", completed, re.MULTILINE)
+    assert line.startswith('[ -n "" ]') == (not inputs)
     assert "tests/install-programs" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 

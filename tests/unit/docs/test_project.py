@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from packaging.requirements import Requirement
 
-from tests.unit.docs.reading import ROOT, tracked
+from tests.unit.docs.documents import ROOT, tracked
 
 PACKAGE_HOSTS = ("py" + "pi.org", "pythonhosted" + ".org", "npm" + "js.org", "npm" + "js.com", "deb.deb" + "ian.org",
                  "crates" + ".io", "proxy.golang" + ".org", "hugging" + "face.co")  # fmt: skip
@@ -25,7 +25,7 @@ def pyproject() -> dict[str, Any]:
 
 def test_every_entry_point_exists() -> None:
     project = pyproject()["project"]
-    points = [*project["scripts"].values(), *project["entry-points"]["offing.graphs"].values()]
+    points = [*project["scripts"].values(), *(p for group in project["entry-points"].values() for p in group.values())]
     for point in points:
         module, _, name = point.partition(":")
         assert hasattr(import_module(module), name), point
@@ -35,25 +35,25 @@ def test_what_the_makefile_starts_exists() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert [s for s in re.findall(r"exec \./(\S+)", text) if not os.access(ROOT / s, os.X_OK)] == []
     modules = re.findall(r"-m ([\w.]+)", text)
-    places = [ROOT / module.replace(".", "/") for module in modules if module.startswith("tests.")]
-    assert [str(p) for p in places if not (p.with_suffix(".py").is_file() or (p / "__main__.py").is_file())] == []
+    positions = [ROOT / module.replace(".", "/") for module in modules if module.startswith("tests.")]
+    assert [str(p) for p in positions if not (p.with_suffix(".py").is_file() or (p / "__main__.py").is_file())] == []
 
 
 def test_the_tampered_versions_of_litellm_are_excluded_and_not_locked() -> None:
-    wanted = {r.name: r for r in map(Requirement, pyproject()["project"]["dependencies"])}
-    assert not wanted["litellm"].specifier.contains("1.82.7")
-    assert not wanted["litellm"].specifier.contains("1.82.8")
+    expected = {r.name: r for r in map(Requirement, pyproject()["project"]["dependencies"])}
+    assert not expected["litellm"].specifier.contains("1.82.7")
+    assert not expected["litellm"].specifier.contains("1.82.8")
     (locked,) = re.findall(r"^litellm==(\S+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
     assert locked not in ("1.82.7", "1.82.8")
-    assert wanted["litellm"].specifier.contains(locked)
+    assert expected["litellm"].specifier.contains(locked)
 
 
 def pins(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def assert_pinned(wanted: list[str], pinned: dict[str, str]) -> None:
-    for requirement in map(Requirement, wanted):
+def assert_pinned(expected: list[str], pinned: dict[str, str]) -> None:
+    for requirement in map(Requirement, expected):
         assert requirement.name.lower() in pinned, requirement
         assert requirement.specifier.contains(pinned[requirement.name.lower()]), requirement
 
@@ -73,8 +73,8 @@ def test_the_second_lock_pins_what_training_needs_and_the_first_has_none_of_it()
 
 def test_no_file_names_a_package_host() -> None:
     hosts = re.compile("|".join(re.escape(host) for host in {*PACKAGE_HOSTS, *_configured_hosts()}))
-    found = [str(path.relative_to(ROOT)) for path in tracked() if hosts.search(_text(path))]
-    assert found == []
+    results = [str(path.relative_to(ROOT)) for path in tracked() if hosts.search(_text(path))]
+    assert results == []
 
 
 def test_hooks_are_local_and_fetch_nothing() -> None:
@@ -109,7 +109,7 @@ def test_both_names_of_the_map_are_one_file() -> None:
     assert (ROOT / "CLAUDE.md").resolve() == ROOT / "AGENTS.md"
 
 
-def test_the_map_shows_every_room() -> None:
+def test_the_map_lists_every_package() -> None:
     text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
     rooms = [p.parent for p in (ROOT / "backend/offing").glob("*/__init__.py")]
     assert [r.name for r in rooms if f"`backend/offing/{r.name}`" not in text] == []

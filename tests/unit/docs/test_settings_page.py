@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic_core import PydanticUndefined
 
-from offing.settings import BARE, Settings
-from tests.unit.docs.reading import ROOT, tracked
+from offing.settings import UNPREFIXED_VARIABLES, Settings
+from tests.unit.docs.documents import ROOT, tracked
 
 PAGE = ROOT / "docs/configuration.md"
 
@@ -22,7 +22,7 @@ def documented() -> dict[str, str]:
 
 
 def variable(field: str) -> str:
-    return field.upper() if field.upper() in BARE else f"OFFING_{field.upper()}"
+    return field.upper() if field.upper() in UNPREFIXED_VARIABLES else f"OFFING_{field.upper()}"
 
 
 def code() -> list[Path]:
@@ -42,26 +42,26 @@ def test_every_variable_that_the_code_names_is_documented() -> None:
 
 def test_no_document_names_a_variable_that_nothing_reads() -> None:
     read = " ".join(path.read_text(encoding="utf-8") for path in (*code(), ROOT / "deploy/compose.yaml"))
-    shown = {
+    rendered = {
         name
         for path in (*tracked("*.md"), ROOT / "deploy/example.env")
         for name in _NAME.findall(path.read_text(encoding="utf-8"))
     }
-    roles = re.compile(r"OFFING_ENGINE_[A-Z]+")
+    roles = re.compile(r"OFFING_ENGINE_FOR_[A-Z]+")
     fields = {variable(name) for name in Settings.model_fields}
-    unread = {n for n in shown - fields if not re.search(rf"\b{n}\b", read) and not roles.fullmatch(n)}
+    unread = {n for n in rendered - fields if not re.search(rf"\b{n}\b", read) and not roles.fullmatch(n)}
     assert sorted(unread - {"OFFING_KEY"}) == []  # OFFING_KEY is the reader's own, in the API's first steps
 
 
 def test_documented_defaults_are_the_real_ones() -> None:
-    shown = documented()
+    rendered = documented()
     wrong = {
-        name: (shown[variable(name)], field.default)
+        name: (rendered[variable(name)], field.default)
         for name, field in Settings.model_fields.items()
-        if field.default is not PydanticUndefined and shown[variable(name)] != _as_shown(field.default)
+        if field.default is not PydanticUndefined and rendered[variable(name)] != _render_default(field.default)
     }
     assert wrong == {}
 
 
-def _as_shown(default: object) -> str:
+def _render_default(default: object) -> str:
     return "none" if default in (None, "") else f"`{default}`"

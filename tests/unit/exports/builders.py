@@ -8,28 +8,39 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from offing.core.episode import Cost, Dialogue, Episode, References, Score, SegmentHead, SpanAt, Talk, Tokens, ToolUse
 from offing.core.model import Message
-from offing.core.packed import PackedSegment, Spans, Turns
-from offing.core.rows import TrainRow, merged
-from offing.exports.format import Options, named, open_sink
+from offing.core.packed_segment import PackedSegment, PackedSpans, PackedTurns
+from offing.core.training_rows import TrainingRow, build_rows
+from offing.core.trajectory_records import (
+    LocatedSpan,
+    Reference,
+    RewardScore,
+    RoleCallRecord,
+    RunCost,
+    SegmentInfo,
+    TextTrajectory,
+    TokenRecord,
+    ToolCallRecord,
+    TrajectoryMetadata,
+)
+from offing.exports.format import FORMATS, ExportOptions
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, UTC)
 
 RUN, GROUP, TASK = (UUID(int=n) for n in (1, 2, 3))
 
 
-def an_episode(**changes: Any) -> Episode:
+def trajectory_metadata(**changes: Any) -> TrajectoryMetadata:
     defaults: dict[str, Any] = {
-        "run": RUN, "kind": "rollout", "graph": "memact", "graph_version": "v", "question": "Who is Ana's “aunt”?",
+        "run_id": RUN, "kind": "rollout", "graph": "memact", "graph_version": "v", "question": "Who is Ana's “aunt”?",
         "seed": -7, "status": "done", "stop_reason": "answered", "outcome": "answered", "reward": 0.1,
-        "created_at": NOW, "started_at": NOW, "ended_at": None, "settled_at": NOW, "group": GROUP,
-        "group_state": "complete", "group_size": 4, "batch": None, "task": TASK, "dataset": "world", "split": "train",
-        "task_name": "q1", "member": 0, "attempt": 2, "tags": ("hard",),
-        "scores": (Score("f1", "2", 0.1), Score("judge", "1", None, "no answer", 5)),
-        "cost": Cost(7, 900, 80, 0.0125, 3.5, 4),
+        "created_at": NOW, "started_at": NOW, "ended_at": None, "finalized_at": NOW, "group_id": GROUP,
+        "group_state": "complete", "group_size": 4, "rollout_batch_id": None, "task_id": TASK,
+        "dataset": "world", "split": "train", "task_name": "q1", "member": 0, "attempt": 2, "tags": ("hard",),
+        "scores": (RewardScore("f1", "2", 0.1), RewardScore("judge", "1", None, "no answer", 5)),
+        "cost": RunCost(7, 900, 80, 0.0125, 3.5, 4),
     }  # fmt: skip
-    return Episode(**(defaults | changes))
+    return TrajectoryMetadata(**(defaults | changes))
 
 
 def packed(
@@ -39,7 +50,7 @@ def packed(
     spans: Sequence[tuple[int, str, int, int]] = (),
     **changes: Any,
 ) -> PackedSegment:
-    """A segment of (prompt ids, completion ids) a turn, each going on from all before it unless `offsets` says so.
+    """A segment of (prompt ids, completion ids) a turn, each continuing from all before it unless `offsets` says so.
 
     `spans`: place among the turns, kind, first completion id, completion id after the last.
     """
@@ -49,7 +60,7 @@ def packed(
     sampled = sum(len(c) for _, c in turns)
     bits = masks or [[True] * len(c) for _, c in turns]
     defaults: dict[str, Any] = {
-        "head": SegmentHead(0, "planner", "root"),
+        "segment_info": SegmentInfo(0, "planner", "root"),
         "turns": many_turns(n),
         "trainable": ("rl",) * n,
         "tokenizer_sha256": ("tok",) * n,
@@ -58,27 +69,28 @@ def packed(
         "prompt_counts": tuple(len(p) for p, _ in turns),
         "completion_counts": tuple(len(c) for _, c in turns),
         "entropy_counts": (0,) * n,
-        "ids": b"".join(int24(*p, *c) for p, c in turns),
+        "token_ids": b"".join(int24(*p, *c) for p, c in turns),
         "logprobs": float32(*(-(k + 1) / 8 for k in range(sampled))),
         "entropy": b"",
-        "mask": b"".join(packed_bits(b) for b in bits),
-        "spans": Spans(tuple(3 + place for place, *_ in spans), *tuple(zip(*spans, strict=True))[1:]),
+        "loss_mask": b"".join(packed_bits(b) for b in bits),
+        "spans": PackedSpans(tuple(3 + position for position, *_ in spans), *tuple(zip(*spans, strict=True))[1:]),
     }
     return PackedSegment(**(defaults | changes))
 
 
-def many_turns(n: int, **changes: Any) -> Turns:
+def many_turns(n: int, **changes: Any) -> PackedTurns:
     defaults: dict[str, Any] = {
         "seq": tuple(range(3, 3 + n)),
-        "number": tuple(range(1, n + 1)), "temperature": (0.7,) * n, "top_p": (None,) * n,
-        "policy": ("planner@3",) * n, "weights_sha256": ("w",) * n, "engine_build": ("e",) * n, "finish": ("stop",) * n,
-        "done": (False,) * n, "checkpoint_id": (None,) * n, "state_key": ("s",) * n, "action_key": ("a",) * n,
+        "turn": tuple(range(1, n + 1)), "temperature": (0.7,) * n, "top_p": (None,) * n,
+        "policy": ("planner@3",) * n, "weights_sha256": ("w",) * n, "engine_build": ("e",) * n,
+        "finish_reason": ("stop",) * n,
+        "is_final": (False,) * n, "checkpoint_id": (None,) * n, "state_key": ("s",) * n, "action_key": ("a",) * n,
         "quarantine": ("",) * n,
     }  # fmt: skip
-    return Turns(**(defaults | changes))
+    return PackedTurns(**(defaults | changes))
 
 
-def a_row(**changes: Any) -> TrainRow:
+def a_row(**changes: Any) -> TrainingRow:
     """Two turns with an odd number of completion ids, a token that was not sampled, entropy in one turn alone."""
     segment = packed(
         ((11, 12), (13, 14, 2)),
@@ -88,53 +100,53 @@ def a_row(**changes: Any) -> TrainRow:
         entropy_counts=(3, 0),
         spans=((0, "plan", 0, 1), (0, "action", 1, 3)),
     )
-    return merged(an_episode(**changes), segment)[0]
+    return build_rows(trajectory_metadata(**changes), segment)[0]
 
 
-def a_dialogue(**changes: Any) -> Dialogue:
+def a_dialogue(**changes: Any) -> TextTrajectory:
     """Two segments: one of two turns with a tool call between them, and one of text alone."""
-    first = a_talk(3, "look up Ana", messages=(Message("system", ("be brief",)), Message("user", ("Who?",))))
-    said = Message("assistant", ("look up Ana",), turn=3)
-    second = a_talk(5, "Bo", place=1, messages=(*first.messages, said, Message("user", ("Ana: Bo",))))
-    third = a_talk(7, "", segment=None, engine="extractive", trainable="none", tokens=None)
-    tool = ToolUse(
+    first = a_role_call(3, "look up Ana", messages=(Message("system", ("be brief",)), Message("user", ("Who?",))))
+    text = Message("assistant", ("look up Ana",), turn=3)
+    second = a_role_call(5, "Bo", position=1, messages=(*first.messages, text, Message("user", ("Ana: Bo",))))
+    third = a_role_call(7, "", segment_idx=None, engine="extractive", trainable="none", tokens=None)
+    tool = ToolCallRecord(
         4, 1, "look_up", {"entity": "Ana", "deep": True}, {"values": ["Bo"]}, "ok", "", NOW, "web:example.org"
     )
-    heads = (SegmentHead(0, "planner", "root"),)
+    heads = (SegmentInfo(0, "planner", "root"),)
     defaults: dict[str, Any] = {
-        "episode": an_episode(),
+        "metadata": trajectory_metadata(),
         "segments": heads,
-        "turns": (first, second, third),
-        "tools": (tool,),
+        "role_calls": (first, second, third),
+        "tool_calls": (tool,),
     }
-    return Dialogue(**(defaults | changes))
+    return TextTrajectory(**(defaults | changes))
 
 
-def a_talk(seq: int, completion: str, **changes: Any) -> Talk:
+def a_role_call(seq: int, completion: str, **changes: Any) -> RoleCallRecord:
     defaults: dict[str, Any] = {
-        "seq": seq, "number": seq // 2, "segment": 0, "place": 0, "role": "planner", "engine": "policy",
+        "seq": seq, "turn": seq // 2, "segment_idx": 0, "position": 0, "role": "planner", "engine": "policy",
         "model": "tiny", "completion": completion, "trainable": "rl", "trainable_reason": "", "at": NOW,
-        "tokens": Tokens(0, (1, 2), (3, 4), (-0.5, -0.25), (1, 1), (0.5, 0.5)), "policy": "planner@3",
-        "spans": (SpanAt("action", 0, 2, 0, 1),), "prompt_tokens": 2, "completion_tokens": 2, "usd": 0.01,
+        "tokens": TokenRecord(0, (1, 2), (3, 4), (-0.5, -0.25), (1, 1), (0.5, 0.5)), "policy": "planner@3",
+        "spans": (LocatedSpan("action", 0, 2, 0, 1),), "prompt_tokens": 2, "completion_tokens": 2, "cost_usd": 0.01,
         "failed_attempts": ({"text": "{broken", "failure": "invalid_output"},),
     }  # fmt: skip
-    return Talk(**(defaults | changes))
+    return RoleCallRecord(**(defaults | changes))
 
 
-def with_references(episode: Episode | None = None) -> Episode:
-    return an_episode(references=References(("Bo", "Bo B."), ()))
+def with_references(episode: TrajectoryMetadata | None = None) -> TrajectoryMetadata:
+    return trajectory_metadata(reference=Reference(("Bo", "Bo B."), ()))
 
 
-def written(name: str, units: Sequence[Any], options: Options | None = None) -> bytes:
+def written(name: str, units: Sequence[Any], options: ExportOptions | None = None) -> bytes:
     """What a format makes of these units."""
     file = io.BytesIO()
-    sink = open_sink(named(name), file, options or Options())
+    sink = FORMATS[name].create_sink(file, options or ExportOptions())
     sink.write(units)
     sink.close()
     return file.getvalue()
 
 
-def saved(folder: Path, name: str, units: Sequence[Any], options: Options | None = None) -> Path:
+def saved(folder: Path, name: str, units: Sequence[Any], options: ExportOptions | None = None) -> Path:
     path = folder / f"export.{name}"
     path.write_bytes(written(name, units, options))
     return path

@@ -3,7 +3,7 @@
 import h11
 import pytest
 
-from offing.http_server.requests import MAX_HEAD, StrictConnection, find_fault
+from offing.http_server.requests import MAX_HEAD_BYTES, StrictConnection, find_fault
 
 HEAD = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -69,7 +69,7 @@ def send_chunks(connection: StrictConnection, chunk: bytes, count: int) -> None:
 
 
 @pytest.mark.parametrize("headers", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_a_request_that_two_servers_may_understand_in_two_ways_is_refused(headers: bytes) -> None:
+def test_a_request_that_two_servers_may_understand_in_two_ways_is_rejected(headers: bytes) -> None:
     connection = StrictConnection()
     connection.receive_data(HEAD + headers + b"\r\nabcde")
     with pytest.raises(h11.RemoteProtocolError):
@@ -115,11 +115,11 @@ def test_a_second_request_on_the_connection_is_read_as_strictly() -> None:
         connection.next_event()
 
 
-def test_a_head_without_an_end_is_refused() -> None:
-    assert find_fault(HEAD + b"X: " + b"a" * MAX_HEAD)
+def test_a_head_without_an_end_is_rejected() -> None:
+    assert find_fault(HEAD + b"X: " + b"a" * MAX_HEAD_BYTES)
 
 
-def test_chunks_that_carry_more_than_they_contain_are_refused() -> None:
+def test_chunks_that_carry_more_than_they_contain_are_rejected() -> None:
     connection = StrictConnection()
     connection.receive_data(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
     assert isinstance(connection.next_event(), h11.Request)

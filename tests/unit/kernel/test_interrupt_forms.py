@@ -8,10 +8,16 @@ import pytest
 from langgraph.types import Interrupt
 
 from offing.core.errors import InvalidInput
-from offing.core.question import Answer, asking_json, asking_of, check_answer, value_of
-from offing.core.response_form import MAX_ARGS_CHARS, MAX_REVIEWS, DecisionType, ResponseShape
+from offing.core.input_request import (
+    InputResponse,
+    check_response,
+    parse_interrupt_value,
+    prompt_from_json,
+    prompt_to_json,
+)
+from offing.core.response_form import MAX_ARGS_CHARS, MAX_REVIEWS, ResponseShape, ToolReviewDecisionType
 from offing.kernel import interrupts
-from offing.kernel.interrupt_forms import form_of
+from offing.kernel.interrupt_forms import find_response_form
 
 
 def hitl(*calls: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ("approve", "edit", "reject")) -> Any:
@@ -29,12 +35,12 @@ def human(action: str = "send", **config: bool) -> Any:
 def test_a_request_of_the_middleware_has_a_review_for_each_call() -> None:
     value = hitl(("send", {"to": "Ada"}), ("delete", {"page": 1}))
     value["review_configs"][1]["allowed_decisions"] = ["reject", "approve", "later"]
-    form = form_of(value, None)
+    form = find_response_form(value, None)
     assert form is not None
     first, second = form.reviews
     assert (form.shape, form.schema) == (ResponseShape.DECISIONS, None)
     assert (first.name, first.args, first.description) == ("send", {"to": "Ada"}, "About send.")
-    assert second.decisions == (DecisionType.APPROVE, DecisionType.REJECT)
+    assert second.decisions == (ToolReviewDecisionType.APPROVE, ToolReviewDecisionType.REJECT)
 
 
 def test_one_configuration_for_each_tool_is_enough() -> None:
@@ -43,7 +49,7 @@ def test_one_configuration_for_each_tool_is_enough() -> None:
         {"action_name": "delete", "allowed_decisions": ["reject"]},
         {"action_name": "send", "allowed_decisions": ["approve"]},
     ]
-    form = form_of(value, None)
+    form = find_response_form(value, None)
     assert form is not None
     assert [one.decisions for one in form.reviews] == [("approve",), ("approve",), ("reject",)]
 
@@ -51,7 +57,7 @@ def test_one_configuration_for_each_tool_is_enough() -> None:
 def test_two_calls_of_one_tool_have_each_their_own_configuration() -> None:
     value = hitl(("send", {"n": 1}), ("send", {"n": 2}))
     value["review_configs"][1]["allowed_decisions"] = ["reject"]
-    form = form_of(value, None)
+    form = find_response_form(value, None)
     assert form is not None
     assert form.reviews[1].decisions == ("reject",)
 
@@ -59,7 +65,7 @@ def test_two_calls_of_one_tool_have_each_their_own_configuration() -> None:
 def test_words_that_only_repeat_the_call_are_left_out() -> None:
     value = hitl(("send", {"to": "Ada"}))
     value["action_requests"][0]["description"] = "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'Ada'}"
-    form = form_of(value, None)
+    form = find_response_form(value, None)
     assert form is not None
     assert form.reviews[0].description == "Tool execution requires approval"
 
@@ -67,35 +73,37 @@ def test_words_that_only_repeat_the_call_are_left_out() -> None:
 def test_human_interrupts_are_known_alone_and_in_a_list() -> None:
     alone = human(allow_accept=True, allow_ignore=True, allow_edit=False)
     for value in (alone, [alone], [alone, human("drop", allow_respond=True)]):
-        form = form_of(value, None)
+        form = find_response_form(value, None)
         assert form is not None
         assert form.shape is ResponseShape.RESPONSES
-        assert form.reviews[0].decisions == (DecisionType.APPROVE, DecisionType.IGNORE)
+        assert form.reviews[0].decisions == (ToolReviewDecisionType.APPROVE, ToolReviewDecisionType.IGNORE)
         assert form.reviews[0].description == "Look at it."
 
 
 def test_an_interrupt_with_a_schema_has_that_form() -> None:
-    form = form_of("Shall I?", {"type": "object", "required": ["decision"]})
+    form = find_response_form("Shall I?", {"type": "object", "required": ["decision"]})
     assert form is not None
     assert (form.shape, form.schema) == (ResponseShape.VALUE, {"type": "object", "required": ["decision"]})
 
 
 def test_questions_of_an_mcp_server_are_answered_under_their_keys() -> None:
-    wanted = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
+    expected = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
     requests = [
-        {"key": "a", "message": "Which year?", "mode": "form", "requested_schema": wanted},
+        {"key": "a", "message": "Which year?", "mode": "form", "requested_schema": expected},
         {"key": "b", "message": "Sign in.", "mode": "url", "url": "https://example.org"},
     ]
-    asking = interrupts.asking_of(Interrupt({"type": "mcp_elicitation", "tool_name": "book", "requests": requests}))
+    prompt = interrupts.prompt_from_interrupt(
+        Interrupt({"type": "mcp_elicitation", "tool_name": "book", "requests": requests})
+    )
     right = {"responses": {"a": {"action": "accept", "content": {"year": 1990}}, "b": {"action": "decline"}}}
-    assert value_of(check_answer(asking, Answer(text=orjson.dumps(right).decode()))) == right
+    assert parse_interrupt_value(check_response(prompt, InputResponse(text=orjson.dumps(right).decode()))) == right
     wrong = (
         {"responses": {"a": {"action": "cancel"}}},
         {"responses": {"a": {"action": "accept", "content": {"year": "x"}}, "b": {"action": "accept"}}},
     )
     for value in wrong:
         with pytest.raises(InvalidInput, match=r"text\.responses\.(b|a\.content\.year)"):
-            check_answer(asking, Answer(text=orjson.dumps(value).decode()))
+            check_response(prompt, InputResponse(text=orjson.dumps(value).decode()))
 
 
 NOTHING: tuple[str, dict[str, Any]] = ("send", {})
@@ -123,29 +131,29 @@ UNKNOWN: list[Any] = [
 
 @pytest.mark.parametrize("value", UNKNOWN)
 def test_an_interrupt_that_is_not_known_has_no_form(value: Any) -> None:
-    assert form_of(value, None) is None
-    assert interrupts.asking_of(Interrupt(value)).form is None
+    assert find_response_form(value, None) is None
+    assert interrupts.prompt_from_interrupt(Interrupt(value)).response_form is None
 
 
 def test_arguments_that_are_too_long_are_left_out_and_can_be_decided_about() -> None:
     long = {"body": "x" * MAX_ARGS_CHARS}
-    form = form_of(hitl(("send", long), ("send", {"to": "Ada"})), None)
+    form = find_response_form(hitl(("send", long), ("send", {"to": "Ada"})), None)
     assert form is not None
     assert [one.args for one in form.reviews] == [None, {"to": "Ada"}]
-    many = form_of(hitl(*[("send", {"body": "x" * (MAX_ARGS_CHARS - 100)})] * 6), None)
+    many = find_response_form(hitl(*[("send", {"body": "x" * (MAX_ARGS_CHARS - 100)})] * 6), None)
     assert many is not None
     assert [one.args is None for one in many.reviews] == [False] * 4 + [True] * 2
 
 
 def test_a_schema_that_is_too_long_is_left_out() -> None:
-    assert form_of("Which?", {"enum": ["x" * 60_000]}) is None
+    assert find_response_form("Which?", {"enum": ["x" * 60_000]}) is None
 
 
 def test_what_json_and_postgres_cannot_hold_becomes_text() -> None:
     hostile: Any = {"when": date(2026, 1, 2), 3: float("nan"), "nul": "a\0b", "half": "\ud800c", "set": {1}}
     value = hitl(("se\0nd" + "x" * 300, hostile))
     value["action_requests"][0]["description"] = "y" * 9_000
-    form = form_of(value, None)
+    form = find_response_form(value, None)
     assert form is not None
     (review,) = form.reviews
     assert review.args == {"when": "2026-01-02", "3": "nan", "nul": "ab", "half": "c", "set": [1]}
@@ -156,11 +164,11 @@ def test_what_json_and_postgres_cannot_hold_becomes_text() -> None:
 def test_a_value_that_is_nested_without_end_is_cut() -> None:
     deep: dict[str, Any] = {}
     deep["in"] = deep
-    assert form_of(hitl(("send", deep)), None) is not None
+    assert find_response_form(hitl(("send", deep)), None) is not None
 
 
 def test_the_question_names_the_tool_and_is_the_same_from_its_record() -> None:
-    asking = interrupts.asking_of(Interrupt(hitl(("send", {"to": "Ada"}))))
-    both = interrupts.asking_of(Interrupt(hitl(("send", {}), ("drop", {}))))
-    assert (asking.prompt, both.prompt) == ("May the run use send?", "May the run make these 2 tool calls?")
-    assert asking_of(orjson.loads(orjson.dumps(asking_json(asking)))) == asking
+    prompt = interrupts.prompt_from_interrupt(Interrupt(hitl(("send", {"to": "Ada"}))))
+    both = interrupts.prompt_from_interrupt(Interrupt(hitl(("send", {}), ("drop", {}))))
+    assert (prompt.prompt, both.prompt) == ("May the run use send?", "May the run make these 2 tool calls?")
+    assert prompt_from_json(orjson.loads(orjson.dumps(prompt_to_json(prompt)))) == prompt

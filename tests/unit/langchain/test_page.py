@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from offing.sdk import Graph
-from offing.services.graphs import Catalogue
-from offing.testing.checking import check
+from offing.services.graphs import GraphRegistry
+from offing.testing.graph_checks import find_graph_issues
 
 PAGE = Path(__file__).parents[3] / "docs" / "langgraph.md"
 
@@ -26,14 +26,14 @@ def example(first: str) -> str:
 def graph(tmp_path: Path) -> Graph:
     """The first example, saved as the page says."""
     (tmp_path / "guide.py").write_text(example("from langchain_core"))
-    return Catalogue(paths=str(tmp_path / "guide.py"), home=tmp_path / "home")["guide"]
+    return GraphRegistry(paths=str(tmp_path / "guide.py"), data_dir=tmp_path / "home")["guide"]
 
 
 def test_the_first_example_of_the_page_is_a_graph_without_a_fault(graph: Graph) -> None:
     drawn = graph.build().compile().get_graph().draw_mermaid()
     assert (graph.name, [role.name for role in graph.roles]) == ("guide", ["agent"])
     assert "call_model -.-> tools" in drawn
-    assert asyncio.run(check(graph)) == ()
+    assert asyncio.run(find_graph_issues(graph)) == ()
 
 
 @pytest.fixture

@@ -3,44 +3,44 @@
 from uuid import UUID
 
 from offing.core.report import Evidence, ReportDraft
-from offing.core.tool import Span
-from offing.langchain.report import draft
+from offing.core.tool import SourceSpan
+from offing.langchain.report import draft_report
 
 SOURCE = UUID(int=1)
-SEEN = Evidence("E1", Span(SOURCE, 0, 40), "The roof of the hall was built in 1907.", SOURCE, "Halls")
+SEEN = Evidence("E1", SourceSpan(SOURCE, 0, 40), "The roof of the hall was built in 1907.", SOURCE, "Halls")
 
 
-def made(text: str, *evidence: Evidence) -> ReportDraft:
-    found = draft("When?", text, evidence)
-    assert found is not None
-    return found
+def draft(text: str, *evidence: Evidence) -> ReportDraft:
+    report = draft_report("When?", text, evidence)
+    assert report is not None
+    return report
 
 
 def test_a_short_answer_is_the_whole_report() -> None:
-    report = made("In 1907.")
+    report = draft("In 1907.")
     assert (report.title, report.answer, report.sections) == ("When?", "In 1907.", ())
     assert "no source" in report.limits
 
 
 def test_silence_is_no_report() -> None:
-    assert draft("When?", " \n", ()) is None
+    assert draft_report("When?", " \n", ()) is None
 
 
 def test_words_quoted_from_a_passage_cite_it_and_a_passage_that_is_named_is_named_once() -> None:
-    assert made('It says "the roof of the hall" was old.', SEEN).answer.endswith("was old.")
-    assert made('It says "built in 1907" there.', SEEN).answer.endswith("there. [E1]")
-    assert made('It says "built in 1907" [E1].', SEEN).answer.count("E1") == 1
+    assert draft('It says "the roof of the hall" was old.', SEEN).answer.endswith("was old.")
+    assert draft('It says "built in 1907" there.', SEEN).answer.endswith("there. [E1]")
+    assert draft('It says "built in 1907" [E1].', SEEN).answer.count("E1") == 1
 
 
 def test_a_quote_in_a_section_is_cited_by_its_words() -> None:
     text = f"It is old.\n\n{'The hall stands. ' * 30}\nIt was \u201cbuilt in 1907\u201d, \u201cshort\u201d ago."
-    last = made(text, SEEN).sections[0].sentences[-1]
+    last = draft(text, SEEN).sections[0].sentences[-1]
     assert [(c.evidence, c.quote) for c in last.citations] == [("E1", "built in 1907")]
 
 
 def test_a_long_answer_keeps_its_headings_and_becomes_sentences() -> None:
     text = f"It was 1907.\n\n## Why\n{'The hall was old. ' * 30}\n## How\nWith iron. And glass."
-    report = made(text)
+    report = draft(text)
     assert report.answer == "It was 1907."
     assert [section.heading for section in report.sections] == ["Why", "How"]
     assert [s.text for s in report.sections[1].sentences] == ["With iron.", "And glass."]
@@ -48,6 +48,6 @@ def test_a_long_answer_keeps_its_headings_and_becomes_sentences() -> None:
 
 def test_a_long_first_paragraph_loses_nothing() -> None:
     text = "word " * 200
-    report = made(text)
+    report = draft(text)
     assert report.answer == ""
     assert report.sections[0].sentences[0].text == text.strip()

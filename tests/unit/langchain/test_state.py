@@ -1,4 +1,4 @@
-"""What a plain graph's state is after a checkpoint: messages as they were, own classes only where they are named."""
+"""The state of a LangGraph graph after a checkpoint: messages are unchanged, custom classes only if they are named."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel
 
-from offing.storage.plain_state import serializer
+from offing.storage.state_serializer import build_serializer
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Plan(BaseModel):
 
 
 def again(value: object, *types: type) -> object:
-    saver = serializer(types)
+    saver = build_serializer(types)
     return saver.loads_typed(saver.dumps_typed(value))
 
 

@@ -14,12 +14,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.types import Command, Overwrite, Send
 
-from offing.langchain.tool_values import NotKept, decoded, encoded
+from offing.langchain.tool_values import UnsupportedValueError, decode_value, encode_value
 
 
 def back(value: Any, state: dict[str, Any] | None = None) -> Any:
     """The value after it was stored as JSON."""
-    return decoded(orjson.loads(orjson.dumps(encoded(value, state))), state)
+    return decode_value(orjson.loads(orjson.dumps(encode_value(value, state))), state)
 
 
 PLAIN = some.recursive(
@@ -101,19 +101,19 @@ def conversation(length: int, seed: str = "") -> list[Any]:
     return [HumanMessage(f"message {n}", id=f"{seed}{n}") for n in range(length)]
 
 
-def test_what_repeats_the_state_costs_no_more_than_its_place() -> None:
+def test_what_repeats_the_state_costs_no_more_than_its_position() -> None:
     state = {"messages": conversation(500), "files": {"/a": "x" * 10_000}}
     handed = Command(
         goto="Bob", update={**state, "messages": [*state["messages"], ToolMessage("to Bob", tool_call_id="c")]}
     )
-    assert len(orjson.dumps(encoded(handed, state))) < 1_000
+    assert len(orjson.dumps(encode_value(handed, state))) < 1_000
     assert back(handed, state) == handed
 
 
-def test_a_place_in_the_state_is_found_whatever_ids_its_messages_have_now() -> None:
+def test_a_position_in_the_state_is_found_with_any_message_ids() -> None:
     state, later = {"messages": conversation(3, "a")}, {"messages": conversation(3, "b")}
-    stored = encoded([*state["messages"], HumanMessage("new")], state)
-    assert [m.content for m in decoded(stored, later)] == ["message 0", "message 1", "message 2", "new"]
+    stored = encode_value([*state["messages"], HumanMessage("new")], state)
+    assert [m.content for m in decode_value(stored, later)] == ["message 0", "message 1", "message 2", "new"]
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_a_place_in_the_state_is_found_whatever_ids_its_messages_have_now() -> N
 )
 def test_a_result_is_not_taken_where_the_state_is_not_what_it_was(later: dict[str, Any]) -> None:
     state = {"messages": conversation(3)}
-    with pytest.raises(NotKept, match="messages"):
-        decoded(encoded(list(state["messages"]), state), later)
+    with pytest.raises(UnsupportedValueError, match="messages"):
+        decode_value(encode_value(list(state["messages"]), state), later)
 
 
 @dataclass
-class Own:
+class CustomValue:
     """A class of somebody's."""
 
     n: int
@@ -136,10 +136,12 @@ class Words(str):
     """A text of another class."""
 
 
-@pytest.mark.parametrize("value", [Own(1), object(), {"a": [Own(1)]}, Words("a"), Command(resume="yes"), lambda: 1])
+@pytest.mark.parametrize(
+    "value", [CustomValue(1), object(), {"a": [CustomValue(1)]}, Words("a"), Command(resume="yes"), lambda: 1]
+)
 def test_what_has_no_form_is_not_kept(value: Any) -> None:
-    with pytest.raises(NotKept):
-        encoded(value)
+    with pytest.raises(UnsupportedValueError):
+        encode_value(value)
 
 
 @pytest.mark.parametrize(
@@ -155,5 +157,5 @@ def test_what_has_no_form_is_not_kept(value: Any) -> None:
     ],
 )
 def test_a_stored_value_builds_nothing_but_what_is_written(stored: Any) -> None:
-    with pytest.raises(NotKept):
-        decoded(stored)
+    with pytest.raises(UnsupportedValueError):
+        decode_value(stored)

@@ -1,4 +1,4 @@
-"""From bytes to text, and why a file is refused."""
+"""From bytes to text, and why a file is rejected."""
 
 import io
 import zipfile
@@ -7,7 +7,7 @@ import docx
 import pytest
 from fpdf import FPDF
 
-from offing.library.extraction import MOST_BYTES, Refused, extract
+from offing.library.extraction import MAX_FILE_BYTES, DocumentRejectedError, extract_text
 
 WORDS = "Pools keep sockets open so that later requests need no new handshake. "
 
@@ -35,25 +35,25 @@ def a_docx() -> bytes:
     return out.getvalue()
 
 
-def refusal(data: bytes, name: str) -> Refused:
-    with pytest.raises(Refused) as caught:
-        extract(data, name)
+def refusal(data: bytes, name: str) -> DocumentRejectedError:
+    with pytest.raises(DocumentRejectedError) as caught:
+        extract_text(data, name)
     assert caught.value.remedy
     return caught.value
 
 
 def test_markdown_stays_as_written() -> None:
     text = "# Title\n\nSome *text* with caf\u00e9 and \U0001f600.\n"
-    found = extract(text.encode(), "a.md")
-    assert (found.text, found.title, found.media_type) == (text, "Title", "text/markdown")
+    result = extract_text(text.encode(), "a.md")
+    assert (result.text, result.title, result.media_type) == (text, "Title", "text/markdown")
 
 
 def test_front_matter_names_a_document() -> None:
-    assert extract(b"---\ntitle: 'Named here'\n---\n\n# Other\n\ntext", "a.md").title == "Named here"
+    assert extract_text(b"---\ntitle: 'Named here'\n---\n\n# Other\n\ntext", "a.md").title == "Named here"
 
 
 def test_line_ends_become_one_kind() -> None:
-    assert extract(b"one\r\ntwo\rthree", "a.txt").text == "one\ntwo\nthree"
+    assert extract_text(b"one\r\ntwo\rthree", "a.txt").text == "one\ntwo\nthree"
 
 
 @pytest.mark.parametrize(
@@ -67,35 +67,35 @@ def test_line_ends_become_one_kind() -> None:
     ],
 )
 def test_encodings_are_told_apart(data: bytes, encoding: str) -> None:
-    found = extract(data, "a.txt")
-    assert found.text == "caf\u00e9"
-    assert found.extractor.endswith(encoding)
+    text = extract_text(data, "a.txt")
+    assert text.text == "caf\u00e9"
+    assert text.extractor.endswith(encoding)
 
 
 def test_what_postgres_cannot_store_is_taken_out() -> None:
     lone = "a\ud800b".encode("utf-16-le", "surrogatepass")
-    assert extract(b"\xff\xfe" + lone, "a.txt").text in ("ab", "a\ufffdb")
-    assert extract(b"one\x00two " + b"text " * 500, "a.txt").text.startswith("onetwo")
+    assert extract_text(b"\xff\xfe" + lone, "a.txt").text in ("ab", "a\ufffdb")
+    assert extract_text(b"one\x00two " + b"text " * 500, "a.txt").text.startswith("onetwo")
 
 
 def test_a_pdf_gives_its_paragraphs_and_title() -> None:
-    found = extract(a_pdf(WORDS * 4, title="On Pools"), "a.pdf")
-    assert found.title == "On Pools"
-    assert found.text == (WORDS * 4).strip()
-    assert found.extractor.startswith("pdf/1+pypdfium2-")
+    text = extract_text(a_pdf(WORDS * 4, title="On Pools"), "a.pdf")
+    assert text.title == "On Pools"
+    assert text.text == (WORDS * 4).strip()
+    assert text.extractor.startswith("pdf/1+pypdfium2-")
 
 
 def test_lines_that_head_every_page_are_left_out() -> None:
     pages = [
         f"Journal of Pools\n\n{n} {WORDS * 4} Page {n} says {n * 7} things. {WORDS * 2}\n\n{n}" for n in range(1, 7)
     ]
-    text = extract(a_pdf(*pages), "a.pdf").text
+    text = extract_text(a_pdf(*pages), "a.pdf").text
     assert "Journal" not in text
     assert "says 35 things" in text
 
 
 def test_a_section_number_makes_a_heading() -> None:
-    text = extract(a_pdf(f"{WORDS * 3}\n\n2.1 Keeping sockets\n\n{WORDS * 3}"), "a.pdf").text
+    text = extract_text(a_pdf(f"{WORDS * 3}\n\n2.1 Keeping sockets\n\n{WORDS * 3}"), "a.pdf").text
     assert "\n\n## 2.1 Keeping sockets\n\n" in text
 
 
@@ -103,7 +103,7 @@ def test_a_pdf_without_text_says_what_to_do() -> None:
     assert "OCR" in refusal(a_pdf(""), "scan.pdf").remedy
 
 
-def test_a_damaged_pdf_is_refused() -> None:
+def test_a_damaged_pdf_is_rejected() -> None:
     assert "damaged" in refusal(b"%PDF-1.7 nothing more", "a.pdf").problem
 
 
@@ -113,37 +113,37 @@ def test_a_document_page_keeps_code_lists_and_tables() -> None:
         f"<p>{WORDS * 4}</p><pre>const a = 1\n  b()</pre><ul><li>one</li><li>two</li></ul>"
         f"<table><tr><th>size</th><td>10</td></tr></table></main><footer>foot</footer></body></html>"
     )
-    found = extract(page.encode(), "a.html")
-    assert found.title == "Pool"
-    assert "```\nconst a = 1\n  b()\n```" in found.text
-    assert "- one\n- two" in found.text
-    assert "| size | 10 |" in found.text
-    assert "menu" not in found.text
-    assert "foot" not in found.text
+    text = extract_text(page.encode(), "a.html")
+    assert text.title == "Pool"
+    assert "```\nconst a = 1\n  b()\n```" in text.text
+    assert "- one\n- two" in text.text
+    assert "| size | 10 |" in text.text
+    assert "menu" not in text.text
+    assert "foot" not in text.text
 
 
 def test_a_page_without_a_marked_main_part_is_not_emptied() -> None:
     page = f"<html><body><div><h2>Options</h2><dl><dt>size</dt><dd>{WORDS}</dd></dl></div></body></html>"
-    assert "later requests" in extract(page.encode(), "a.htm").text
+    assert "later requests" in extract_text(page.encode(), "a.htm").text
 
 
 def test_a_page_in_its_own_encoding() -> None:
     page = f"<html><head><meta charset='iso-8859-2'></head><body><p>\u017elu\u0165ou\u010dk\u00fd {WORDS}</p>"
-    assert "\u017elu\u0165ou\u010dk\u00fd" in extract(page.encode("iso-8859-2"), "a.html").text
+    assert "\u017elu\u0165ou\u010dk\u00fd" in extract_text(page.encode("iso-8859-2"), "a.html").text
 
 
-def test_deeply_nested_markup_is_read_and_absurdly_nested_markup_refused() -> None:
-    assert "later requests" in extract(f"<html><body>{'<div>' * 1_000}{WORDS}".encode(), "a.html").text
+def test_deeply_nested_markup_is_read_and_absurdly_nested_markup_rejected() -> None:
+    assert "later requests" in extract_text(f"<html><body>{'<div>' * 1_000}{WORDS}".encode(), "a.html").text
     assert refusal(f"<html><body>{'<div>' * 50_000}{WORDS}".encode(), "a.html").problem == "The file holds no text."
 
 
 def test_a_docx_gives_headings_lists_and_tables() -> None:
-    found = extract(a_docx(), "a.docx")
-    assert found.title == "On pools"
-    assert found.text == f"# On pools\n\n# Keeping\n\n{WORDS.strip()}\n\n- an item\n\n| size | 10 |"
+    text = extract_text(a_docx(), "a.docx")
+    assert text.title == "On pools"
+    assert text.text == f"# On pools\n\n# Keeping\n\n{WORDS.strip()}\n\n- an item\n\n| size | 10 |"
 
 
-def test_an_archive_that_unpacks_to_far_more_is_refused_before_it_is_unpacked() -> None:
+def test_an_archive_that_unpacks_to_far_more_is_rejected_before_it_is_unpacked() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"0" * 60_000_000)
@@ -151,8 +151,8 @@ def test_an_archive_that_unpacks_to_far_more_is_refused_before_it_is_unpacked() 
 
 
 def test_type_is_told_by_content() -> None:
-    assert extract(a_pdf(WORDS), "wrong.md").media_type == "application/pdf"
-    assert extract(f"<!DOCTYPE html><body><p>{WORDS}".encode(), "wrong.txt").media_type == "text/html"
+    assert extract_text(a_pdf(WORDS), "wrong.md").media_type == "application/pdf"
+    assert extract_text(f"<!DOCTYPE html><body><p>{WORDS}".encode(), "wrong.txt").media_type == "text/html"
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_type_is_told_by_content() -> None:
         (bytes(range(256)) * 40, "picture.md"),
         (b"PK\x03\x04rest", "things.zip"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 100, "old.doc"),
-        (b"x" * (MOST_BYTES + 1), "huge.txt"),
+        (b"x" * (MAX_FILE_BYTES + 1), "huge.txt"),
     ],
 )
-def test_what_cannot_be_read_is_refused(data: bytes, name: str) -> None:
+def test_what_cannot_be_read_is_rejected(data: bytes, name: str) -> None:
     assert refusal(data, name).problem

@@ -12,33 +12,33 @@ from multiprocessing import get_context
 import pytest
 from docx.oxml.ns import nsdecls
 
-from offing.library.child import prepared
-from offing.library.html_tags import with_few_attributes
-from tests.unit.library.shapes import BELOW, BODIES, TEXTS, TOP, a_docx, a_pdf, cell, table
+from offing.library.html_tags import limit_attributes
+from offing.library.reader_process import read_document
+from tests.unit.library.document_shapes import BELOW, BODIES, TEXTS, TOP, a_docx, a_pdf, cell, table
 
-LEAST_SECONDS = 0.05
+MIN_SECONDS = 0.05
 """Of the smaller document, so that what the comparison costs by itself does not count."""
 
-MOST_SIZE = 200_000
+MAX_SIZE = 200_000
 """Of what grows. A shape that takes less time than `LEAST_SECONDS` even so is fast enough."""
 
-MOST_RATIO = 8.0
+MAX_RATIO = 8.0
 
 TRIED_AGAIN = (1, 2, 4, 8)
 """Times the sizes, after a ratio above it. A small document may fit a processor's cache, and so seem too quick."""
 
-Made = Callable[[int], bytes]
+BuildDocument = Callable[[int], bytes]
 
 
-def _text(name: str) -> Made:
+def _text(name: str) -> BuildDocument:
     return lambda size: TEXTS[name](size).encode()
 
 
-def _body(name: str) -> Made:
+def _body(name: str) -> BuildDocument:
     return lambda size: a_docx(BODIES[name](size))
 
 
-SHAPES: dict[str, Made] = {
+SHAPES: dict[str, BuildDocument] = {
     **{name: _text(name) for name in TEXTS},
     **{f"{name}.docx": _body(name) for name in BODIES},
     "styles.docx": lambda size: a_docx([], styles=size),
@@ -53,7 +53,7 @@ def seconds(name: str, size: int) -> float:
     """Of a processor, for a document of this shape."""
     data = SHAPES[name](size)
     began = time.process_time()
-    prepared(name, data)
+    read_document(name, data)
     return time.process_time() - began
 
 
@@ -72,53 +72,54 @@ def timed() -> Iterator[Timed]:
 def test_four_times_as_much_takes_about_four_times_as_long(name: str, timed: Timed) -> None:
     size = 1000
     timed(name, 1)  # imports
-    while (small := timed(name, size)) < LEAST_SECONDS and size < MOST_SIZE:
+    while (small := timed(name, size)) < MIN_SECONDS and size < MAX_SIZE:
         size *= 2
-    if size >= MOST_SIZE:
+    if size >= MAX_SIZE:
         return
     ratios = [timed(name, 4 * size) / small]
     for larger in TRIED_AGAIN:
-        if ratios[-1] > MOST_RATIO:
+        if ratios[-1] > MAX_RATIO:
             ratios.append(timed(name, 4 * larger * size) / timed(name, larger * size))
-    assert ratios[-1] < MOST_RATIO, (size, ratios)
+    assert ratios[-1] < MAX_RATIO, (size, ratios)
 
 
 def test_a_start_tag_keeps_its_first_attributes() -> None:
     page = "<p " + " ".join(f"a{i}='<x {i}>'" for i in range(300)) + ">Pools.</p><p class=b>Agents.</p>"
-    found = with_few_attributes(f"<!-- <p x=' --><script>if (a<b) '</script>{page}")
-    assert found.startswith("<!-- <p x=' --><script>if (a<b) '</script><p a0='<x 0>' a1=")
-    assert "a99='<x 99>'>Pools.</p><p class=b>Agents.</p>" in found
-    assert "a100=" not in found
+    result = limit_attributes(f"<!-- <p x=' --><script>if (a<b) '</script>{page}")
+    assert result.startswith("<!-- <p x=' --><script>if (a<b) '</script><p a0='<x 0>' a1=")
+    assert "a99='<x 99>'>Pools.</p><p class=b>Agents.</p>" in result
+    assert "a100=" not in result
 
 
 def test_what_spans_columns_and_rows_is_written_once_a_row() -> None:
     wide, top = '<w:gridSpan w:val="999999999"/>', TOP
     rows = f"<w:tr>{cell('north', top)}{cell('wide', wide)}</w:tr><w:tr>{cell('', BELOW)}{cell('a')}{cell('b')}</w:tr>"
-    found = prepared("a.docx", a_docx([table(rows)]))
-    assert found["text"] == "| north | wide |\n| north | a | b |"
+    document = read_document("a.docx", a_docx([table(rows)]))
+    assert document["text"] == "| north | wide |\n| north | a | b |"
 
 
 def test_everything_that_is_written_in_a_paragraph_is_read() -> None:
     run = "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r>"
     rest = '<w:hyperlink><w:r><w:t>e</w:t><w:br w:type="page"/><w:t>f</w:t></w:r></w:hyperlink>'
-    found = prepared("a.docx", a_docx([f"<w:p {nsdecls('w')}>{run}{rest}</w:p>"]))
-    assert found["text"] == "a b c-def"
+    document = read_document("a.docx", a_docx([f"<w:p {nsdecls('w')}>{run}{rest}</w:p>"]))
+    assert document["text"] == "a b c-def"
 
 
 def test_a_page_that_begins_with_comments_is_a_page() -> None:
     assert (
-        prepared("a.txt", b"<?xml version='1.0'?>\n<!-- a --><!---->\n <html><body>text")["media_type"] == "text/html"
+        read_document("a.txt", b"<?xml version='1.0'?>\n<!-- a --><!---->\n <html><body>text")["media_type"]
+        == "text/html"
     )
-    assert prepared("a.txt", b"<!-- html --> text")["media_type"] == "text/plain"
+    assert read_document("a.txt", b"<!-- html --> text")["media_type"] == "text/plain"
 
 
 def test_headings_without_text_make_passages_of_the_usual_size() -> None:
-    found = prepared("a.md", "".join(f"# Part {i} of many\n" for i in range(500)).encode())
-    assert len(found["passages"]) > 5
-    assert max(end - start for start, end, _ in found["passages"]) < 5000
+    document = read_document("a.md", "".join(f"# Part {i} of many\n" for i in range(500)).encode())
+    assert len(document["passages"]) > 5
+    assert max(end - start for start, end, _ in document["passages"]) < 5000
 
 
 def test_a_line_of_signs_that_is_too_long_for_a_heading_is_text() -> None:
-    found = prepared("a.md", b"# " + b"Word " * 200 + b"\n\nIts text.\n")
-    assert [heading for _, _, heading in found["passages"]] == [""] * len(found["passages"])
-    assert found["title"] == ""
+    document = read_document("a.md", b"# " + b"Word " * 200 + b"\n\nIts text.\n")
+    assert [heading for _, _, heading in document["passages"]] == [""] * len(document["passages"])
+    assert document["title"] == ""

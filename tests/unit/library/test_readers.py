@@ -10,15 +10,15 @@ import psutil
 import pytest
 
 from offing.library import readers as pool
-from offing.library.extraction import Refused
-from offing.library.readers import Busy, Readers, fitting
+from offing.library.extraction import DocumentRejectedError
+from offing.library.readers import DocumentReaderPool, ReadersBusyError, default_reader_count
 
 TEXT = b"# Pools\n\nA pool keeps sockets open.\n"
 
 MISBEHAVING = """
 import os, sys, time
-from offing.library import child
-real = child.prepared
+from offing.library import reader_process
+real = reader_process.read_document
 here = os.path.dirname(__file__)
 def meet(name):
     open(os.path.join(here, name), "w").close()
@@ -32,8 +32,8 @@ def prepared(name, data):
     if name == "greedy": bytearray(64 * 2**30)
     if name.startswith("meet"): meet(name)
     return real(name, data)
-child.prepared, child.CPU_SECONDS = prepared, 1
-child.main()
+reader_process.read_document, reader_process.MAX_CPU_SECONDS = prepared, 1
+reader_process.main()
 """
 
 
@@ -46,7 +46,7 @@ def misbehaving(tmp_path: Path) -> tuple[str, ...]:
 
 
 async def test_a_document_comes_back_with_passages_and_postings() -> None:
-    async with Readers(1) as readers:
+    async with DocumentReaderPool(1) as readers:
         document = await readers.read("pools.md", TEXT)
     assert (document.text, document.title) == (TEXT.decode(), "Pools")
     assert [tuple(p) for p in document.passages] == [(0, len(TEXT) - 1, "Pools")]
@@ -56,7 +56,7 @@ async def test_a_document_comes_back_with_passages_and_postings() -> None:
 async def test_a_reader_does_not_inherit_the_keys_of_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "DATABASE_URL", "OFFING_APP_DATABASE_URL"):
         monkeypatch.setenv(name, "canary")
-    async with Readers(1) as readers:
+    async with DocumentReaderPool(1) as readers:
         await readers.read("pools.md", TEXT)
         children = psutil.Process().children()
         environments = [child.environ() for child in children if any("offing" in word for word in child.cmdline())]
@@ -65,45 +65,45 @@ async def test_a_reader_does_not_inherit_the_keys_of_providers(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", ["crash", "hang", "raise", "greedy"])
-async def test_a_file_that_breaks_its_reader_is_refused_and_the_next_one_read(
+async def test_a_file_that_breaks_its_reader_is_rejected_and_the_next_one_read(
     misbehaving: tuple[str, ...], name: str
 ) -> None:
-    async with Readers(1, patience=3 if name == "hang" else 90, command=misbehaving) as readers:
-        with pytest.raises(Refused) as refusal:
+    async with DocumentReaderPool(1, timeout_seconds=3 if name == "hang" else 90, command=misbehaving) as readers:
+        with pytest.raises(DocumentRejectedError) as refusal:
             await readers.read(name, TEXT)
         assert refusal.value.remedy
-        readers._readers[0]._patience = 90  # pyright: ignore[reportPrivateUsage]
+        readers._readers[0]._timeout_seconds = 90  # pyright: ignore[reportPrivateUsage]
         assert (await readers.read("fine.md", TEXT)).title == "Pools"
 
 
 async def test_what_a_library_prints_does_not_disturb(misbehaving: tuple[str, ...]) -> None:
-    async with Readers(1, command=misbehaving) as readers:
+    async with DocumentReaderPool(1, command=misbehaving) as readers:
         assert (await readers.read("print", TEXT)).text == TEXT.decode()
 
 
 async def test_a_cancelled_read_leaves_no_answer_for_the_next_file(misbehaving: tuple[str, ...]) -> None:
-    async with Readers(1, command=misbehaving) as readers:
+    async with DocumentReaderPool(1, command=misbehaving) as readers:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(readers.read("hang", b"other"), 1.5)
         assert (await readers.read("fine.md", TEXT)).text == TEXT.decode()
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_reader_that_is_closed_reads_no_further_whoever_gives_up_waiting(
+async def test_a_closed_reader_reads_no_further_when_a_caller_gives_up_waiting(
     misbehaving: tuple[str, ...], at_once: bool
 ) -> None:
-    reader = pool.Reader(misbehaving, patience=60)
+    reader = pool.DocumentReader(misbehaving, timeout_seconds=60)
     reading = asyncio.create_task(reader.read("hang", TEXT))
     await asyncio.wait({reading}, timeout=1)
     process = reader._process  # pyright: ignore[reportPrivateUsage]
     assert process is not None
-    closing = asyncio.create_task(reader.close(at_once=at_once))
+    closing = asyncio.create_task(reader.close(kill=at_once))
     await asyncio.sleep(0)
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
     assert await asyncio.wait_for(process.wait(), 10) == -signal.SIGKILL
-    with pytest.raises(Refused):
+    with pytest.raises(DocumentRejectedError):
         await reading
 
 
@@ -111,70 +111,72 @@ async def test_a_reader_is_given_no_secret(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SOME_API_KEY", "hunter2")
     script = tmp_path / "tell.py"
     script.write_text(
-        "import os\nfrom offing.library import child\nchild.prepared = lambda n, d: "
-        "{'problem': repr(dict(os.environ)), 'remedy': ''}\nchild.main()\n"
+        "import os\nfrom offing.library import reader_process\nreader_process.read_document = lambda n, d: "
+        "{'problem': repr(dict(os.environ)), 'remedy': ''}\nreader_process.main()\n"
     )
-    async with Readers(1, command=(sys.executable, str(script))) as readers:
-        with pytest.raises(Refused) as told:
+    async with DocumentReaderPool(1, command=(sys.executable, str(script))) as readers:
+        with pytest.raises(DocumentRejectedError) as error:
             await readers.read("a", b"")
-    assert "PATH" in told.value.problem
-    assert "hunter2" not in told.value.problem
+    assert "PATH" in error.value.problem
+    assert "hunter2" not in error.value.problem
 
 
-async def test_refusals_carry_their_reason() -> None:
-    async with Readers(1) as readers:
-        with pytest.raises(Refused, match="archive"):
+async def test_rejections_carry_their_reason() -> None:
+    async with DocumentReaderPool(1) as readers:
+        with pytest.raises(DocumentRejectedError, match="archive"):
             await readers.read("a.zip", b"PK\x03\x04" + b"0" * 50)
 
 
 async def test_many_readers_work_at_once(misbehaving: tuple[str, ...]) -> None:
     """Neither of two files is read to its end before the other was begun."""
-    async with Readers(2, patience=90, command=misbehaving) as readers:
-        found = await asyncio.gather(*(readers.read(name, TEXT) for name in ("meet-1.md", "meet-2.md")))
-    assert [document.title for document in found] == ["Pools", "Pools"]
+    async with DocumentReaderPool(2, timeout_seconds=90, command=misbehaving) as readers:
+        results = await asyncio.gather(*(readers.read(name, TEXT) for name in ("meet-1.md", "meet-2.md")))
+    assert [document.title for document in results] == ["Pools", "Pools"]
 
 
-async def test_a_file_that_takes_too_much_processor_time_is_refused_for_that(misbehaving: tuple[str, ...]) -> None:
-    async with Readers(1, command=misbehaving) as readers:
-        with pytest.raises(Refused, match="took more than"):
+async def test_a_file_that_takes_too_much_processor_time_is_rejected_for_that(misbehaving: tuple[str, ...]) -> None:
+    async with DocumentReaderPool(1, command=misbehaving) as readers:
+        with pytest.raises(DocumentRejectedError, match="took more than"):
             await readers.read("spin", TEXT)
         assert (await readers.read("fine.md", TEXT)).title == "Pools"
 
 
 async def test_a_document_waits_for_its_turn_no_longer_than_it_may() -> None:
-    async with Readers(1, wait_seconds=0.1) as readers:
-        async with readers.turn(), readers.turn():
-            with pytest.raises(Busy):
+    async with DocumentReaderPool(1, max_wait_seconds=0.1) as readers:
+        async with readers.acquire(), readers.acquire():
+            with pytest.raises(ReadersBusyError):
                 await readers.read("pools.md", TEXT)
         assert (await readers.read("pools.md", TEXT)).title == "Pools"
 
 
 async def test_a_reader_that_has_grown_is_replaced_after_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "RETIRED_BYTES", 0)
+    monkeypatch.setattr(pool, "MAX_READER_BYTES", 0)
     before = set(psutil.Process().children())
-    async with Readers(1) as readers:
+    async with DocumentReaderPool(1) as readers:
         assert (await readers.read("pools.md", TEXT)).title == "Pools"
         assert set(psutil.Process().children()) <= before
         assert (await readers.read("pools.md", TEXT)).title == "Pools"
 
 
 def test_the_readers_of_a_pool_fit_the_machine() -> None:
-    assert 1 <= fitting() <= pool.MAX_READERS
+    assert 1 <= default_reader_count() <= pool.MAX_READERS
     memory = psutil.virtual_memory().total
-    assert fitting() == 1 or fitting() * pool.MEMORY <= memory // pool.MEMORY_SHARE
+    assert (
+        default_reader_count() == 1 or default_reader_count() * pool.MAX_MEMORY_BYTES <= memory // pool.MEMORY_DIVISOR
+    )
 
 
 async def test_tenants_take_turns_however_many_documents_of_one_wait() -> None:
     many, few = UUID(int=1), UUID(int=2)
     served: list[UUID] = []
-    async with Readers(1) as readers:
+    async with DocumentReaderPool(1) as readers:
 
-        async def one(tenant: UUID) -> None:
-            async with readers.turn(tenant):
-                served.append(tenant)
+        async def one(tenant_id: UUID) -> None:
+            async with readers.acquire(tenant_id):
+                served.append(tenant_id)
                 await asyncio.sleep(0)
 
-        async with readers.turn(), readers.turn():  # all that there are
+        async with readers.acquire(), readers.acquire():  # all that there are
             waiting = [asyncio.create_task(one(tenant)) for tenant in (*[many] * 30, few, few)]
             await asyncio.sleep(0.05)
             waiting[1].cancel()  # one that gives up takes nobody's turn
@@ -184,17 +186,17 @@ async def test_tenants_take_turns_however_many_documents_of_one_wait() -> None:
 
 
 async def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
-    async with Readers(1) as readers:
+    async with DocumentReaderPool(1) as readers:
         for _ in range(50):
-            async with readers.turn(), readers.turn():
+            async with readers.acquire(), readers.acquire():
                 waiting = asyncio.create_task(one_turn(readers))
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-        async with asyncio.timeout(5), readers.turn(), readers.turn():
+        async with asyncio.timeout(5), readers.acquire(), readers.acquire():
             pass
 
 
-async def one_turn(readers: Readers) -> None:
-    async with readers.turn():
+async def one_turn(readers: DocumentReaderPool) -> None:
+    async with readers.acquire():
         pass

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from offing.local.processes import processes_in, stop_orphans
+from offing.local.processes import list_processes, stop_orphans
 
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
 
@@ -26,7 +26,7 @@ def left_behind(tmp_path: Path) -> Iterator[psutil.Process]:
         process.kill()
 
 
-def test_who_stops_what_was_left_behind_goes_on_when_it_has_ended(
+def test_who_stops_what_was_left_behind_continues_when_it_has_ended(
     left_behind: psutil.Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed process that holds much memory ends some time after the signal."""
@@ -35,8 +35,8 @@ def test_who_stops_what_was_left_behind_goes_on_when_it_has_ended(
     def slow(pid: int, number: int) -> None:
         threading.Timer(0.5 if number == signal.SIGKILL else 0.0, kill, (pid, number)).start()
 
-    assert processes_in(tmp_path, program) == [left_behind.pid]
+    assert list_processes(tmp_path, program) == [left_behind.pid]
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", slow)
-        assert stop_orphans(tmp_path, program, polite=signal.SIGTERM, patience_seconds=0.1) == 1
-        assert processes_in(tmp_path, program) == []
+        assert stop_orphans(tmp_path, program, stop_signal=signal.SIGTERM, timeout_seconds=0.1) == 1
+        assert list_processes(tmp_path, program) == []

@@ -1,4 +1,4 @@
-"""The operator's file and the pins beside it: what is taken, what is refused, and who may have written them."""
+"""The operator's file and the pins beside it: what is taken, what is rejected, and who may have written them."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.core.tool import Effect
-from offing.mcp.listed import Listed, changed, digest
-from offing.mcp.pins import pinned, pins_path, read_pins, write_pins
-from offing.mcp.servers import read_servers, servers_in, with_server
-from tests.mcp.files import written
+from offing.core.tool import SideEffect
+from offing.mcp.pins import pin_tools, pins_path, read_pins, write_pins
+from offing.mcp.servers import add_server, parse_servers, read_servers
+from offing.mcp.tool_listing import McpToolListing, find_changed_tools, hash_tools
+from tests.mcp.config_files import written
 
 WHOLE = """
 [servers.wiki]
@@ -20,8 +20,8 @@ bearer = "WIKI_TOKEN"
 
 [servers.wiki.tools.search]
 effect = "pure"
-timeout = 30
-most = 100
+timeout_seconds = 30
+max_calls = 100
 when = [{ arg = "limit", optional = true, maximum = 20 }]
 
 [servers.tickets]
@@ -33,22 +33,27 @@ query = { key = "TICKETS_QUERY_SECRET" }
 [servers.tickets.tools]
 create_ticket = {}
 """
-SEARCH = Listed("search", "Finds.", {"type": "object", "properties": {"q": {"type": "string"}}})
+SEARCH = McpToolListing("search", "Finds.", {"type": "object", "properties": {"q": {"type": "string"}}})
 
 
 def test_the_file_of_the_operators_page_is_read() -> None:
-    servers = servers_in(WHOLE)
+    servers = parse_servers(WHOLE)
     search, create = servers["wiki"].tools["search"], servers["tickets"].tools["create_ticket"]
-    assert (search.effect, search.timeout, search.most, search.when[0].arg) == (Effect.PURE, 30, 100, "limit")
-    assert (create.effect, create.timeout, create.most) == (Effect.AT_MOST_ONCE, 60, 256)
-    assert servers["tickets"].target.port == 9000
+    assert (search.effect, search.timeout_seconds, search.max_calls, search.when[0].arg) == (
+        SideEffect.PURE,
+        30,
+        100,
+        "limit",
+    )
+    assert (create.effect, create.timeout_seconds, create.max_calls) == (SideEffect.AT_MOST_ONCE, 60, 256)
+    assert servers["tickets"].parsed_url.port == 9000
 
 
 def entry(line: str, url: str = "https://a.example/mcp") -> str:
     return f'[servers.a]\nurl = "{url}"\n{line}\n'
 
 
-REFUSED = [
+REJECTED = [
     ('[servers.a]\ncommand = "npx"\n', "servers.a: command: a server is never started as a program"),
     (entry('command = "npx"'), "servers.a: command: a server is never started"),
     (entry('args = ["-y"]'), "servers.a: args: a server is never started"),
@@ -69,8 +74,8 @@ REFUSED = [
     (entry('headers = { Authorization = "Bearer abcdefghijkl" }'), "servers.a.headers.Authorization: this must be"),
     (entry('headers = { "X\\r\\nY" = "A_TOKEN" }'), "String should match pattern"),
     (entry("[servers.a.tools.t]\neffect = 'readonly'"), "servers.a.tools.t.effect"),
-    (entry("[servers.a.tools.t]\ntimeout = 0"), "servers.a.tools.t.timeout"),
-    (entry("[servers.a.tools.t]\nmost = -1"), "servers.a.tools.t.most"),
+    (entry("[servers.a.tools.t]\ntimeout_seconds = 0"), "servers.a.tools.t.timeout_seconds"),
+    (entry("[servers.a.tools.t]\nmax_calls = -1"), "servers.a.tools.t.max_calls"),
     (entry("[servers.a.tools.t]\nwhen = [{ arg = 'a', like = 'x' }]"), "servers.a.tools.t.when.0.like"),
     (entry("[servers.a.tools.t]\ncommand = 'x'"), "servers.a.tools.t.command"),
     (entry("[servers.a.tools]\n'a b' = {}"), "servers.a.tools.a b"),
@@ -80,29 +85,29 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "problem"), REFUSED, ids=lambda value: value[:50])
-def test_what_cannot_be_used_is_named_with_its_place(text: str, problem: str) -> None:
+@pytest.mark.parametrize(("text", "problem"), REJECTED, ids=lambda value: value[:50])
+def test_what_cannot_be_used_is_named_with_its_path(text: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        servers_in(text)
+        parse_servers(text)
     assert problem in str(error.value)
     assert "sk-live-0123456789" not in str(error.value)
     assert "abcdefghijkl" not in str(error.value)
 
 
 def test_a_server_is_added_behind_what_stands_in_the_file() -> None:
-    text = with_server(WHOLE + "# a remark", "new", "https://n.example/mcp", tools=("a", "b"), bearer="N_TOKEN")
+    text = add_server(WHOLE + "# a remark", "new", "https://n.example/mcp", tools=("a", "b"), bearer="N_TOKEN")
     assert text.startswith(WHOLE + "# a remark")
-    assert list(servers_in(text)["new"].tools) == ["a", "b"]
-    assert servers_in(with_server("", "one", "http://h:1/", private=True))["one"].private
+    assert list(parse_servers(text)["new"].tools) == ["a", "b"]
+    assert parse_servers(add_server("", "one", "http://h:1/", private=True))["one"].private
     for name, url in (("wiki", "https://n.example"), ("new", "http://n.example"), ("a]\n[x", "https://n.example")):
         with pytest.raises(InvalidInput):
-            with_server(WHOLE, name, url)
+            add_server(WHOLE, name, url)
     with pytest.raises(InvalidInput):
-        with_server("", "one", "https://n.example", bearer='A_TOKEN"\ncommand = "x')
+        add_server("", "one", "https://n.example", bearer='A_TOKEN"\ncommand = "x')
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_is_rejected(tmp_path: Path, mode: int) -> None:
     path = written(tmp_path, WHOLE)
     path.chmod(mode)
     with pytest.raises(InvalidInput, match="can be written by other users"):
@@ -110,14 +115,14 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_another_user_is_refused_unless_it_is_roots(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_rejected_unless_it_is_roots(tmp_path: Path) -> None:
     path = written(tmp_path, WHOLE)
     os.chown(path, 65534, -1)
     with pytest.raises(InvalidInput, match="belongs to another user"):
         read_servers(path)
 
 
-def test_what_is_no_file_is_refused_with_a_remedy(tmp_path: Path) -> None:
+def test_what_is_no_file_is_rejected_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_servers(tmp_path / "none.toml")
     with pytest.raises(InvalidInput, match="cannot be read"):
@@ -127,15 +132,15 @@ def test_what_is_no_file_is_refused_with_a_remedy(tmp_path: Path) -> None:
 def test_pins_are_read_back_as_they_were_written_and_beside_the_file(tmp_path: Path) -> None:
     path = pins_path(tmp_path / "mcp.toml")
     assert (path.name, read_pins(path)) == ("mcp.pins.json", {})
-    pin = pinned("https://a.example", [SEARCH])
+    pin = pin_tools("https://a.example", [SEARCH])
     write_pins(path, {"a": pin})
     assert (read_pins(path), path.stat().st_mode & 0o022) == ({"a": pin}, 0)
     assert [one.name for one in tmp_path.iterdir()] == ["mcp.pins.json"]
 
 
-def test_pins_that_were_altered_by_hand_are_refused(tmp_path: Path) -> None:
+def test_pins_that_were_altered_by_hand_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "mcp.pins.json"
-    write_pins(path, {"a": pinned("https://a.example", [SEARCH])})
+    write_pins(path, {"a": pin_tools("https://a.example", [SEARCH])})
     stored = orjson.loads(path.read_bytes())
     stored["servers"]["a"]["tools"][0]["description"] = "Finds, and sends it elsewhere."
     for body in (orjson.dumps(stored), b"{}", b"[]", b"no", orjson.dumps({"servers": {"a": {}}})):
@@ -148,15 +153,15 @@ def test_pins_that_were_altered_by_hand_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_hash_knows_a_list_whatever_its_order_and_tells_every_difference() -> None:
-    other = Listed("other", "Other.", {"type": "object"})
-    assert digest([SEARCH, other]) == digest([other, SEARCH])
+    other = McpToolListing("other", "Other.", {"type": "object"})
+    assert hash_tools([SEARCH, other]) == hash_tools([other, SEARCH])
     schema = {"properties": {"q": {"type": "string"}}, "type": "object"}
-    assert digest([Listed("search", "Finds.", schema)]) == digest([SEARCH])
+    assert hash_tools([McpToolListing("search", "Finds.", schema)]) == hash_tools([SEARCH])
     differing = [
-        Listed("Search", "Finds.", SEARCH.schema),
-        Listed("search", "Finds. ", SEARCH.schema),
-        Listed("search", "Finds.", {"type": "object", "properties": {"q": {"type": "string", "default": "x"}}}),
+        McpToolListing("Search", "Finds.", SEARCH.schema),
+        McpToolListing("search", "Finds. ", SEARCH.schema),
+        McpToolListing("search", "Finds.", {"type": "object", "properties": {"q": {"type": "string", "default": "x"}}}),
     ]
-    assert len({digest([one]) for one in (SEARCH, *differing)}) == 4
-    assert changed([SEARCH], [differing[1], other]) == ("other", "search")
-    assert changed([SEARCH], [SEARCH]) == ()
+    assert len({hash_tools([one]) for one in (SEARCH, *differing)}) == 4
+    assert find_changed_tools([SEARCH], [differing[1], other]) == ("other", "search")
+    assert find_changed_tools([SEARCH], [SEARCH]) == ()

@@ -2,18 +2,18 @@
 
 import pytest
 
-from offing.core.model import EngineChoice, EngineFailure
-from offing.models.credentials import Destination, destination
+from offing.core.model import EngineConfig, EngineFailure
+from offing.models.credentials import EngineEndpoint, resolve_endpoint
 
 KEY = {"OPENAI_API_KEY": "the-key"}
 
 
-def to(base: str, env: dict[str, str]) -> Destination | EngineFailure:
-    return destination(EngineChoice(engine="litellm", model="openai/x", api_base=base), env)
+def to(base: str, env: dict[str, str]) -> EngineEndpoint | EngineFailure:
+    return resolve_endpoint(EngineConfig(engine="litellm", model="openai/x", api_base=base), env)
 
 
 def test_no_address_leaves_both_to_the_provider() -> None:
-    assert to("", KEY) == Destination()
+    assert to("", KEY) == EngineEndpoint()
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ def test_no_address_leaves_both_to_the_provider() -> None:
         {"OPENAI_API_BASE": "https://models.example/v1"},
         {"OPENAI_BASE_URL": "https://Models.example:443/v1/"},
         {"OPENAI_API_BASE": "https://models.example"},
-        {"OFFING_ENGINE_ADDRESSES": "http://10.0.0.5:8000/v1, https://models.example"},
+        {"OFFING_ALLOWED_ENGINE_URLS": "http://10.0.0.5:8000/v1, https://models.example"},
     ],
 )
 def test_an_address_that_the_environment_names_gets_the_key(env: dict[str, str]) -> None:
-    assert to("https://models.example/v1", KEY | env) == Destination("https://models.example/v1", "the-key")
+    assert to("https://models.example/v1", KEY | env) == EngineEndpoint("https://models.example/v1", "the-key")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_address_that_the_environment_names_gets_the_key(env: dict[str, str])
         "nonsense",
     ],
 )
-def test_any_other_address_is_refused_by_field(base: str) -> None:
+def test_any_other_address_is_rejected_by_field(base: str) -> None:
     failure = to(base, KEY | {"OPENAI_API_BASE": "https://models.example/v1"})
     assert isinstance(failure, EngineFailure)
     assert failure.message.startswith("api_base:")
@@ -66,7 +66,7 @@ TEAM = {"OPENAI_API_BASE": "https://models.example/team-a"}
     ],
 )
 def test_the_key_goes_to_the_path_that_is_named_and_below_it(base: str) -> None:
-    assert to(base, KEY | TEAM) == Destination(base, "the-key")
+    assert to(base, KEY | TEAM) == EngineEndpoint(base, "the-key")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_key_goes_to_the_path_that_is_named_and_below_it(base: str) -> None:
         "https://\uff4dodels.example/team-a",
     ],
 )
-def test_another_path_of_the_same_server_is_refused_by_field(base: str) -> None:
+def test_another_path_of_the_same_server_is_rejected_by_field(base: str) -> None:
     failure = to(base, KEY | TEAM)
     assert isinstance(failure, EngineFailure)
     assert failure.message.startswith("api_base:")

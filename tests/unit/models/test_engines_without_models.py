@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from offing.core.model import EngineChoice, EngineFailure, FailureKind, Usage
-from offing.models.engine import ENGINES, engine_for
+from offing.core.model import EngineConfig, EngineFailure, FailureKind, Usage
+from offing.models.engine import ENGINES, create_engine
 from offing.models.extractive import ExtractiveEngine
 from offing.models.scripted import ScriptedEngine
-from tests.models.asking import VERIFIER, Ledger, Question, Verdict, answered, failed, request
+from tests.models.builders import VERIFIER, Ledger, Question, Verdict, answered, failed, request
 
 SCRIPT = {"analysis": "turn {turn} of {nonce}", "stop": False}
 
 
-def scripted(*answers: dict[str, Any], **more: Any) -> EngineChoice:
-    return EngineChoice(engine="scripted", options={"answers": list(answers) or [SCRIPT], **more})
+def scripted(*answers: dict[str, Any], **more: Any) -> EngineConfig:
+    return EngineConfig(engine="scripted", options={"answers": list(answers) or [SCRIPT], **more})
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_is_found_by_name(name: str) -> None:
-    assert not isinstance(engine_for(EngineChoice(engine=name)), EngineFailure)
+    assert not isinstance(create_engine(EngineConfig(engine=name)), EngineFailure)
 
 
 def test_an_unknown_engine_is_a_value_that_names_the_known_ones() -> None:
-    failure = engine_for(EngineChoice(engine="oracle"))
+    failure = create_engine(EngineConfig(engine="oracle"))
     assert isinstance(failure, EngineFailure)
     assert failure.kind is FailureKind.UNKNOWN_ENGINE
     assert "oracle" in failure.message
@@ -37,7 +37,7 @@ def test_an_unknown_engine_is_a_value_that_names_the_known_ones() -> None:
 
 async def test_extractive_calls_the_role_s_own_function_and_spends_nothing() -> None:
     meter = Ledger()
-    answer = await answered(ExtractiveEngine(), request(EngineChoice(), given=Question(text="why"), meter=meter))
+    answer = await answered(ExtractiveEngine(), request(EngineConfig(), given=Question(text="why"), meter=meter))
     assert answer.output == Verdict(analysis="why", stop=True)
     assert (answer.usage, meter.reservations) == (Usage(), [])
 
@@ -45,27 +45,27 @@ async def test_extractive_calls_the_role_s_own_function_and_spends_nothing() -> 
 async def test_extractive_work_does_not_hold_up_the_event_loop() -> None:
     here = threading.get_ident()
 
-    def slow(given: Question) -> Verdict:
+    def slow(inputs: Question) -> Verdict:
         return Verdict(analysis=str(threading.get_ident() == here), stop=True)
 
-    answer = await answered(ExtractiveEngine(), request(EngineChoice(), role=replace(VERIFIER, extractive=slow)))
+    answer = await answered(ExtractiveEngine(), request(EngineConfig(), role=replace(VERIFIER, extractive=slow)))
     assert answer.output == Verdict(analysis="False", stop=True)
 
 
-async def test_a_role_without_a_model_free_form_is_refused_by_name_with_the_remedy() -> None:
-    failure = await failed(ExtractiveEngine(), request(EngineChoice(), role=replace(VERIFIER, extractive=None)))
+async def test_a_role_without_a_model_free_form_is_rejected_by_name_with_the_remedy() -> None:
+    failure = await failed(ExtractiveEngine(), request(EngineConfig(), role=replace(VERIFIER, extractive=None)))
     assert failure.kind is FailureKind.UNKNOWN_ENGINE
     assert "'verifier'" in failure.message
     assert "verifier=litellm:" in failure.message
 
 
 async def test_a_model_free_function_of_the_wrong_type_is_a_fault_of_its_author() -> None:
-    def astray(given: Question) -> Any:
-        return given
+    def astray(inputs: Question) -> Any:
+        return inputs
 
     wrong = replace(VERIFIER, extractive=astray)
     with pytest.raises(TypeError, match="verifier"):
-        await ExtractiveEngine().answer(request(EngineChoice(), role=wrong))
+        await ExtractiveEngine().answer(request(EngineConfig(), role=wrong))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ async def test_a_turn_gets_its_answer_and_late_turns_the_last(turn: int, expecte
 
 async def test_the_same_turn_asked_again_answers_the_same_unless_it_varies() -> None:
     async def said(vary: bool, seed: int = 1) -> str:
-        asked = request(scripted(vary=vary), turn=3, seed=seed)
-        return (await answered(ScriptedEngine(), asked)).text
+        role_request = request(scripted(vary=vary), turn=3, seed=seed)
+        return (await answered(ScriptedEngine(), role_request)).text
 
     assert await said(False) == await said(False)
     assert await said(False) != await said(False, seed=2)
@@ -90,7 +90,7 @@ async def test_the_same_turn_asked_again_answers_the_same_unless_it_varies() -> 
 
 async def test_placeholders_are_filled_at_any_depth_and_nowhere_else() -> None:
     serial = count(1)
-    engine = ScriptedEngine(draw=lambda: f"n{next(serial)}")
+    engine = ScriptedEngine(draw_nonce=lambda: f"n{next(serial)}")
     chosen = scripted({"analysis": '{turn} {nonce} {other} {"a": 1}', "stop": False}, vary=True)
     answer = await answered(engine, request(chosen, turn=5))
     assert answer.output == Verdict(analysis='5 n1 {other} {"a": 1}', stop=False)
@@ -101,18 +101,18 @@ async def test_failures_strike_at_their_turn_and_may_recover() -> None:
     chosen = scripted(fail=fail)
     assert (await answered(ScriptedEngine(), request(chosen, turn=1))).attempts == ()
     failure = await failed(ScriptedEngine(), request(chosen, turn=2))
-    assert (failure.kind, failure.retry_after) == (FailureKind.RATE_LIMITED, 3.0)
+    assert (failure.kind, failure.retry_after_seconds) == (FailureKind.RATE_LIMITED, 3.0)
     recovered = await answered(ScriptedEngine(), request(chosen, turn=3))
     assert [attempt.failure for attempt in recovered.attempts] == [FailureKind.OVERLOADED]
 
 
 async def test_scripted_usage_goes_through_the_meter() -> None:
-    chosen = scripted(usage={"prompt_tokens": 10, "completion_tokens": 5, "usd": "0.01"})
+    chosen = scripted(usage={"prompt_tokens": 10, "completion_tokens": 5, "cost_usd": "0.01"})
     meter = Ledger(tokens=20)
     answer = await answered(ScriptedEngine(), request(chosen, meter=meter))
     assert answer.usage == Usage(10, 5, Decimal("0.01")) == meter.total
     failure = await failed(ScriptedEngine(), request(chosen, meter=meter))
-    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, "token_limit")
+    assert (failure.kind, failure.stop_reason) == (FailureKind.BUDGET_EXHAUSTED, "token_limit")
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ async def test_scripted_usage_goes_through_the_meter() -> None:
         ({"answers": ["x"]}, "options.answers.0"),
     ],
 )
-async def test_options_that_are_no_script_are_refused_by_field(options: dict[str, Any], field: str) -> None:
-    failure = await failed(ScriptedEngine(), request(EngineChoice(engine="scripted", options=options)))
+async def test_options_that_are_no_script_are_rejected_by_field(options: dict[str, Any], field: str) -> None:
+    failure = await failed(ScriptedEngine(), request(EngineConfig(engine="scripted", options=options)))
     assert failure.kind is FailureKind.BAD_REQUEST
     assert field in failure.message
 
@@ -135,8 +135,8 @@ async def test_a_scripted_answer_is_held_to_the_role_s_type() -> None:
 
 
 async def test_thousands_of_calls_are_cheap() -> None:
-    engine, asked = ScriptedEngine(), request(scripted())
+    engine, role_request = ScriptedEngine(), request(scripted())
     started = time.thread_time()
     for _ in range(2000):
-        await answered(engine, asked)
+        await answered(engine, role_request)
     assert time.thread_time() - started < 2

@@ -1,11 +1,11 @@
-"""An own tool is declared by its function, and a function that cannot be one is refused with the remedy."""
+"""An own tool is declared by its function, and a function that cannot be one is rejected with the remedy."""
 
 from typing import Any
 
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.core.tool import Effect, ToolOutput
+from offing.core.tool import SideEffect, ToolOutput
 from offing.sdk import ToolArgs, tool
 
 
@@ -13,7 +13,7 @@ class Args(ToolArgs, frozen=True):
     n: int
 
 
-@tool(verb="add", effect=Effect.IDEMPOTENT, timeout_seconds=5.0, outward=True)
+@tool(label="add", side_effect=SideEffect.IDEMPOTENT, timeout_seconds=5.0, sends_data_out=True)
 async def add_one(args: Args, key: str) -> ToolOutput:
     """Add one."""
     return ToolOutput({"n": args.n + 1}, key)
@@ -21,9 +21,14 @@ async def add_one(args: Args, key: str) -> ToolOutput:
 
 def test_a_function_declares_its_tool() -> None:
     spec = add_one.spec
-    assert (spec.name, spec.description, spec.args, spec.verb) == ("add_one", "Add one.", Args, "add")
-    assert (spec.effect, spec.timeout_seconds, spec.untrusted, spec.outward) == (Effect.IDEMPOTENT, 5.0, True, True)
-    assert add_one.keyed
+    assert (spec.name, spec.description, spec.args, spec.label) == ("add_one", "Add one.", Args, "add")
+    assert (spec.side_effect, spec.timeout_seconds, spec.untrusted, spec.sends_data_out) == (
+        SideEffect.IDEMPOTENT,
+        5.0,
+        True,
+        True,
+    )
+    assert add_one.takes_key
 
 
 async def silent(args: Args) -> ToolOutput:
@@ -49,6 +54,6 @@ async def greedy(args: Args, scope: Any) -> ToolOutput:
     ("function", "remedy"),
     [(silent, "docstring"), (blocking, "async def"), (loose, "ToolArgs"), (greedy, "`key`")],
 )
-def test_what_cannot_be_a_tool_is_refused_with_the_remedy(function: Any, remedy: str) -> None:
+def test_what_cannot_be_a_tool_is_rejected_with_the_remedy(function: Any, remedy: str) -> None:
     with pytest.raises(InvalidInput, match=remedy):
         tool()(function)

@@ -6,8 +6,9 @@ import pytest
 
 from offing.cli.stack import up
 from offing.core.errors import InvalidInput
+from offing.models.engine import ENGINES
 from offing.sdk import Graph
-from offing.services.graphs import Catalogue, at_version, in_folders, named
+from offing.services.graphs import GraphRegistry, find_graph_version, get_graph, register_folders
 from offing.settings import Settings
 from tests.unit.services.test_graph_folders import Clock, written
 
@@ -32,23 +33,25 @@ def lamp(folder: Path, word: str = "lit") -> Path:
 
 def both(tmp_path: Path, *, reloads: bool = False, told: list[str] | None = None, installed: Graph | None = None):
     paths = f"{tmp_path / 'a'}:{tmp_path / 'b'}"
-    given = [installed] if installed else []
+    inputs = [installed] if installed else []
     tell = None if told is None else told.append
-    return Catalogue(given, paths=paths, home=tmp_path / "home", reloads=reloads, monotonic=Clock(), tell=tell)
+    return GraphRegistry(
+        inputs, paths=paths, data_dir=tmp_path / "home", reload=reloads, clock=Clock(), on_problem=tell
+    )
 
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_folder_leaves_the_others_and_is_told_where_its_graph_is_named(tmp_path: Path, what: str) -> None:
-    place, text = BROKEN[what]
-    (written(tmp_path / "a") / place).write_text(text)
+    position, text = BROKEN[what]
+    (written(tmp_path / "a") / position).write_text(text)
     lamp(tmp_path / "b")
     graphs = both(tmp_path)
     assert set(graphs) == {"lamp"}
-    assert named(graphs, "lamp").title == "lit"
-    with pytest.raises(InvalidInput) as told:
-        named(graphs, "harbour")
-    assert told.value.field == "graph"
-    assert str(tmp_path / "a") in told.value.problem
+    assert get_graph(graphs, "lamp").title == "lit"
+    with pytest.raises(InvalidInput) as error:
+        get_graph(graphs, "harbour")
+    assert error.value.field == "graph"
+    assert str(tmp_path / "a") in error.value.problem
     assert str(tmp_path / "a") in graphs.problem
 
 
@@ -57,21 +60,21 @@ def test_a_folder_that_is_not_there_leaves_the_others(tmp_path: Path) -> None:
     graphs = both(tmp_path)
     assert set(graphs) == {"lamp"}
     with pytest.raises(InvalidInput, match=f"{tmp_path / 'a'} is no folder"):
-        named(graphs, "harbour")
+        get_graph(graphs, "harbour")
 
 
 def test_a_name_that_nobody_has_is_told_without_what_is_wrong_elsewhere(tmp_path: Path) -> None:
     (written(tmp_path / "a") / "harbour/words.py").write_text("word = \n")
     lamp(tmp_path / "b")
-    with pytest.raises(InvalidInput) as told:
-        named(both(tmp_path), "harbor")
-    assert told.value.problem == "There is no graph 'harbor'"
+    with pytest.raises(InvalidInput) as error:
+        get_graph(both(tmp_path), "harbor")
+    assert error.value.problem == "There is no graph 'harbor'"
 
 
 def test_one_broken_project_among_those_of_a_folder_leaves_the_others(tmp_path: Path) -> None:
     (written(tmp_path / "all/harbour") / "pyproject.toml").write_text("[project")
     lamp(tmp_path / "all/lamp")
-    graphs = Catalogue(paths=str(tmp_path / "all"), home=tmp_path / "home")
+    graphs = GraphRegistry(paths=str(tmp_path / "all"), data_dir=tmp_path / "home")
     assert set(graphs) == {"lamp"}
     assert str(tmp_path / "all/harbour/pyproject.toml") in graphs.problem
 
@@ -81,7 +84,7 @@ def test_an_installed_graph_does_not_stand_in_for_a_broken_folder_s_of_the_same_
     lamp(tmp_path / "b")
     graphs = both(tmp_path, installed=Graph("harbour", "installed", "", "1", lambda: None, lambda _: {}, ()))
     with pytest.raises(InvalidInput, match="'harbour' cannot be used"):
-        named(graphs, "harbour")
+        get_graph(graphs, "harbour")
 
 
 def test_a_name_that_two_folders_have_is_neither_s_and_the_rest_of_both_is_there(tmp_path: Path) -> None:
@@ -89,20 +92,20 @@ def test_a_name_that_two_folders_have_is_neither_s_and_the_rest_of_both_is_there
     written(tmp_path / "b")
     graphs = both(tmp_path)
     with pytest.raises(InvalidInput, match="Two folders have a graph 'harbour'"):
-        named(graphs, "harbour")
+        get_graph(graphs, "harbour")
     lamp(tmp_path / "b")
     assert set(both(tmp_path)) == {"harbour", "lamp"}
 
 
 def test_each_fault_is_told_once_and_a_folder_is_loaded_anew_beside_a_broken_one(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     (written(tmp_path / "a") / "harbour/words.py").write_text("word = \n")
     lamp(tmp_path / "b")
-    graphs = both(tmp_path, reloads=True, told=told)
+    graphs = both(tmp_path, reloads=True, told=messages)
     assert graphs["lamp"].title == "lit"
     lamp(tmp_path / "b", "lit again")
     assert graphs["lamp"].title == "lit again"
-    assert [str(tmp_path / "a/harbour/words.py:1") in line for line in told] == [True]
+    assert [str(tmp_path / "a/harbour/words.py:1") in line for line in messages] == [True]
     written(tmp_path / "a", "mended")
     assert (graphs["harbour"].title, graphs.problem) == ("mended", "")
 
@@ -117,21 +120,21 @@ def test_a_name_that_becomes_ambiguous_stays_as_it_was_while_folders_are_reloade
     assert "Two folders have a graph 'lamp'" in graphs.problem
 
 
-def test_a_broken_folder_s_earlier_version_goes_on(tmp_path: Path) -> None:
+def test_a_broken_folder_s_earlier_version_continues(tmp_path: Path) -> None:
     written(tmp_path / "a")
     lamp(tmp_path / "b")
     version = both(tmp_path)["harbour"].version
     (tmp_path / "a/harbour/words.py").write_text("word = \n")
-    found = at_version(both(tmp_path), "harbour", version)
-    assert found is not None
-    assert found.title == "first"
+    graph_version = find_graph_version(both(tmp_path), "harbour", version)
+    assert graph_version is not None
+    assert graph_version.title == "first"
 
 
 def test_what_else_folders_offer_is_had_beside_a_broken_one(tmp_path: Path) -> None:
-    (written(tmp_path / "a") / "harbour/words.py").write_text("word = \n")
-    lamp(tmp_path / "b")
-    settings = Settings(home=tmp_path / "home", graph_paths=f"{tmp_path / 'a'}:{tmp_path / 'b'}")
-    assert [graph.name for graph in in_folders(settings, "offing.graphs") if isinstance(graph, Graph)] == ["lamp"]
+    (written(tmp_path / "a") / "pyproject.toml").write_text("[project")
+    (lamp(tmp_path / "b") / "pyproject.toml").write_text('[project.entry-points."offing.engines"]\nlamp = "lamp:len"\n')
+    register_folders(Settings(home=tmp_path / "home", graph_paths=f"{tmp_path / 'a'}:{tmp_path / 'b'}"))
+    assert "lamp" in ENGINES
 
 
 def test_nothing_is_started_where_every_named_folder_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

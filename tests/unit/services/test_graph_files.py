@@ -6,8 +6,8 @@ import pytest
 
 from offing.core.errors import InvalidInput
 from offing.sdk import Graph
-from offing.services.graphs import Catalogue, at_version, named
-from tests.unit.services.test_graph_folders import PROJECT, catalogue, written
+from offing.services.graphs import GraphRegistry, find_graph_version, get_graph
+from tests.unit.services.test_graph_folders import PROJECT, load_registry, written
 
 FILE = """
 from offing.sdk import Graph
@@ -53,16 +53,16 @@ def with_siblings(folder: Path) -> Path:
 def test_a_file_is_a_graph_at_the_hash_of_the_file(tmp_path: Path) -> None:
     file, home = tmp_path / "guide_graph.py", tmp_path / "home"
     file.write_text(FILE)
-    old = catalogue(file, home)["guide"]
+    old = load_registry(file, home)["guide"]
     (tmp_path / "beside.py").write_text("raise RuntimeError\n")
-    assert catalogue(file, home)["guide"].version == old.version
+    assert load_registry(file, home)["guide"].version == old.version
     file.write_text(FILE.replace("first", "second"))
-    graphs = catalogue(file, home, reloads=True)
+    graphs = load_registry(file, home, reloads=True)
     assert (graphs["guide"].title, old.title) == ("second", "first")
     assert graphs["guide"].version != old.version
-    found = at_version(graphs, "guide", old.version)
-    assert found is not None
-    assert found.title == "first"
+    graph_version = find_graph_version(graphs, "guide", old.version)
+    assert graph_version is not None
+    assert graph_version.title == "first"
     file.write_text(FILE.replace("first", "third"))
     assert graphs["guide"].title == "third"
 
@@ -73,12 +73,12 @@ def test_a_file_has_all_graphs_that_are_its_own_values(tmp_path: Path) -> None:
     file.write_text(f"{FILE}\n{other}\nfrom offing_graphs.agentflow import graph as base\n")
     from offing_graphs.agentflow import graph as base
 
-    graphs = Catalogue([base], paths=str(file), home=tmp_path / "home")
-    assert graphs.in_folders == {"guide", "other"}
+    graphs = GraphRegistry([base], paths=str(file), data_dir=tmp_path / "home")
+    assert graphs.folder_graph_names == {"guide", "other"}
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("guide.py", "graph = 3\n", "has no graph"),
         (
@@ -93,39 +93,39 @@ def test_a_file_has_all_graphs_that_are_its_own_values(tmp_path: Path) -> None:
         ("guide.txt", FILE, "no Python file that can be imported"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: str, message: str) -> None:
     file = tmp_path / name
     file.write_text("\n" + text)
-    graphs = catalogue(file, tmp_path / "home")
-    assert said in graphs.problem
+    graphs = load_registry(file, tmp_path / "home")
+    assert message in graphs.problem
     assert str(file) in graphs.problem
     with pytest.raises(InvalidInput, match=name):
-        named(graphs, "guide")
+        get_graph(graphs, "guide")
 
 
 def test_packages_and_modules_beside_a_package_are_loaded_with_it(tmp_path: Path) -> None:
-    graph = catalogue(with_siblings(tmp_path / "a"), tmp_path / "home")["harbour"]
+    graph = load_registry(with_siblings(tmp_path / "a"), tmp_path / "home")["harbour"]
     assert (graph.title, graph.build()) == ("shore!", "lit")
 
 
 def test_what_is_imported_from_the_folder_is_part_of_the_version_and_what_is_not_is_none(tmp_path: Path) -> None:
     folder, home = with_siblings(tmp_path / "a"), tmp_path / "home"
-    first = catalogue(folder, home)["harbour"]
+    first = load_registry(folder, home)["harbour"]
     (folder / "unused.py").write_text("raise ValueError\n")
-    assert catalogue(folder, home)["harbour"].version == first.version
+    assert load_registry(folder, home)["harbour"].version == first.version
     (folder / "beacon.py").write_text("word = 'dark'\n")
-    second = catalogue(folder, home)["harbour"]
+    second = load_registry(folder, home)["harbour"]
     assert (first.build(), second.build()) == ("lit", "dark")
-    found = at_version(catalogue(folder, home), "harbour", first.version)
-    assert found is not None
-    assert found.build() == "lit"
+    graph_version = find_graph_version(load_registry(folder, home), "harbour", first.version)
+    assert graph_version is not None
+    assert graph_version.build() == "lit"
     assert not (home / "graphs" / first.version / "unused.py").exists()
 
 
 def test_a_file_may_import_what_stands_beside_it(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text("title = 'beside'\n")
     (tmp_path / "guide.py").write_text("from words import title\n" + FILE.replace('"first"', "title"))
-    assert catalogue(tmp_path / "guide.py", tmp_path / "home")["guide"].title == "beside"
+    assert load_registry(tmp_path / "guide.py", tmp_path / "home")["guide"].title == "beside"
 
 
 def test_a_project_in_a_src_folder_and_one_of_a_module_alone_are_found(tmp_path: Path) -> None:
@@ -133,29 +133,29 @@ def test_a_project_in_a_src_folder_and_one_of_a_module_alone_are_found(tmp_path:
     (folder / "src").mkdir(parents=True)
     (folder / "pyproject.toml").write_text('[project.entry-points."offing.graphs"]\nguide = "guide:graph"\n')
     (folder / "src/guide.py").write_text(FILE)
-    assert catalogue(folder, tmp_path / "home")["guide"].title == "first"
+    assert load_registry(folder, tmp_path / "home")["guide"].title == "first"
 
 
 def test_a_sibling_without_an_init_file_is_told_with_the_remedy(tmp_path: Path) -> None:
     folder = with_siblings(tmp_path / "a")
     (folder / "shore/__init__.py").unlink()
-    assert "Put shore/__init__.py there" in catalogue(folder, tmp_path / "home").problem
+    assert "Put shore/__init__.py there" in load_registry(folder, tmp_path / "home").problem
 
 
 def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) -> None:
     folder = written(tmp_path / "a")
     (folder / "harbour/words.py").write_text("from harbour.nowhere import word\n")
-    problem = catalogue(folder, tmp_path / "home").problem
+    problem = load_registry(folder, tmp_path / "home").problem
     assert "No module named 'harbour.nowhere'" in problem
     (folder / "harbour/words.py").write_text("from harbour import nothing\n")
-    problem = catalogue(folder, tmp_path / "home").problem
+    problem = load_registry(folder, tmp_path / "home").problem
     assert "cannot import name 'nothing' from partially initialized module 'harbour'" in problem
     assert "offing_loaded" not in problem
     assert str(tmp_path / "home") not in problem
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "message"),
     [
         ("harbour/words.py", "import names\n", "No module named 'names'. Write harbour.names."),
         ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "no grph in harbour, which harbour:grph"),
@@ -163,29 +163,29 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
         ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),
     ],
 )
-def test_a_fault_of_its_author_s_is_told_with_the_remedy(tmp_path: Path, file: str, text: str, said: str) -> None:
+def test_a_fault_of_its_author_s_is_told_with_the_remedy(tmp_path: Path, file: str, text: str, message: str) -> None:
     folder = written(tmp_path / "a")
     (folder / "harbour/names.py").write_text("")
     (folder / file).write_text(text)
-    assert said in catalogue(folder, tmp_path / "home").problem
+    assert message in load_registry(folder, tmp_path / "home").problem
 
 
 def test_a_folder_of_files_alone_says_which_file_to_name(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/guide.py").write_text(FILE)
-    (broken,) = catalogue(tmp_path / "a", tmp_path / "home").broken
+    (broken,) = load_registry(tmp_path / "a", tmp_path / "home").broken
     assert f"--path {tmp_path / 'a/guide.py'}" in broken.error.remedy
-    assert isinstance(catalogue(tmp_path / "a/guide.py", tmp_path / "home")["guide"], Graph)
+    assert isinstance(load_registry(tmp_path / "a/guide.py", tmp_path / "home")["guide"], Graph)
 
 
 async def test_the_check_follows_calls_into_packages_of_the_same_folder(tmp_path: Path) -> None:
-    from offing.testing.checking import check
+    from offing.testing.graph_checks import find_graph_issues
 
     folder = with_siblings(tmp_path / "a")
     (folder / "shore/late.py").write_text("import uuid\n\ndef drawn():\n    return uuid.uuid4()\n")
     (folder / "harbour/__init__.py").write_text(NODE)
-    found = await check(catalogue(folder, tmp_path / "home")["harbour"])
-    assert ("unsafe-to-repeat", "shore/late.py:4") in {(one.rule, one.place) for one in found}
+    issues = await find_graph_issues(load_registry(folder, tmp_path / "home")["harbour"])
+    assert ("unsafe-to-repeat", "shore/late.py:4") in {(one.rule, one.location) for one in issues}
 
 
 NODE = """

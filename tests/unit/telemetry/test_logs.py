@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from offing.telemetry.logs import bound, logger, setup_logs
+from offing.telemetry.logs import bind_log_context, get_logger, setup_logs
 
 RUN = UUID(int=1)
 
@@ -32,9 +32,9 @@ def read(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_lines_carry_the_run_that_they_belong_to(lines: io.StringIO) -> None:
-    with bound(run=RUN, tenant=None, fence=3):
-        logger("worker").info("claimed", turns=2)
-    logger("worker").info("idle")
+    with bind_log_context(run_id=RUN, tenant_id=None, fence=3):
+        get_logger("worker").info("claimed", turns=2)
+    get_logger("worker").info("idle")
     first, second = read(lines)
     assert (
         first | {"event": "claimed", "run": str(RUN), "fence": 3, "turns": 2, "level": "info", "logger": "worker"}
@@ -45,9 +45,9 @@ def test_lines_carry_the_run_that_they_belong_to(lines: io.StringIO) -> None:
 
 async def test_concurrent_runs_do_not_mix_their_fields(lines: io.StringIO) -> None:
     async def work(number: int) -> None:
-        with bound(run=UUID(int=number)):
+        with bind_log_context(run_id=UUID(int=number)):
             await asyncio.sleep(0)
-            logger("worker").info("step", number=number)
+            get_logger("worker").info("step", number=number)
 
     await asyncio.gather(*(work(n) for n in range(1, 20)))
     assert all(UUID(line["run"]).int == line["number"] for line in read(lines))
@@ -60,7 +60,7 @@ def test_no_secret_reaches_a_line_by_field_message_exception_or_another_library(
     try:
         raise ValueError("refused canary-secret-value")
     except ValueError as error:
-        logger("a").exception("failed with canary-secret-value", reason=error, nested={"deep": [error]})
+        get_logger("a").exception("failed with canary-secret-value", reason=error, nested={"deep": [error]})
     logging.getLogger("other").warning("sent %s", "canary-secret-value")
     text = lines.getvalue()
     assert "canary-secret-value" not in text
@@ -71,6 +71,6 @@ def test_no_secret_reaches_a_line_by_field_message_exception_or_another_library(
 def test_console_form_is_for_reading(lines: io.StringIO) -> None:
     stream = io.StringIO()
     setup_logs("console", stream=stream)
-    logger("a").warning("slow", ms=12)
+    get_logger("a").warning("slow", ms=12)
     assert "slow" in stream.getvalue()
     assert "ms=" in stream.getvalue().replace("\x1b[36m", "").replace("\x1b[0m", "")

@@ -2,17 +2,18 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from offing.telemetry.metrics import EngineFigure, Figure, RunFigure, StepFigure, metrics_from
+from offing.telemetry.metrics import EngineMetric, MetricRow, RunMetric, StepMetric, render_metrics
 
 
-def samples(*rows: Figure) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    families = text_string_to_metric_families(metrics_from(rows).decode())
+def samples(*rows: MetricRow) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(render_metrics(rows).decode())
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
 
 def test_queue_wait_adds_up_over_the_statuses_of_a_graph() -> None:
     got = samples(
-        RunFigure("agentflow", "done", 3, waited_seconds=1.5, started=3), RunFigure("agentflow", "queued", 2, 0.0, 0)
+        RunMetric("agentflow", "done", 3, queued_seconds=1.5, started_count=3),
+        RunMetric("agentflow", "queued", 2, 0.0, 0),
     )
     graph = ("graph", "agentflow")
     assert got["offing_runs", (graph, ("status", "queued"))] == 2
@@ -22,8 +23,8 @@ def test_queue_wait_adds_up_over_the_statuses_of_a_graph() -> None:
 
 def test_steps_and_engines_are_counted_with_their_failures() -> None:
     got = samples(
-        StepFigure("tool", "search", 10, seconds=2.5, timed=9, failed=1),
-        EngineFigure("planner", "litellm", 'openai/"x"', 100, 20, 0.25, 2),
+        StepMetric("tool", "search", 10, duration_seconds=2.5, timed_count=9, failed_count=1),
+        EngineMetric("planner", "litellm", 'openai/"x"', 100, 20, 0.25, 2),
     )
     step = (("kind", "tool"), ("label", "search"))
     call = (("engine", "litellm"), ("model", 'openai/"x"'), ("role", "planner"))
@@ -37,4 +38,4 @@ def test_steps_and_engines_are_counted_with_their_failures() -> None:
 
 def test_no_row_is_no_error() -> None:
     assert samples() == {}
-    assert b"offing_runs" in metrics_from([])
+    assert b"offing_runs" in render_metrics([])

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from offing.telemetry import redaction
-from offing.telemetry.redaction import MASK, redact, redact_value, redact_with, secret_values, without_secrets
+from offing.telemetry.redaction import MASK, find_secrets, redact, redact_value, redact_with, remove_secrets
 
 CANARY = 'c4n4ry+/ä"quoted\\value='
 
@@ -40,7 +40,7 @@ def test_secrets_come_from_telling_names_and_from_passwords_in_addresses() -> No
         "HOME": "/home/somebody",
         "SHORT_KEY": "abc",
     }
-    assert secret_values(env) == {
+    assert find_secrets(env) == {
         "openai-canary",
         "github-canary",
         "secret-canary",
@@ -51,7 +51,7 @@ def test_secrets_come_from_telling_names_and_from_passwords_in_addresses() -> No
 
 
 def test_a_password_that_equals_its_user_is_no_word_to_hide_everywhere() -> None:
-    assert secret_values({"DATABASE_URL": "postgresql://postgres:postgres@localhost/x"}) == frozenset()
+    assert find_secrets({"DATABASE_URL": "postgresql://postgres:postgres@localhost/x"}) == frozenset()
 
 
 def test_the_environment_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +65,8 @@ def test_the_environment_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -
 def test_secrets_are_worked_out_once_while_the_environment_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", CANARY)
     assert redact(CANARY) == MASK
-    monkeypatch.setattr(redaction, "secret_values", pytest.fail)
-    assert (redact(CANARY), redact_value([CANARY]), without_secrets([CANARY])) == (MASK, [MASK], [MASK])
+    monkeypatch.setattr(redaction, "find_secrets", pytest.fail)
+    assert (redact(CANARY), redact_value([CANARY]), remove_secrets([CANARY])) == (MASK, [MASK], [MASK])
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_what_is_kept_as_it_was_said_loses_known_secrets_alone(monkeypatch: pyte
     twice = json.dumps(json.dumps(CANARY))
     value = {CANARY: [f"a {CANARY}", (twice, CANARY.encode().hex(), 3, None)], "password": "Bearer abcdefgh1"}
     clean = {MASK: [f"a {MASK}", [f'"\\"{MASK}\\""', MASK, 3, None]], "password": "Bearer abcdefgh1"}
-    assert without_secrets(value) == clean
+    assert remove_secrets(value) == clean
     harmless = {"text": ["sk-proj-abcdefghijklmnop1234"]}
-    assert without_secrets(harmless) is harmless
+    assert remove_secrets(harmless) is harmless

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from offing.core.errors import InvalidInput
-from offing.telemetry.tracing import continued, exporter_named, setup_tracing, span, traceparent
+from offing.telemetry.tracing import continue_trace, current_traceparent, get_exporter_name, open_span, setup_tracing
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     ],
 )
 def test_standard_variables_alone_decide_where_spans_go(env: dict[str, str], exporter: str) -> None:
-    assert exporter_named(env) == exporter
+    assert get_exporter_name(env) == exporter
 
 
 def test_an_exporter_that_is_not_here_is_named_with_the_remedy() -> None:
@@ -49,18 +49,18 @@ def test_an_exporter_that_is_not_here_is_named_with_the_remedy() -> None:
 
 def test_without_an_exporter_nothing_is_installed_and_a_span_costs_microseconds() -> None:
     assert setup_tracing("offing", {}) is False
-    assert traceparent() is None
+    assert current_traceparent() is None
     started = time.thread_time()
     for _ in range(1000):
-        with span("x", {"offing.run.id": "r"}):
+        with open_span("x", {"offing.run.id": "r"}):
             pass
     assert (time.thread_time() - started) / 1000 < 0.0005
 
 
-def test_a_trace_goes_on_in_another_process_through_its_traceparent(spans: InMemorySpanExporter) -> None:
-    with span("request"):
-        carried = traceparent()
-    with continued(carried), span("slice", {"offing.fence": 1}):
+def test_a_trace_continues_in_another_process_through_its_traceparent(spans: InMemorySpanExporter) -> None:
+    with open_span("request"):
+        carried = current_traceparent()
+    with continue_trace(carried), open_span("slice", {"offing.fence": 1}):
         pass
     request, slice_ = spans.get_finished_spans()
     assert slice_.parent is not None
@@ -74,16 +74,16 @@ def test_a_trace_goes_on_in_another_process_through_its_traceparent(spans: InMem
 def test_a_missing_or_malformed_traceparent_starts_a_trace_of_its_own(
     spans: InMemorySpanExporter, parent: str | None
 ) -> None:
-    with span("outer"), continued(parent), span("slice"):
+    with open_span("outer"), continue_trace(parent), open_span("slice"):
         pass
     assert spans.get_finished_spans()[0].parent is None
 
 
-def test_an_exception_marks_the_span_without_its_secret_and_goes_on(
+def test_an_exception_marks_the_span_without_its_secret_and_continues(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "canary-secret-value")
-    with pytest.raises(ValueError, match="canary"), span("work"):
+    with pytest.raises(ValueError, match="canary"), open_span("work"):
         raise ValueError("said canary-secret-value")
     (failed,) = spans.get_finished_spans()
     assert failed.status.status_code is StatusCode.ERROR
@@ -93,7 +93,7 @@ def test_an_exception_marks_the_span_without_its_secret_and_goes_on(
 
 def test_the_sdk_is_not_imported_until_an_exporter_is_named() -> None:
     code = (
-        "import sys; from offing.telemetry.tracing import setup_tracing, span; setup_tracing('x', {});"
+        "import sys; from offing.telemetry.tracing import setup_tracing, open_span; setup_tracing('x', {});"
         "assert not [m for m in sys.modules if m.startswith('opentelemetry.sdk')], 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(p for p in sys.path if p)})

@@ -20,25 +20,25 @@ from offing.sdk import (
     ReportDraft,
     Role,
     RunContext,
-    RunView,
+    RunInfo,
     StopReason,
     ToolArgs,
     ToolCall,
     ToolOutput,
     tool,
 )
-from offing.testing import Differs, survives
-from offing.testing.checking import check
+from offing.testing import RecoveryMismatchError, assert_survives_worker_loss
+from offing.testing.graph_checks import find_graph_issues
 from tests.workers.graphs import untyped
 
 PAGES = {"towers.md": "# Towers\n\nThe first tower was lit in 1698. The third tower was lit in 1759."}
 
 
-class Asked(BaseModel):
+class WriterInput(BaseModel):
     about: str
 
 
-class Told(BaseModel):
+class WriterOutput(BaseModel):
     word: str
 
 
@@ -63,21 +63,28 @@ class Branch(TypedDict):
     topic: str
 
 
-def _render(given: Asked) -> tuple[Message, ...]:
-    return (Message("user", (given.about,)),)
+def _render(inputs: WriterInput) -> tuple[Message, ...]:
+    return (Message("user", (inputs.about,)),)
 
 
-WRITER = Role("writer", Asked, Told, _render, lambda told: Headline(told.word), extractive=lambda g: Told(word=g.about))
+WRITER = Role(
+    "writer",
+    WriterInput,
+    WriterOutput,
+    _render,
+    lambda told: Headline(told.word),
+    extractive=lambda g: WriterOutput(word=g.about),
+)
 
 
-async def said(ctx: RunContext, about: str) -> tuple[int, str]:
+async def call_writer(ctx: RunContext, about: str) -> tuple[int, str]:
     """Seq and word of the writer's answer; of its failure, the question itself."""
-    reply: Any = await ctx.call(WRITER, Asked(about=about))
+    reply: Any = await ctx.call_role(WRITER, WriterInput(about=about))
     return (0, about) if isinstance(reply, EngineFailure) else (reply.seq, reply.output.word)
 
 
 async def plan(state: Any, runtime: Any) -> dict[str, Any]:
-    await runtime.context.call(WRITER, Asked(about="a plan"))
+    await runtime.context.call_role(WRITER, WriterInput(about="a plan"))
     return {"topics": ["first tower", "third tower", "lit"]}
 
 
@@ -87,10 +94,10 @@ def each(state: Any) -> list[Send]:
 
 async def write(state: Any, runtime: Any) -> dict[str, Any]:
     ctx: RunContext = runtime.context
-    words = sorted(step.payload["output"]["word"] for step in await ctx.fetch(sorted(state["found"])))
-    pieces = [piece.id for piece in await ctx.evidence(10)]
-    _, title = await said(ctx, f"{' and '.join(words)} {pieces}")
-    await ctx.deliver(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
+    words = sorted(step.payload["output"]["word"] for step in await ctx.get_steps(sorted(state["found"])))
+    pieces = [piece.id for piece in await ctx.get_evidence(10)]
+    _, title = await call_writer(ctx, f"{' and '.join(words)} {pieces}")
+    await ctx.submit_report(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
     return {}
 
 
@@ -115,8 +122,8 @@ def branching(work: Callable[..., Any]) -> Graph:
 async def search(state: Any, runtime: Any) -> dict[str, Any]:
     """Two calls in a branch, without a pause between them."""
     ctx: RunContext = runtime.context
-    seq, _ = await said(ctx, state["topic"])
-    await ctx.use(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
+    seq, _ = await call_writer(ctx, state["topic"])
+    await ctx.call_tool(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
     return {"found": [seq]}
 
 
@@ -136,38 +143,38 @@ async def read_kept(state: Private) -> dict[str, Any]:
 async def search_by_turns(state: Any, runtime: Any) -> dict[str, Any]:
     """The branches pause for different times, so that they come in another order when one reads its pause back."""
     ctx: RunContext = runtime.context
-    await ctx.use(ToolCall("pause", {"pauses": 9 - len(state["topic"]) % 8}))
-    await ctx.use(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
+    await ctx.call_tool(ToolCall("pause", {"pauses": 9 - len(state["topic"]) % 8}))
+    await ctx.call_tool(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
     await asyncio.sleep(0)
-    seq, _ = await said(ctx, state["topic"])
+    seq, _ = await call_writer(ctx, state["topic"])
     return {"found": [seq]}
 
 
 async def gather(state: Any, runtime: Any) -> dict[str, Any]:
     """Several calls of one branch at once: a loss may cost all that were in the air."""
     ctx: RunContext = runtime.context
-    await asyncio.gather(*[ctx.use(ToolCall("pause", {"pauses": 4 - n})) for n in range(3)])
-    told = await asyncio.gather(*[said(ctx, f"{state['topic']} {n}") for n in range(2)])
-    return {"found": [seq for seq, _ in told]}
+    await asyncio.gather(*[ctx.call_tool(ToolCall("pause", {"pauses": 4 - n})) for n in range(3)])
+    messages = await asyncio.gather(*[call_writer(ctx, f"{state['topic']} {n}") for n in range(2)])
+    return {"found": [seq for seq, _ in messages]}
 
 
 @pytest.mark.parametrize("work", [search, search_by_turns, gather])
 async def test_a_graph_whose_branches_make_calls_survives_and_has_no_fault(work: Any) -> None:
-    whole = await survives(branching(work), "When were the towers lit?", documents=PAGES)
-    assert whole.moments > 15
-    assert await check(branching(work)) == ()
+    whole = await assert_survives_worker_loss(branching(work), "When were the towers lit?", documents=PAGES)
+    assert whole.loss_points > 15
+    assert await find_graph_issues(branching(work)) == ()
 
 
-async def test_a_branch_that_asks_something_else_after_a_loss_is_found() -> None:
+async def test_a_branch_that_asks_something_else_after_a_crash_is_found() -> None:
     drawn = iter(range(10**6))
 
     async def restless(state: Any, runtime: Any) -> dict[str, Any]:
         await search_by_turns(state, runtime)
-        seq, _ = await said(runtime.context, f"{next(drawn)}")
+        seq, _ = await call_writer(runtime.context, f"{next(drawn)}")
         return {"found": [seq]}
 
-    with pytest.raises(Differs, match="differs"):
-        await survives(branching(restless), "When were the towers lit?", documents=PAGES)
+    with pytest.raises(RecoveryMismatchError, match="differs"):
+        await assert_survives_worker_loss(branching(restless), "When were the towers lit?", documents=PAGES)
 
 
 async def test_what_is_asked_after_the_branches_is_compared_as_well() -> None:
@@ -176,22 +183,22 @@ async def test_what_is_asked_after_the_branches_is_compared_as_well() -> None:
     async def chancy(state: Any, runtime: Any) -> dict[str, Any]:
         done = await search_by_turns(state, runtime)
         if draw.random() < 0.1:
-            await runtime.context.use(ToolCall("pause", {"pauses": 0}))
+            await runtime.context.call_tool(ToolCall("pause", {"pauses": 0}))
         return done
 
-    with pytest.raises(Differs):
-        await survives(branching(chancy), "When were the towers lit?", documents=PAGES)
+    with pytest.raises(RecoveryMismatchError):
+        await assert_survives_worker_loss(branching(chancy), "When were the towers lit?", documents=PAGES)
 
 
-async def test_nothing_is_done_beside_a_branch_whose_worker_was_lost() -> None:
+async def test_nothing_is_done_beside_a_branch_whose_worker_crashed() -> None:
     """Each loss costs at most the call that each branch was making: others were not begun, or are on record."""
-    from offing.testing import rehearse
+    from offing.testing import simulate_run
 
     graph = branching(search)
-    whole = await rehearse(graph, "When were the towers lit?", documents=PAGES)
-    for moment in range(whole.moments):
-        lost = await rehearse(graph, "When were the towers lit?", documents=PAGES, lose_at=moment)
-        assert 0 <= len(lost.executed) - len(whole.executed) <= 3
+    whole = await simulate_run(graph, "When were the towers lit?", documents=PAGES)
+    for moment in range(whole.loss_points):
+        lost = await simulate_run(graph, "When were the towers lit?", documents=PAGES, crash_at=moment)
+        assert 0 <= len(lost.executed_calls) - len(whole.executed_calls) <= 3
 
 
 async def test_a_key_that_nodes_hand_to_one_another_beside_the_state_is_one_that_a_run_must_begin_with() -> None:
@@ -205,13 +212,13 @@ async def test_a_key_that_nodes_hand_to_one_another_beside_the_state_is_one_that
         built.add_edge("keep", "read_kept")
         return built
 
-    (found,) = await check(replace(graph, build=build))
-    assert (found.rule, found.place) == ("start", "state key 'kept'")
+    (result,) = await find_graph_issues(replace(graph, build=build))
+    assert (result.rule, result.location) == ("start", "state key 'kept'")
 
 
 async def test_a_key_that_start_sets_and_no_state_has_is_found() -> None:
-    def start(run: RunView) -> dict[str, Any]:
+    def start(run: RunInfo) -> dict[str, Any]:
         return {"topics": [], "found": [], "topcis": []}
 
-    (found,) = await check(replace(branching(search), start=start))
-    assert (found.rule, found.place, found.remedy) == ("start", "state key 'topcis'", "Correct its name.")
+    (result,) = await find_graph_issues(replace(branching(search), initial_state=start))
+    assert (result.rule, result.location, result.remedy) == ("start", "state key 'topcis'", "Correct its name.")

@@ -12,13 +12,13 @@ from langgraph.types import interrupt
 
 import offing.kernel.recorded_calls
 from offing.core.errors import InvalidInput, NonDeterminismError
-from offing.core.policy import Condition, Policy, Rule, findings
 from offing.core.step import Step, StepKind
-from offing.core.tool import Effect
-from offing.langchain import plain_graph
-from offing.langchain.tool_calls import effect_of
+from offing.core.tool import SideEffect
+from offing.core.tool_policy import Condition, ToolPolicy, ToolRule, find_issues
+from offing.langchain import register_langgraph
+from offing.langchain.tool_calls import get_side_effect
 from offing.sdk import Graph
-from offing.testing import Rehearsal, rehearse
+from offing.testing import SimulatedRun, simulate_run
 from tests.workers.graphs import untyped
 
 sent: list[str] = []
@@ -53,83 +53,83 @@ def writing(tool: BaseTool, *friends: str | Callable[[], str], as_model: bool = 
     """A graph of one node that sends letters one after the other."""
 
     async def write(_: MessagesState) -> dict[str, Any]:
-        said: list[str] = []
+        messages: list[str] = []
         for n, friend in enumerate(friends):
             args = {"to": friend if isinstance(friend, str) else friend()}
             call = {"type": "tool_call", "id": f"call {n}", "name": tool.name, "args": args}
             result = await tool.ainvoke(call if as_model else args)
-            said.append(result.text if isinstance(result, ToolMessage) else str(result))
-        return {"messages": [AIMessage("; ".join(said))]}
+            messages.append(result.text if isinstance(result, ToolMessage) else str(result))
+        return {"messages": [AIMessage("; ".join(messages))]}
 
     builder = untyped(MessagesState)
     builder.add_node("write", write)
     builder.add_edge("__start__", "write")
-    return plain_graph("writing", builder, code=__file__)
+    return register_langgraph("writing", builder, code_path=__file__)
 
 
-def policy(*rules: Rule) -> Policy:
-    return Policy(rules=rules)
+def policy(*rules: ToolRule) -> ToolPolicy:
+    return ToolPolicy(rules=rules)
 
 
-async def rehearsed(graph: Graph, **more: Any) -> Rehearsal:
-    return await rehearse(graph, "Write", **more)
+async def simulate(graph: Graph, **more: Any) -> SimulatedRun:
+    return await simulate_run(graph, "Write", **more)
 
 
-def calls(run: Rehearsal) -> list[Step]:
-    return [step for step in run.steps if step.kind is StepKind.TOOL]
+def calls(run: SimulatedRun) -> list[Step]:
+    return [step for step in run.steps if step.kind is StepKind.TOOL_RESULT]
 
 
-def statuses(run: Rehearsal) -> list[str]:
+def statuses(run: SimulatedRun) -> list[str]:
     return [step.payload["status"] for step in calls(run)]
 
 
 async def test_a_tool_that_no_rule_names_is_allowed() -> None:
-    run = await rehearsed(writing(letter(), "Ann"), policy=policy(Rule(tool="send", effect="forbid")))
+    run = await simulate(writing(letter(), "Ann"), tool_policy=policy(ToolRule(tool="send", effect="forbid")))
     assert (sent, statuses(run)) == (["Ann"], ["ok"])
 
 
 async def test_a_rule_that_forbids_a_tool_of_the_graph_holds_and_the_model_reads_why() -> None:
-    forbids = Rule(tool="graph:send", effect="forbid", reason="No letters.", name="letters")
-    run = await rehearsed(writing(letter(), "Ann"), policy=policy(forbids))
+    forbids = ToolRule(tool="graph:send", effect="forbid", reason="No letters.", name="letters")
+    run = await simulate(writing(letter(), "Ann"), tool_policy=policy(forbids))
     assert (sent, statuses(run)) == ([], ["denied"])
     assert calls(run)[0].payload["rule"] == "letters"
     assert "send is not allowed: Rule 'letters' forbids it. No letters." in run.state["messages"][-1].text
 
 
 async def test_code_that_calls_a_denied_tool_without_a_model_has_an_exception() -> None:
-    forbids = policy(Rule(tool="graph:send", effect="forbid"))
+    forbids = policy(ToolRule(tool="graph:send", effect="forbid"))
     with pytest.raises(ToolException, match="not allowed"):
-        await rehearsed(writing(letter(), "Ann", as_model=False), policy=forbids)
+        await simulate(writing(letter(), "Ann", as_model=False), tool_policy=forbids)
 
 
 async def test_an_allow_rule_limits_arguments_and_calls() -> None:
-    allows = Rule(tool="graph:send", when=(Condition(arg="to", one_of=("Ann", "Bob")),), most=2)
-    run = await rehearsed(writing(letter(), "Ann", "Eve", "Bob", "Ann"), policy=policy(allows))
+    allows = ToolRule(tool="graph:send", when=(Condition(arg="to", one_of=("Ann", "Bob")),), max_calls=2)
+    run = await simulate(writing(letter(), "Ann", "Eve", "Bob", "Ann"), tool_policy=policy(allows))
     assert (sent, statuses(run)) == (["Ann", "Bob"], ["ok", "denied", "ok", "denied"])
 
 
 @pytest.mark.parametrize(("approves", "letters"), [(True, ["Ann"]), (False, [])])
 async def test_a_person_decides_where_a_rule_says_ask(approves: bool, letters: list[str]) -> None:
-    asks = policy(Rule(tool="graph:send", effect="ask", others=True))
-    run = await rehearsed(writing(ONCE, "Ann"), policy=asks, approves=approves)
+    asks = policy(ToolRule(tool="graph:send", effect="ask", allow_other_args=True))
+    run = await simulate(writing(ONCE, "Ann"), tool_policy=asks, approves_tools=approves)
     assert sent == letters
     assert statuses(run) == ["ok" if approves else "denied"]
 
 
-async def test_what_the_policy_said_holds_after_a_loss() -> None:
-    allows = policy(Rule(tool="graph:send", others=True, most=1))
-    whole = await rehearsed(writing(letter(), "Ann", "Bob"), policy=allows)
-    for moment in range(whole.moments):
-        lost = await rehearsed(writing(letter(), "Ann", "Bob"), policy=allows, lose_at=moment)
+async def test_what_the_policy_said_holds_after_a_crash() -> None:
+    allows = policy(ToolRule(tool="graph:send", allow_other_args=True, max_calls=1))
+    whole = await simulate(writing(letter(), "Ann", "Bob"), tool_policy=allows)
+    for moment in range(whole.loss_points):
+        lost = await simulate(writing(letter(), "Ann", "Bob"), tool_policy=allows, crash_at=moment)
         assert statuses(lost) == ["ok", "denied"], moment
 
 
 async def test_a_declared_effect_happens_once_at_most() -> None:
-    whole = await rehearsed(writing(ONCE, "Ann"))
+    whole = await simulate(writing(ONCE, "Ann"))
     seen: set[str] = set()
-    for moment in range(whole.moments):
+    for moment in range(whole.loss_points):
         sent.clear()
-        lost = await rehearsed(writing(ONCE, "Ann"), lose_at=moment)
+        lost = await simulate(writing(ONCE, "Ann"), crash_at=moment)
         assert len(sent) <= 1, moment
         seen |= set(statuses(lost))
     assert seen == {"ok", "unknown_outcome"}
@@ -138,12 +138,12 @@ async def test_a_declared_effect_happens_once_at_most() -> None:
 async def test_another_effect_in_place_of_a_recorded_one_ends_the_run() -> None:
     draws = count()
     graph = writing(ONCE, lambda: f"friend {next(draws)}", "Bob")
-    whole = await rehearsed(graph)
+    whole = await simulate(graph)
     differed = 0
-    for moment in range(whole.moments):
+    for moment in range(whole.loss_points):
         sent.clear()
         try:
-            await rehearsed(graph, lose_at=moment)
+            await simulate(graph, crash_at=moment)
         except NonDeterminismError:
             differed += 1
         assert len([to for to in sent if to.startswith("friend")]) <= 1, moment
@@ -153,44 +153,44 @@ async def test_another_effect_in_place_of_a_recorded_one_ends_the_run() -> None:
 async def test_a_call_without_an_effect_is_made_anew_and_its_step_says_so() -> None:
     draws = count()
     graph = writing(letter(), lambda: f"friend {next(draws)}", "Bob")
-    whole = await rehearsed(graph)
-    runs = [await rehearsed(graph, lose_at=moment) for moment in range(whole.moments)]
+    whole = await simulate(graph)
+    runs = [await simulate(graph, crash_at=moment) for moment in range(whole.loss_points)]
     assert any("anew" in step.payload for run in runs for step in calls(run))
 
 
 async def test_a_tool_that_must_not_run_twice_may_not_interrupt_itself() -> None:
     with pytest.raises(InvalidInput, match="interrupts itself"):
-        await rehearsed(writing(letter(_ask_and_send, effect="at_most_once"), "Ann"))
+        await simulate(writing(letter(_ask_and_send, effect="at_most_once"), "Ann"))
     assert sent == []
 
 
 @pytest.mark.parametrize(
     ("metadata", "effect"),
     [
-        ({}, Effect.PURE),
-        ({"effect": "idempotent"}, Effect.IDEMPOTENT),
-        ({"destructiveHint": None, "readOnlyHint": None}, Effect.PURE),
-        ({"readOnlyHint": True}, Effect.PURE),
-        ({"readOnlyHint": False}, Effect.AT_MOST_ONCE),
-        ({"destructiveHint": True}, Effect.AT_MOST_ONCE),
-        ({"destructiveHint": True, "idempotentHint": True}, Effect.IDEMPOTENT),
+        ({}, SideEffect.PURE),
+        ({"effect": "idempotent"}, SideEffect.IDEMPOTENT),
+        ({"destructiveHint": None, "readOnlyHint": None}, SideEffect.PURE),
+        ({"readOnlyHint": True}, SideEffect.PURE),
+        ({"readOnlyHint": False}, SideEffect.AT_MOST_ONCE),
+        ({"destructiveHint": True}, SideEffect.AT_MOST_ONCE),
+        ({"destructiveHint": True, "idempotentHint": True}, SideEffect.IDEMPOTENT),
     ],
 )
-def test_an_effect_is_read_from_metadata_and_from_annotations_of_mcp(metadata: Any, effect: Effect) -> None:
-    assert effect_of(letter(**metadata)) is effect
+def test_an_effect_is_read_from_metadata_and_from_annotations_of_mcp(metadata: Any, effect: SideEffect) -> None:
+    assert get_side_effect(letter(**metadata)) is effect
 
 
-def test_an_unknown_effect_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="at_most_once") as refused:
-        effect_of(letter(effect="harmless"))
-    assert refused.value.field == "send.metadata.effect"
+def test_an_unknown_effect_is_rejected_by_name() -> None:
+    with pytest.raises(InvalidInput, match="at_most_once") as error:
+        get_side_effect(letter(effect="harmless"))
+    assert error.value.field == "send.metadata.effect"
 
 
 def test_a_rule_about_a_tool_of_the_graph_passes_the_checks_without_a_substitute() -> None:
-    message = Rule(tool="graph:send", effect="replace", message="Use the phone.")
-    assert findings(policy(message), {}) == ()
-    instead = Rule.model_validate(
-        {"tool": "graph:send", "effect": "replace", "instead": {"tool": "calculate", "args": []}}
+    message = ToolRule(tool="graph:send", effect="replace", message="Use the phone.")
+    assert find_issues(policy(message), {}) == ()
+    instead = ToolRule.model_validate(
+        {"tool": "graph:send", "effect": "replace", "substitute": {"tool": "calculate", "args": []}}
     )
-    (found,) = findings(policy(instead), {})
-    assert found.field == "rules.0.instead"
+    (result,) = find_issues(policy(instead), {})
+    assert result.field == "rules.0.substitute"

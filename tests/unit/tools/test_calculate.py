@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offing.tools.calculate import evaluate
-from offing.tools.tool import ToolFailed
+from offing.tools.calculate import evaluate_expression
+from offing.tools.tool import ToolFailedError
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from offing.tools.tool import ToolFailed
     ],
 )
 def test_values(expression: str, value: float) -> None:
-    assert evaluate(expression) == pytest.approx(value)
+    assert evaluate_expression(expression) == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_values(expression: str, value: float) -> None:
         "nan",
     ],
 )
-def test_anything_else_is_refused(expression: str) -> None:
-    with pytest.raises(ToolFailed):
-        evaluate(expression)
+def test_anything_else_is_rejected(expression: str) -> None:
+    with pytest.raises(ToolFailedError):
+        evaluate_expression(expression)
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_anything_else_is_refused(expression: str) -> None:
         "10 ** 1200 + 0.5",
     ],
 )
-def test_what_has_no_value_or_too_large_a_one_is_refused_at_once(expression: str) -> None:
+def test_what_has_no_value_or_too_large_a_one_is_rejected_at_once(expression: str) -> None:
     began = time.thread_time()
-    with pytest.raises(ToolFailed) as failure:
-        evaluate(expression)
+    with pytest.raises(ToolFailedError) as failure:
+        evaluate_expression(expression)
     assert time.thread_time() - began < 0.5
     assert failure.value.message
 
 
 @given(st.text(alphabet="0123456789.+-*/%() ,eabsmxlogr[]", max_size=40))
-def test_any_text_has_a_finite_value_or_is_refused(expression: str) -> None:
+def test_any_text_has_a_finite_value_or_is_rejected(expression: str) -> None:
     try:
-        value = evaluate(expression)
-    except ToolFailed:
+        value = evaluate_expression(expression)
+    except ToolFailedError:
         return
     assert value == value
     assert abs(value) != float("inf")

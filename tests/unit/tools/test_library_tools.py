@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from offing.core.tool import Span
-from offing.tools import registry
-from offing.tools.read_source import ReadArgs, ReadSource
-from offing.tools.search_library import SearchArgs, SearchLibrary
-from offing.tools.tool import FoundPassage, ToolFailed, ToolScope, Window
+from offing.core.tool import SourceSpan
+from offing.tools import create_tools
+from offing.tools.read_source import ReadSource, ReadSourceArgs
+from offing.tools.search_library import SearchLibrary, SearchLibraryArgs
+from offing.tools.tool import FoundPassage, TextWindow, ToolFailedError, ToolScope
 
-ARTEFACT, SOURCE, RUN = UUID(int=1), UUID(int=2), UUID(int=3)
+TEXT_ID, SOURCE, RUN = UUID(int=1), UUID(int=2), UUID(int=3)
 TEXT = "A pool keeps sockets open. \U0001f600 An agent keeps pools. " * 4
 
 
@@ -21,15 +21,15 @@ class OneDocument:
     """A library of one text; the tools ask for nothing else of it."""
 
     async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        found = FoundPassage(ARTEFACT, SOURCE, "Pools", "pools.md", "Keeping", 0, 26, TEXT[:26], 1.23456)
-        return (found,)[:limit] if "pool" in query else ()
+        result = FoundPassage(TEXT_ID, SOURCE, "Pools", "pools.md", "Keeping", 0, 26, TEXT[:26], 1.23456)
+        return (result,)[:limit] if "pool" in query else ()
 
-    async def read(self, wanted: str, start: int, length: int) -> Window | None:
-        if wanted != "pools.md":
+    async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
+        if reference != "pools.md":
             return None
-        return Window(SOURCE, ARTEFACT, "Pools", "pools.md", start, TEXT[start : start + length], len(TEXT))
+        return TextWindow(SOURCE, TEXT_ID, "Pools", "pools.md", start, TEXT[start : start + length], len(TEXT))
 
-    async def suggest(self, wanted: str, limit: int) -> tuple[str, ...]:
+    async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
         return ("pools.md",)
 
 
@@ -37,9 +37,9 @@ SCOPE = ToolScope(UUID(int=9), RUN, "key", OneDocument())
 
 
 async def test_a_search_shows_passages_and_remembers_their_spans() -> None:
-    output = await SearchLibrary()(SearchArgs(query="connection pool"), SCOPE)
+    output = await SearchLibrary()(SearchLibraryArgs(query="connection pool"), SCOPE)
     assert output.content["passages"][0] == {
-        "artefact": str(ARTEFACT),
+        "text_id": str(TEXT_ID),
         "source": str(SOURCE),
         "title": "Pools",
         "name": "pools.md",
@@ -49,33 +49,33 @@ async def test_a_search_shows_passages_and_remembers_their_spans() -> None:
         "text": TEXT[:26],
         "score": 1.235,
     }
-    assert output.spans == (Span(ARTEFACT, 0, 26),)
+    assert output.spans == (SourceSpan(TEXT_ID, 0, 26),)
     assert (output.title, output.detail) == ("connection pool", "1 passage from 1 source")
 
 
 async def test_a_search_without_matches_says_so() -> None:
-    output = await SearchLibrary()(SearchArgs(query="nothing"), SCOPE)
+    output = await SearchLibrary()(SearchLibraryArgs(query="nothing"), SCOPE)
     assert (output.content["passages"], output.detail) == ([], "nothing found")
 
 
 async def test_reading_on_goes_window_by_window_to_the_end() -> None:
     at, read = 0, ""
     while at is not None:
-        output = await ReadSource()(ReadArgs(source="pools.md", start=at, length=50), SCOPE)
-        assert output.spans == (Span(ARTEFACT, at, output.content["end"]),)
+        output = await ReadSource()(ReadSourceArgs(source="pools.md", start=at, length=50), SCOPE)
+        assert output.spans == (SourceSpan(TEXT_ID, at, output.content["end"]),)
         read += output.content["text"]
         at = output.content["next"]
     assert read == TEXT
 
 
 async def test_an_unknown_source_is_answered_with_known_ones() -> None:
-    with pytest.raises(ToolFailed, match=r"pools\.md"):
-        await ReadSource()(ReadArgs(source="other.md"), SCOPE)
+    with pytest.raises(ToolFailedError, match=r"pools\.md"):
+        await ReadSource()(ReadSourceArgs(source="other.md"), SCOPE)
 
 
 async def test_reading_past_the_end_says_where_it_is() -> None:
-    with pytest.raises(ToolFailed, match=str(len(TEXT))):
-        await ReadSource()(ReadArgs(source="pools.md", start=len(TEXT)), SCOPE)
+    with pytest.raises(ToolFailedError, match=str(len(TEXT))):
+        await ReadSource()(ReadSourceArgs(source="pools.md", start=len(TEXT)), SCOPE)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ async def test_reading_past_the_end_says_where_it_is() -> None:
         ("calculate", {"expression": "1" * 501}),
     ],
 )
-def test_arguments_outside_the_schema_are_refused(tool: str, args: dict[str, object]) -> None:
-    spec = next(t.spec for t in registry() if t.spec.name == tool)
+def test_arguments_outside_the_schema_are_rejected(tool: str, args: dict[str, object]) -> None:
+    spec = next(t.spec for t in create_tools() if t.spec.name == tool)
     with pytest.raises(ValidationError):
         spec.args.model_validate(args)
 
 
 def test_what_comes_from_documents_is_declared_untrusted() -> None:
-    assert {t.spec.name: t.spec.untrusted for t in registry()} == {
+    assert {t.spec.name: t.spec.untrusted for t in create_tools()} == {
         "search_library": True,
         "read_source": True,
         "calculate": False,

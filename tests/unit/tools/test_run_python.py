@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from offing.core.policy import decide, default_policy
-from offing.tools import registry
+from offing.core.tool_policy import decide
+from offing.tools import create_tools
+from offing.tools.default_policy import default_tool_policy
 from offing.tools.run_python import RunPython
 
 
 def test_the_tool_is_known_only_with_code_and_never_in_a_world() -> None:
-    assert "run_python" in {tool.spec.name for tool in registry(code=True)}
-    assert "run_python" not in {tool.spec.name for tool in (*registry(web=True), *registry("world", code=True))}
+    assert "run_python" in {tool.spec.name for tool in create_tools(code=True)}
+    assert "run_python" not in {tool.spec.name for tool in (*create_tools(web=True), *create_tools("world", code=True))}
 
 
 @pytest.mark.parametrize(
@@ -27,5 +28,5 @@ def test_the_tool_is_known_only_with_code_and_never_in_a_world() -> None:
     ],
 )
 def test_the_default_policy_bounds_what_may_be_run(args: dict[str, Any], allowed: bool) -> None:
-    assert decide(default_policy(code=True), RunPython.spec, args).allowed is allowed
-    assert not decide(default_policy(web=True), RunPython.spec, args).allowed
+    assert decide(default_tool_policy(code=True), RunPython.spec, args).is_allowed is allowed
+    assert not decide(default_tool_policy(web=True), RunPython.spec, args).is_allowed

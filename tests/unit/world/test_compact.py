@@ -5,20 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offing.core.errors import InvalidInput
-from offing.core.model import Unusable
-from offing.world.compact import (
-    MOST_ENTITIES,
+from offing.core.model import InvalidOutput
+from offing_world.compact import (
+    MAX_ENTITIES,
     VOCABULARY,
-    Call,
-    Names,
-    call_words,
-    names_of,
-    question_words,
-    read_call,
-    values_words,
+    CompactCall,
+    EntityIndex,
+    build_entity_index,
+    parse_compact_call,
+    render_compact_call,
+    render_compact_question,
+    render_compact_values,
 )
-from offing.world.semantics import RELATIONS, TOOLS
-from offing.world.solving import Known
+from offing_world.question_solver import KnownFact
+from offing_world.semantics import RELATIONS, TOOLS
 
 A, B, C = "Ada Bo", "Cle Do", "Eva Fo"
 ENTITIES = [f"Ada B{'abcdefghij'[i]}" for i in range(10)]
@@ -35,7 +35,7 @@ ENTITIES = [f"Ada B{'abcdefghij'[i]}" for i in range(10)]
     ],
 )
 def test_a_question_is_told_in_the_order_of_its_look_ups(question: str, words: str) -> None:
-    assert question_words(question) == words
+    assert render_compact_question(question) == words
     assert set(words.split()) <= set(VOCABULARY)
 
 
@@ -45,17 +45,17 @@ def test_no_word_is_in_the_vocabulary_twice() -> None:
 
 
 @pytest.mark.parametrize("tag", ["switch", "subgoal", "action", "report", "answer", "prune", "write", "think"])
-def test_tags_of_all_flows_are_words(tag: str) -> None:
+def test_tags_of_all_graphs_are_words(tag: str) -> None:
     assert {tag, f"<{tag}>", f"</{tag}>", "KEEP", "SWITCH"} <= set(VOCABULARY)
 
 
 def test_calls_are_read_back_as_they_are_written() -> None:
-    names = Names((A, B))
+    names = EntityIndex((A, B))
     for tool in TOOLS:
         for relation in RELATIONS:
-            call = read_call(call_words(tool, relation, B, names), names)
-            assert call == Call(tool, relation, B)
-            assert isinstance(call, Call)
+            call = parse_compact_call(render_compact_call(tool, relation, B, names), names)
+            assert call == CompactCall(tool, relation, B)
+            assert isinstance(call, CompactCall)
             assert call.args == {"relation": relation, "entity": B}
 
 
@@ -76,43 +76,43 @@ def test_calls_are_read_back_as_they_are_written() -> None:
     ],
 )
 def test_a_call_that_cannot_be_meant_is_unusable_with_what_to_write(text: str) -> None:
-    found = read_call(text, Names((A, B)))
-    assert isinstance(found, Unusable)
-    assert "t0 r0 e0" in found.problem
+    compact_call = parse_compact_call(text, EntityIndex((A, B)))
+    assert isinstance(compact_call, InvalidOutput)
+    assert "t0 r0 e0" in compact_call.problem
 
 
 @given(st.lists(st.lists(st.sampled_from(ENTITIES))))
 def test_names_only_ever_grow(rounds: list[list[str]]) -> None:
-    names = Names()
+    names = EntityIndex()
     for entities in rounds:
-        grown = names.adding(entities)
+        grown = names.with_entities(entities)
         assert grown.entities[: len(names.entities)] == names.entities
-        assert all(grown.word(e) == names.word(e) for e in names.entities)
+        assert all(grown.entity_word(e) == names.entity_word(e) for e in names.entities)
         names = grown
 
 
-def test_names_are_the_questions_and_then_those_that_were_learned_without_numbers() -> None:
-    known = [Known("teacher", A, (B,), closed=True), Known("born", B, ("700",), closed=True)]
-    assert names_of(f"Who is the older of {C} and {A}?", known).entities == (C, A, B)
+def test_names_are_the_questions_and_then_the_distilled_ones_without_numbers() -> None:
+    known = [KnownFact("teacher", A, (B,), closed=True), KnownFact("born", B, ("700",), closed=True)]
+    assert build_entity_index(f"Who is the older of {C} and {A}?", known).entities == (C, A, B)
 
 
 def test_values_are_words_digits_or_that_there_are_none() -> None:
-    names = Names((A, B))
-    assert values_words([B, A], names) == "e1 e0"
-    assert values_words(["704"], names) == "7 0 4"
-    assert values_words([], names) == "none"
-    assert values_words([], names, closed=True) == "closed"
+    names = EntityIndex((A, B))
+    assert render_compact_values([B, A], names) == "e1 e0"
+    assert render_compact_values(["704"], names) == "7 0 4"
+    assert render_compact_values([], names) == "none"
+    assert render_compact_values([], names, closed=True) == "closed"
 
 
-def test_what_has_no_word_is_refused() -> None:
-    many = Names(tuple(f"e{i}" for i in range(MOST_ENTITIES + 1)))
+def test_what_has_no_word_is_rejected() -> None:
+    many = EntityIndex(tuple(f"e{i}" for i in range(MAX_ENTITIES + 1)))
     with pytest.raises(InvalidInput, match="entity: "):
-        many.word(f"e{MOST_ENTITIES}")
+        many.entity_word(f"e{MAX_ENTITIES}")
     with pytest.raises(InvalidInput, match="entity: "):
-        values_words([C], Names((A,)))
+        render_compact_values([C], EntityIndex((A,)))
     with pytest.raises(InvalidInput, match="tool: "):
-        call_words("search", "home", A, Names((A,)))
+        render_compact_call("search", "home", A, EntityIndex((A,)))
     with pytest.raises(InvalidInput, match="relation: "):
-        call_words(TOOLS[0], "height", A, Names((A,)))
+        render_compact_call(TOOLS[0], "height", A, EntityIndex((A,)))
     with pytest.raises(InvalidInput, match="question: "):
-        question_words("What now?")
+        render_compact_question("What now?")

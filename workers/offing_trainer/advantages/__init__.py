@@ -1,1 +1,1 @@
-"""Who is credited with how much: base advantages and what modifies them; a file a plug-in or a pair."""
+"""Advantage estimators and advantage modifiers. Each module defines one plug-in or two related ones."""

@@ -1,48 +1,51 @@
-"""REINFORCE with the mean of the whole step as baseline; and the same credit for every token, for imitation."""
+"""REINFORCE with the mean score of the step as baseline, and a constant advantage for SFT."""
 
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from offing_trainer.advantages.group_z import Over, entries_of
-from offing_trainer.seam import Advantage, AdvantageGiven, Options, Plugin, Seam, State, no_state
+from offing_trainer.advantages.group_z import StatisticsUnit, build_entries
+from offing_trainer.plugin import Advantage, AdvantageInput, Plugin, PluginKind, PluginOptions, PluginState, empty_state
 
 
-class BatchBaseline(Options):
-    over: Over = "rollouts"
-    """What is one entry of the mean, and gets one advantage."""
-    standardise: bool = False
-    """Divide by the step's deviation too."""
+class BatchBaselineOptions(PluginOptions):
+    unit: StatisticsUnit = "rollouts"
+    """The unit that counts as one entry of the mean and gets one advantage."""
+    standardize: bool = False
+    """Also divide by the standard deviation over the step."""
     epsilon: Annotated[float, Field(ge=0)] = 1e-6
 
 
-class Constant(Options):
+class ConstantOptions(PluginOptions):
     value: float = 1.0
 
 
-def batch_baseline(options: BatchBaseline, given: AdvantageGiven) -> tuple[Advantage, State]:
-    entries = entries_of(given.batch, given.rewards, options.over)
+def batch_baseline(options: BatchBaselineOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
+    entries = build_entries(inputs.batch, inputs.rewards, options.unit)
     mean = entries.score.mean() if len(entries.score) else 0.0
-    centred = entries.above(np.full(len(entries.score), mean))
-    if options.standardise and len(entries.score) > 1:
-        centred = centred / (entries.score.std(ddof=1) + options.epsilon)
-    return entries.told(given.batch, centred), no_state()
+    centered = entries.subtract_mean(np.full(len(entries.score), mean))
+    if options.standardize and len(entries.score) > 1:
+        centered = centered / (entries.score.std(ddof=1) + options.epsilon)
+    return entries.to_advantage(inputs.batch, centered), empty_state()
 
 
-def constant(options: Constant, given: AdvantageGiven) -> tuple[Advantage, State]:
-    return Advantage(np.full(given.batch.tokens, options.value)), no_state()
+def constant(options: ConstantOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
+    return Advantage(np.full(inputs.batch.num_tokens, options.value)), empty_state()
 
 
-PLUGINS = (
-    Plugin(
-        "batch-baseline",
-        Seam.ADVANTAGE,
-        "Williams 1992, REINFORCE with a baseline: A = R - mean R of the step",
-        batch_baseline,
-        BatchBaseline,
-    ),
-    Plugin(
-        "constant", Seam.ADVANTAGE, "maximum likelihood: every token counts alike", constant, Constant, unscored=True
-    ),
+BATCH_BASELINE = Plugin(
+    "batch-baseline",
+    PluginKind.ADVANTAGE,
+    "Williams 1992, REINFORCE with a baseline: A = R - mean R of the step",
+    batch_baseline,
+    BatchBaselineOptions,
+)
+CONSTANT = Plugin(
+    "constant",
+    PluginKind.ADVANTAGE,
+    "maximum likelihood: every token counts alike",
+    constant,
+    ConstantOptions,
+    allows_unscored=True,
 )

@@ -1,7 +1,8 @@
-"""Hierarchical advantages: subgoals, the actions under them, and the decision to keep or switch, each credited apart.
+"""Hierarchical advantages: subgoals, the actions under them, and the decision to keep or switch.
 
-The only home of which token gets which stream. A turn that holds a new subgoal, and a rollout's first, begins a
-segment; both are read from the spans, which come from the very parse that the flow acted on.
+Each of the three has its own advantage stream, and this module decides which token belongs to which
+stream. A segment begins at a turn with a new subgoal and at the first turn of a rollout. Both are
+read from the completion spans, which come from the same parse that the graph acted on.
 """
 
 from dataclasses import replace
@@ -10,124 +11,178 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from offing.core.rows import SPAN_CODES
-from offing_trainer.batch import Batch, Bits, Floats, Places
-from offing_trainer.critic import said
-from offing_trainer.hierarchy import AtCut, Stream, Walk, chosen_stream, high_stream, low_stream, switch_stream, walk_of
-from offing_trainer.seam import Advantage, AdvantageGiven, Columns, Options, Plugin, Seam, State, no_state
-from offing_trainer.turns import cut_off, has_token, opens, standardised, taught
+from offing.core.training_rows import SPAN_CODES
+from offing_trainer.batch import Bits, Floats, Indices, TrainingBatch
+from offing_trainer.critic import read_value_column
+from offing_trainer.hierarchical_gae import (
+    AdvantageStream,
+    TruncationValue,
+    TurnSequence,
+    build_turn_sequence,
+    compute_action_stream,
+    compute_paper_switch_stream,
+    compute_subgoal_stream,
+    compute_switch_stream,
+)
+from offing_trainer.plugin import (
+    Advantage,
+    AdvantageInput,
+    Columns,
+    Plugin,
+    PluginKind,
+    PluginOptions,
+    PluginState,
+    empty_state,
+)
+from offing_trainer.turn_math import has_token, is_truncated, mark_first, select_trained_turns, standardize
 
-SWITCH, SUBGOAL, KEPT, ACTION, TEXT = (SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action", "text"))
+SWITCH, SUBGOAL, UNCHANGED_SUBGOAL, ACTION, TEXT = (
+    SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action", "text")
+)
 
 
-class Hae(Options):
+class HaeOptions(PluginOptions):
     gamma: float = Field(default=1.0, ge=0, le=1)
-    """A turn."""
+    """Discount per turn."""
     lam_turn: float = Field(default=1.0, ge=0, le=1)
     lam_segment: float = Field(default=0.95, ge=0, le=1)
-    """A segment."""
+    """Lambda of the returns per segment."""
     switch: Literal["release", "paper"] = "release"
-    """release: against a critic of its own; paper: (switched - chance to) * (high value - low value of going on)."""
-    at_cut: AtCut = AtCut.OFF
-    standardise: bool = True
-    """Each stream by itself, over the turns of the whole batch that have its tokens."""
-    targets: Literal["lambda", "one-step"] = "lambda"
-    """What critics are asked to say: lambda-returns as released, or one step as in the paper."""
-    undecided: Literal["turn", "release"] = "turn"
-    """What a turn without switch and subgoal, such as one that no role could read, is held against. turn: the critic
-    that is read where every turn begins. release: the low critic, read there too, for such turns alone; what only
-    failures show it, it takes for failed, and they cost nothing."""
+    """How switches are credited:
+    `release` against a critic of the decision, `paper` by its formula. The formula is (switched -
+    probability of switching) * (high value - low value of continuing).
+    """
+    at_truncation: TruncationValue = TruncationValue.OFF
+    standardize: bool = True
+    """Standardize each stream separately, over the turns of the whole batch that have its tokens."""
+    value_targets: Literal["lambda", "one-step"] = "lambda"
+    """Targets of the critics: `lambda` uses lambda-returns, as released; `one-step` is as in the paper."""
+    undecided_baseline: Literal["turn", "release"] = "turn"
+    """Baseline of a turn that has neither a switch nor a subgoal, such as a turn that could not be parsed.
+    `turn` uses the critic that is read at the start of every turn. `release` uses the low critic, for
+    such turns only. That critic sees only failures there, learns to predict failure, and so such turns
+    get no negative advantage.
+    """
 
 
-def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
-    batch = given.batch
-    turns, paid = taught(batch, given.rewards)
-    walk = _walk(options, batch, given.columns, turns, paid)
-    low, high, switch = _streams(options, walk, given, turns)
-    masks, token = token_masks(batch), np.zeros(batch.tokens)
+def hae(options: HaeOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
+    batch = inputs.batch
+    turns, turn_reward = select_trained_turns(batch, inputs.rewards)
+    sequence = _build_sequence(options, batch, inputs.columns, turns, turn_reward)
+    low, high, switch = _compute_streams(options, sequence, inputs, turns)
+    masks, token = token_masks(batch), np.zeros(batch.num_tokens)
     for kind, stream in {ACTION: low, SUBGOAL: high, SWITCH: switch}.items():
-        credit = _credit(options, batch, _placed(batch, turns, stream.advantage, 0.0), masks[kind], turns)
-        token[masks[kind]] = credit[batch.token_turn[masks[kind]]]
-    low = replace(low, target=np.where(_has_low(options, batch, turns), low.target, np.nan))
-    targets = {"value_low": low, "value_high": high} | ({"value_term": switch} if options.switch == "release" else {})
-    return Advantage(token, {name: _placed(batch, turns, s.target, np.nan) for name, s in targets.items()}), no_state()
+        turn_advantage = _standardize_stream(
+            options, batch, _scatter_to_turns(batch, turns, stream.advantage, 0.0), masks[kind], turns
+        )
+        token[masks[kind]] = turn_advantage[batch.token_turn[masks[kind]]]
+    low = replace(low, target=np.where(_uses_low_critic(options, batch, turns), low.target, np.nan))
+    targets = {"value_low": low, "value_high": high} | ({"value_switch": switch} if options.switch == "release" else {})
+    return Advantage(
+        token, {name: _scatter_to_turns(batch, turns, s.target, np.nan) for name, s in targets.items()}
+    ), empty_state()
 
 
-def token_masks(batch: Batch) -> dict[int, Bits]:
-    """(P,) by span code: the tokens that each stream credits; no token is in two. What no role could read is an action
-    as a whole."""
-    begins = segment_begins(batch)[batch.token_turn]
-    subgoal = ((batch.kind == SUBGOAL) | (batch.kind == KEPT)) & begins
-    return {SWITCH: batch.kind == SWITCH, SUBGOAL: subgoal, ACTION: (batch.kind == ACTION) | (batch.kind == TEXT)}
+def token_masks(batch: TrainingBatch) -> dict[int, Bits]:
+    """Return the tokens that each stream credits, (P,) by span code. No token is in two streams.
+
+    A completion that could not be parsed counts as an action as a whole.
+    """
+    begins = segment_starts(batch)[batch.token_turn]
+    subgoal = ((batch.span_kind == SUBGOAL) | (batch.span_kind == UNCHANGED_SUBGOAL)) & begins
+    return {
+        SWITCH: batch.span_kind == SWITCH,
+        SUBGOAL: subgoal,
+        ACTION: (batch.span_kind == ACTION) | (batch.span_kind == TEXT),
+    }
 
 
-def segment_begins(batch: Batch) -> Bits:
-    """(T,)"""
-    return opens(batch.turn_rollout) | has_token(batch, batch.kind == SUBGOAL)
+def segment_starts(batch: TrainingBatch) -> Bits:
+    """Return an array with the values at these turns and `fill` elsewhere, (T,)."""
+    return mark_first(batch.turn_rollout) | has_token(batch, batch.span_kind == SUBGOAL)
 
 
-def _walk(options: Hae, batch: Batch, columns: Columns, turns: Places, paid: Floats) -> Walk:
-    owner, cut = batch.turn_rollout[turns], cut_off(batch)[turns]
-    begins = opens(owner) | segment_begins(batch)[turns]
-    asked = np.ones(len(turns), np.bool_) if options.switch == "paper" else begins
+def _build_sequence(
+    options: HaeOptions, batch: TrainingBatch, columns: Columns, turns: Indices, turn_reward: Floats
+) -> TurnSequence:
+    owner, truncated = batch.turn_rollout[turns], is_truncated(batch)[turns]
+    starts = mark_first(owner) | segment_starts(batch)[turns]
+    needs_high = np.ones(len(turns), np.bool_) if options.switch == "paper" else starts
     after = np.full(len(turns), np.nan)
-    if options.at_cut is AtCut.NEXT_VALUE:
-        after = said("value_after", columns["value_after"][owner], cut)
-    begun = columns["value_term" if options.switch == "release" else "value_high"]
-    low = np.where(_has_low(options, batch, turns), columns["value_low"][turns], begun[turns])
+    if options.at_truncation is TruncationValue.NEXT_VALUE:
+        after = read_value_column("value_final", columns["value_final"][owner], truncated)
+    begun = columns["value_switch" if options.switch == "release" else "value_high"]
+    low = np.where(_uses_low_critic(options, batch, turns), columns["value_low"][turns], begun[turns])
     high, every = columns["value_high"][turns], np.ones(len(turns), np.bool_)
-    return walk_of(owner, begins, paid, said("value_low", low, every), said("value_high", high, asked), cut, after)
+    return build_turn_sequence(
+        owner,
+        starts,
+        turn_reward,
+        read_value_column("value_low", low, every),
+        read_value_column("value_high", high, needs_high),
+        truncated,
+        after,
+    )
 
 
-def _has_low(options: Hae, batch: Batch, turns: Places) -> Bits:
-    """Of each of these turns, whether the low critic is read for it."""
-    decided = has_token(batch, np.isin(batch.kind, (SWITCH, SUBGOAL, KEPT)))[turns]
-    return decided | (options.undecided == "release")
+def _uses_low_critic(options: HaeOptions, batch: TrainingBatch, turns: Indices) -> Bits:
+    """Return whether the low critic is read at each of these turns."""
+    decided = has_token(batch, np.isin(batch.span_kind, (SWITCH, SUBGOAL, UNCHANGED_SUBGOAL)))[turns]
+    return decided | (options.undecided_baseline == "release")
 
 
-def _streams(options: Hae, walk: Walk, given: AdvantageGiven, turns: Places) -> tuple[Stream, Stream, Stream]:
-    gamma, at_cut, one_step = options.gamma, options.at_cut, options.targets == "one-step"
-    low = low_stream(walk, gamma, options.lam_turn, at_cut, one_step=one_step)
-    high = high_stream(walk, gamma, options.lam_segment, at_cut, one_step=one_step)
+def _compute_streams(
+    options: HaeOptions, sequence: TurnSequence, inputs: AdvantageInput, turns: Indices
+) -> tuple[AdvantageStream, AdvantageStream, AdvantageStream]:
+    gamma, at_truncation, one_step = options.gamma, options.at_truncation, options.value_targets == "one-step"
+    low = compute_action_stream(sequence, gamma, options.lam_turn, at_truncation, one_step=one_step)
+    high = compute_subgoal_stream(sequence, gamma, options.lam_segment, at_truncation, one_step=one_step)
     if options.switch == "release":
-        value = said("value_term", given.columns["value_term"][turns], np.ones(len(turns), np.bool_))
-        return low, high, switch_stream(walk, gamma, at_cut, value)
-    kept = said("value_kept", given.columns["value_kept"][turns], ~opens(walk.rollout))
-    return low, high, chosen_stream(walk, kept, switch_chance(given.batch)[turns])
+        value = read_value_column("value_switch", inputs.columns["value_switch"][turns], np.ones(len(turns), np.bool_))
+        return low, high, compute_switch_stream(sequence, gamma, at_truncation, value)
+    keep_value = read_value_column(
+        "value_keep", inputs.columns["value_keep"][turns], ~mark_first(sequence.rollout_index)
+    )
+    return low, high, compute_paper_switch_stream(sequence, keep_value, switch_probability(inputs.batch)[turns])
 
 
-def switch_chance(batch: Batch) -> Floats:
-    """(T,) that the policy that sampled would switch, from what it wrote; 0: the turn has no switch."""
-    tokens = batch.kind == SWITCH
-    chance = np.exp(np.bincount(batch.token_turn[tokens], batch.behaviour[tokens], batch.turns))
-    switched = has_token(batch, batch.kind == SUBGOAL)
-    return np.where(has_token(batch, tokens), np.where(switched, chance, 1.0 - chance), 0.0)
+def switch_probability(batch: TrainingBatch) -> Floats:
+    """Return the probability that the sampling policy switches at each turn, (T,).
+
+    It is computed from the recorded logprobs of the switch tokens. A turn without a switch gets 0.
+    """
+    tokens = batch.span_kind == SWITCH
+    probability = np.exp(np.bincount(batch.token_turn[tokens], batch.behavior_logprobs[tokens], batch.num_turns))
+    switched = has_token(batch, batch.span_kind == SUBGOAL)
+    return np.where(has_token(batch, tokens), np.where(switched, probability, 1.0 - probability), 0.0)
 
 
-def _credit(options: Hae, batch: Batch, advantage: Floats, tokens: Bits, turns: Places) -> Floats:
-    """(T,)"""
-    having = has_token(batch, tokens) & np.isin(np.arange(batch.turns), turns)
-    return standardised(advantage, having) if options.standardise else np.where(having, advantage, 0.0)
+def _standardize_stream(
+    options: HaeOptions, batch: TrainingBatch, advantage: Floats, tokens: Bits, turns: Indices
+) -> Floats:
+    """Return an array with the values at these turns and `fill` elsewhere, (T,)."""
+    having = has_token(batch, tokens) & np.isin(np.arange(batch.num_turns), turns)
+    return standardize(advantage, having) if options.standardize else np.where(having, advantage, 0.0)
 
 
-def _placed(batch: Batch, turns: Places, values: Floats, elsewhere: float) -> Floats:
-    """(T,)"""
-    placed = np.full(batch.turns, elsewhere)
-    placed[turns] = values
-    return placed
+def _scatter_to_turns(batch: TrainingBatch, turns: Indices, values: Floats, fill: float) -> Floats:
+    """Return an array with the values at these turns and `fill` elsewhere, (T,)."""
+    result = np.full(batch.num_turns, fill)
+    result[turns] = values
+    return result
 
 
-def _also_needs(options: Hae) -> frozenset[str]:
-    form = {"value_term"} if options.switch == "release" else {"value_kept", "behaviour"}
-    return frozenset(form | ({"value_after"} if options.at_cut is AtCut.NEXT_VALUE else set()))
+def _list_optional_columns(options: HaeOptions) -> frozenset[str]:
+    form = {"value_switch"} if options.switch == "release" else {"value_keep", "behavior_logprobs"}
+    return frozenset(form | ({"value_final"} if options.at_truncation is TruncationValue.NEXT_VALUE else set()))
 
 
 PLUGIN = Plugin(
     "hae",
-    Seam.ADVANTAGE,
+    PluginKind.ADVANTAGE,
     "HiPER, arXiv 2602.16165, Theorem 4.1 and released code",
     hae,
-    Hae,
+    HaeOptions,
     needs=frozenset({"value_low", "value_high"}),
-    also_needs=_also_needs,
+    needs_for_options=_list_optional_columns,
 )

@@ -1,7 +1,7 @@
-"""A baseline that remembers each task's success from step to step, so that no groups are needed: single-stream PO.
+"""A per-task success baseline that persists across steps: single-stream policy optimization (SPO).
 
-The only home of the tracker's table: for each task what counts for success and for failure, and the policy that was
-seen last. What is remembered fades with how far the policy has moved since.
+It needs no groups. Its table holds, for each task, the counts of successes and failures and the
+policy version that was seen last. Older counts decay with how far the policy has moved since.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,135 +12,159 @@ import numpy as np
 from pydantic import Field
 
 from offing.core.errors import InvalidInput
-from offing_trainer.batch import Batch, Floats
-from offing_trainer.seam import Advantage, AdvantageGiven, Options, Plugin, Rewards, Seam, State
-from offing_trainer.statistics import sums
-from offing_trainer.turns import standardised
+from offing_trainer.batch import Floats, TrainingBatch
+from offing_trainer.grouped_statistics import sum_by_index
+from offing_trainer.plugin import Advantage, AdvantageInput, Plugin, PluginKind, PluginOptions, PluginState, Rewards
+from offing_trainer.turn_math import standardize
 
-TRACKER = "tracker"
+TRACKER_TABLE = "tracker"
 
 
-class Tracker(Options):
-    prior: float = Field(default=0.5, gt=0, lt=1)
-    """Success of a task that was never seen."""
-    strength: float = Field(default=8.0, gt=0)
-    """How many rollouts that counts as."""
-    drift: float = Field(default=0.03, ge=0)
-    """How far the policy moves with each version, in nats a token."""
-    half: float = Field(default=0.06, gt=0)
-    """Drift after which half is forgotten."""
-    least: float = Field(default=0.875, ge=0, le=1)
-    """Share that is always remembered."""
-    most: float = Field(default=0.96, ge=0, le=1)
-    """Share that is remembered where the policy has not moved."""
-    standardise: bool = True
-    """Over the rollouts of the step."""
+class TrackerOptions(PluginOptions):
+    prior_success: float = Field(default=0.5, gt=0, lt=1)
+    """Assumed success rate of a task that was never seen."""
+    prior_rollouts: float = Field(default=8.0, gt=0)
+    """Number of rollouts that `prior_success` counts as."""
+    nats_per_version: float = Field(default=0.03, ge=0)
+    """How far the policy moves with each version, in nats per token."""
+    half_life_nats: float = Field(default=0.06, gt=0)
+    """Policy drift, in nats per token, after which half of the counts are forgotten."""
+    min_retention: float = Field(default=0.875, ge=0, le=1)
+    """Minimum fraction of the counts that is retained."""
+    max_retention: float = Field(default=0.96, ge=0, le=1)
+    """Fraction of the counts that is retained when the policy has not moved."""
+    standardize: bool = True
+    """Standardize the advantages over the rollouts of the step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
-    """What is known of a task."""
+class TaskSuccess:
+    """The recorded successes and failures of one task."""
 
     alpha: float
-    """Successes."""
+    """Weighted count of successes."""
     beta: float
-    """Failures."""
+    """Weighted count of failures."""
     version: int | None = None
-    """Of the policy that was seen last. None: not known."""
+    """Version of the policy that was seen last. `None` means that it is unknown."""
 
     @property
-    def value(self) -> float:
+    def success_rate(self) -> float:
         return self.alpha / (self.alpha + self.beta)
 
-    def faded(self, share: float) -> "Tracked":
-        return Tracked(share * self.alpha, share * self.beta, self.version)
+    def decay(self, retention: float) -> "TaskSuccess":
+        return TaskSuccess(retention * self.alpha, retention * self.beta, self.version)
 
-    def seen(self, successes: float, rollouts: float, version: int | None) -> "Tracked":
-        return Tracked(self.alpha + successes, self.beta + rollouts - successes, version)
+    def add_rollouts(self, successes: float, rollouts: float, version: int | None) -> "TaskSuccess":
+        return TaskSuccess(self.alpha + successes, self.beta + rollouts - successes, version)
 
 
-def tracker(options: Tracker, given: AdvantageGiven) -> tuple[Advantage, State]:
-    """A = r - v, v as it was before the step; then z-scores over the step, and the step is remembered."""
-    batch, table = given.batch, dict(given.state.get(TRACKER, {}))
-    score = _scores(batch, given.rewards)
-    before = {task: tracked_of(table, task) or unseen(options.prior, options.strength) for task in batch.task}
-    value = np.array([before[task].value for task in batch.task])
+def tracker(options: TrackerOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
+    """Compute A = r - v, where v is the success rate before this step, and update the table.
+
+    The advantages are then standardized over the step, if requested.
+    """
+    batch, table = inputs.batch, dict(inputs.state.get(TRACKER_TABLE, {}))
+    score = _rollout_scores(batch, inputs.rewards)
+    before = {
+        task: find_task_success(table, task) or prior_task_success(options.prior_success, options.prior_rollouts)
+        for task in batch.task_keys
+    }
+    value = np.array([before[task].success_rate for task in batch.task_keys])
     scored = ~np.isnan(score)
     raw = np.where(scored, score - value[batch.rollout_group], 0.0)
-    advantage = standardised(raw, scored) if options.standardise else raw
-    return Advantage(advantage[batch.token_rollout]), {TRACKER: table | _after(options, batch, score, before)}
+    advantage = standardize(raw, scored) if options.standardize else raw
+    return Advantage(advantage[batch.token_rollout]), {
+        TRACKER_TABLE: table | _update_tasks(options, batch, score, before)
+    }
 
 
-def remembered(options: Tracker, drift: float) -> float:
-    """rho = 2^(-drift / half), within its bounds."""
-    return min(max(2.0 ** (-drift / options.half), options.least), options.most)
+def compute_retention(options: TrackerOptions, drift: float) -> float:
+    """Return rho = 2^(-drift / half_life_nats), limited to the configured range."""
+    return min(max(2.0 ** (-drift / options.half_life_nats), options.min_retention), options.max_retention)
 
 
-def tracked_of(table: Mapping[str, Any], task: str) -> Tracked | None:
-    return Tracked(**table[task]) if task in table else None
+def find_task_success(table: Mapping[str, Any], task: str) -> TaskSuccess | None:
+    return TaskSuccess(**table[task]) if task in table else None
 
 
-def unseen(prior: float, strength: float) -> Tracked:
-    """What is taken for known of a task that was never seen."""
-    return Tracked(prior * strength, (1 - prior) * strength)
+def prior_task_success(prior: float, strength: float) -> TaskSuccess:
+    """Return the assumed counts of a task that was never seen."""
+    return TaskSuccess(prior * strength, (1 - prior) * strength)
 
 
-def updated(options: Tracker, known: Tracked, successes: float, rollouts: float, version: int | None) -> Tracked:
-    """After so many rollouts of a policy's version. None: it is not known which."""
-    kept = known.faded(remembered(options, _moved(options, known, version)))
-    return kept.seen(successes, rollouts, version)
+def update_task_success(
+    options: TrackerOptions, task_success: TaskSuccess, successes: float, rollouts: float, version: int | None
+) -> TaskSuccess:
+    """Return the counts after these rollouts of a policy version. `None` means that it is unknown."""
+    decayed = task_success.decay(compute_retention(options, _policy_drift(options, task_success, version)))
+    return decayed.add_rollouts(successes, rollouts, version)
 
 
-def stored(tracked: Tracked) -> dict[str, Any]:
-    """As a table keeps it; see `tracked_of`."""
-    return asdict(tracked)
+def task_success_to_row(success: TaskSuccess) -> dict[str, Any]:
+    """Return the record as plain values for the table. See `find_task_success`."""
+    return asdict(success)
 
 
-def _scores(batch: Batch, rewards: Rewards) -> Floats:
-    """(R,) all that a rollout was paid, NaN: nobody scored it. Raises InvalidInput for what is no share of success."""
-    score = sums(rewards.turn, batch.turn_rollout, batch.rollouts)
+def _rollout_scores(batch: TrainingBatch, rewards: Rewards) -> Floats:
+    """Return the sum of each rollout's rewards, (R,). NaN means that the rollout has no score.
+
+    Raises InvalidInput for rewards outside the range from 0 to 1.
+    """
+    score = sum_by_index(rewards.turn, batch.turn_rollout, batch.num_rollouts)
     score = score if rewards.by_turn else score + rewards.rollout
     known = score[~np.isnan(score)]
     if len(known) and not 0 <= known.min() <= known.max() <= 1:
         problem = f"tracker needs rewards from 0 to 1, and there are {known.min():g} to {known.max():g}"
-        raise InvalidInput("chain.reward", problem, "Give outcome a threshold, or choose another advantage.")
+        raise InvalidInput("pipeline.rewards", problem, "Give outcome a threshold, or choose another advantage.")
     return score
 
 
-def _after(options: Tracker, batch: Batch, score: Floats, before: Mapping[str, Tracked]) -> dict[str, Any]:
-    """The tasks of the step, each once, however many of its groups and rollouts there are."""
+def _update_tasks(
+    options: TrackerOptions, batch: TrainingBatch, score: Floats, before: Mapping[str, TaskSuccess]
+) -> dict[str, Any]:
+    """Return the updated records of the step's tasks, one for each task over all its groups."""
     after: dict[str, Any] = {}
-    tasks = np.array(batch.task, np.object_)[batch.rollout_group] if batch.groups else np.empty(0, np.object_)
-    for task, known in before.items():
-        mine = (tasks == task) & ~np.isnan(score) & ~batch.replayed
-        if mine.any():
-            now = updated(options, known, float(score[mine].sum()), float(mine.sum()), _newest(batch, mine))
-            after[task] = stored(now)
+    tasks = np.array(batch.task_keys, np.object_)[batch.rollout_group] if batch.num_groups else np.empty(0, np.object_)
+    for task, success in before.items():
+        is_counted = (tasks == task) & ~np.isnan(score) & ~batch.replayed
+        if is_counted.any():
+            now = update_task_success(
+                options,
+                success,
+                float(score[is_counted].sum()),
+                float(is_counted.sum()),
+                _find_newest_version_of(batch, is_counted),
+            )
+            after[task] = task_success_to_row(now)
     return after
 
 
-def _moved(options: Tracker, known: Tracked, version: int | None) -> float:
-    """Nats since the task was last seen; a task never seen, or whose policy is not known, has moved by one version."""
-    if known.version is None or version is None:
-        return options.drift
-    return options.drift * abs(version - known.version)
+def _policy_drift(options: TrackerOptions, task_success: TaskSuccess, version: int | None) -> float:
+    """Return the policy drift in nats per token since the task was last seen.
+
+    If the task was never seen or a version is unknown, the drift of one version is assumed.
+    """
+    if task_success.version is None or version is None:
+        return options.nats_per_version
+    return options.nats_per_version * abs(version - task_success.version)
 
 
-def _newest(batch: Batch, mine: np.ndarray[Any, Any]) -> int | None:
-    return newest(batch.policy[n] for n in np.flatnonzero(mine).tolist())
+def _find_newest_version_of(batch: TrainingBatch, mask: np.ndarray[Any, Any]) -> int | None:
+    return find_newest_version(batch.policy_versions[n] for n in np.flatnonzero(mask).tolist())
 
 
-def newest(policies: Iterable[str]) -> int | None:
-    """The highest version among NAME@VERSION. None: none has one."""
+def find_newest_version(policies: Iterable[str]) -> int | None:
+    """Return the highest version among NAME@VERSION labels, or `None` if no label has one."""
     numbers = [policy.rpartition("@")[2] for policy in policies]
     return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
 
 PLUGIN = Plugin(
     "tracker",
-    Seam.ADVANTAGE,
+    PluginKind.ADVANTAGE,
     "SPO (single-stream), arXiv 2509.13232: A = r - alpha / (alpha + beta), z-scored over the batch",
     tracker,
-    Tracker,
-    state=frozenset({TRACKER}),
+    TrackerOptions,
+    state_tables=frozenset({TRACKER_TABLE}),
 )

@@ -1,42 +1,43 @@
-"""Each turn is credited with what it and later turns were paid, compared with all turns of its group: IGPO's."""
+"""IGPO: discounted turn rewards, normalized over all turns of the group."""
 
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from offing_trainer.seam import Advantage, AdvantageGiven, Options, Plugin, Seam, State, no_state
-from offing_trainer.statistics import deviations, means
-from offing_trainer.turns import backward, taught
+from offing_trainer.grouped_statistics import mean_by_index, std_by_index
+from offing_trainer.plugin import Advantage, AdvantageInput, Plugin, PluginKind, PluginOptions, PluginState, empty_state
+from offing_trainer.turn_math import accumulate_backward, select_trained_turns
 
 
-class TurnReturns(Options):
+class TurnReturnsOptions(PluginOptions):
     gamma: float = Field(default=1.0, ge=0, le=1)
-    """A turn."""
+    """Discount per turn."""
     ddof: Literal[0, 1] = 1
     epsilon: float = Field(default=1e-6, gt=0)
-    """Added to the deviation."""
+    """Added to the standard deviation."""
 
 
-def turn_returns(options: TurnReturns, given: AdvantageGiven) -> tuple[Advantage, State]:
-    """A_t = sum over later turns k of gamma^(k - t) r~_k; r~ the rewards of the group's turns, normalised together.
+def turn_returns(options: TurnReturnsOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
+    """Compute A_t = the sum over later turns k of gamma^(k - t) r~_k.
 
-    Turns are pooled by group, never compared at the same place, because rollouts end at different ones.
+    r~ are the turn rewards of the group, normalized together. Turns are pooled over the group and not
+    compared by their number, because rollouts have different lengths.
     """
-    batch = given.batch
-    turns, paid = taught(batch, given.rewards)
+    batch = inputs.batch
+    turns, turn_reward = select_trained_turns(batch, inputs.rewards)
     of = batch.rollout_group[batch.turn_rollout[turns]]
-    centred = paid - means(paid, of, batch.groups)[of]
-    normal = centred / (deviations(paid, of, batch.groups, options.ddof)[of] + options.epsilon)
-    credit = np.zeros(batch.turns)
-    credit[turns] = backward(normal, np.full(len(turns), options.gamma), batch.turn_rollout[turns])
-    return Advantage(credit[batch.token_turn]), no_state()
+    centered = turn_reward - mean_by_index(turn_reward, of, batch.num_groups)[of]
+    normal = centered / (std_by_index(turn_reward, of, batch.num_groups, options.ddof)[of] + options.epsilon)
+    turn_advantage = np.zeros(batch.num_turns)
+    turn_advantage[turns] = accumulate_backward(normal, np.full(len(turns), options.gamma), batch.turn_rollout[turns])
+    return Advantage(turn_advantage[batch.token_turn]), empty_state()
 
 
 PLUGIN = Plugin(
     "turn-returns",
-    Seam.ADVANTAGE,
-    "IGPO, arXiv 2510.14967: discounted sums of turn rewards normalised inside the group",
+    PluginKind.ADVANTAGE,
+    "IGPO, arXiv 2510.14967: discounted sums of turn rewards normalized inside the group",
     turn_returns,
-    TurnReturns,
+    TurnReturnsOptions,
 )

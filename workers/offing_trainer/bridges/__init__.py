@@ -1,1 +1,1 @@
-"""Steps that other trainers take: rows with our credit and weights, handed over as files, and what reads them there."""
+"""Training with other trainers: exported steps with advantages and weights, and their readers."""

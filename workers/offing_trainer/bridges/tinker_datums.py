@@ -1,14 +1,15 @@
-"""Steps that were handed over, as datums of Tinker and of what speaks its wire:
+"""Exported steps as datums of Tinker and of compatible services.
 
-    for file in steps_in(DIR):
-        handed = read_step(file)
-        for nth in range(handed.optimiser_steps):
-            name, options = loss_of(handed.terms)
-            client.forward_backward(datums(handed.rows_of(nth), handed.terms), name, loss_fn_config=options)
-            client.optim_step(adam(handed))
+    for file in list_step_files(DIR):
+        step = read_step(file)
+        for nth in range(step.optimizer_steps):
+            name, options = build_loss_fn(step.loss_spec)
+            datums = build_datums(step.list_rows(nth), step.loss_spec)
+            client.forward_backward(datums, name, loss_fn_config=options)
+            client.optim_step(build_adam_params(step))
 
-Tinker adds a loss up over tokens and divides by nothing, so that an advantage times its weight is all that it must be
-told. Imports numpy and `handed`, and tinker where its own objects are asked for.
+Tinker sums the loss over tokens and does not divide, so it only needs each advantage times its
+weight. This module imports numpy and `step_file`, and tinker where Tinker's objects are built.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,61 +18,69 @@ from typing import Any
 
 import numpy as np
 
-from offing_trainer.bridges.handed import Handed, HandedRow, Terms
+from offing_trainer.bridges.step_file import ExportedRow, ExportedStep, LossSpec
 
 
-def loss_of(terms: Terms) -> tuple[str, dict[str, float]]:
-    """Tinker's name for the loss, and its options. Raises ValueError for what Tinker has no words for."""
-    if terms.kl_coefficient or terms.entropy:
-        raise ValueError("Tinker's losses have no reference and no entropy term: hand over with chain.regularise = []")
-    if terms.surrogate == "cross-entropy":
+def build_loss_fn(loss_spec: LossSpec) -> tuple[str, dict[str, float]]:
+    """Return Tinker's name and options of the loss. Raises ValueError for a loss that Tinker lacks."""
+    if loss_spec.kl_coefficient or loss_spec.entropy_coefficient:
+        raise ValueError(
+            "Tinker's losses have no reference and no entropy term: hand over with pipeline.regularizers = []"
+        )
+    if loss_spec.surrogate == "cross-entropy":
         return "cross_entropy", {}
-    if terms.surrogate != "ppo-clip" or terms.anchor != "behaviour" or terms.dual is not None:
+    if loss_spec.surrogate != "ppo-clip" or loss_spec.ratio_to != "behavior" or loss_spec.dual_clip is not None:
         raise ValueError('of ratios Tinker has ppo-clip to what was sampled (learner.mode = "bypass"), not dual')
-    return "ppo", {"clip_low_threshold": 1 - terms.low, "clip_high_threshold": 1 + terms.high}
+    return "ppo", {"clip_low_threshold": 1 - loss_spec.clip_low, "clip_high_threshold": 1 + loss_spec.clip_high}
 
 
-def document(row: HandedRow, terms: Terms) -> dict[str, Any]:
-    """One datum as it goes over the wire. Entry n of every loss input is about token n + 1."""
+def serialize_datum(row: ExportedRow, loss_spec: LossSpec) -> dict[str, Any]:
+    """Return one datum as JSON for the API. Entry n of each loss input belongs to token n + 1."""
     if row.temperature != 1:
         raise ValueError(f"row {row.key} was sampled at temperature {row.temperature:g}; Tinker trains at 1")
-    credit = row.advantages * row.weights
-    if terms.surrogate == "cross-entropy":
-        inputs = {"weights": _tensor(np.maximum(credit, 0)[1:])}
+    token_advantage = row.advantages * row.token_weights
+    if loss_spec.surrogate == "cross-entropy":
+        inputs = {"weights": _serialize_tensor(np.maximum(token_advantage, 0)[1:])}
     else:
-        inputs = {"logprobs": _tensor(row.behaviour_logprobs[1:]), "advantages": _tensor(credit[1:])}
+        inputs = {
+            "logprobs": _serialize_tensor(row.behavior_logprobs[1:]),
+            "advantages": _serialize_tensor(token_advantage[1:]),
+        }
     return {
         "model_input": {"chunks": [{"type": "encoded_text", "tokens": row.token_ids[:-1].tolist()}]},
-        "loss_fn_inputs": {"target_tokens": _tensor(row.token_ids[1:], "int64"), **inputs},
+        "loss_fn_inputs": {"target_tokens": _serialize_tensor(row.token_ids[1:], "int64"), **inputs},
     }
 
 
-def _tensor(values: Any, dtype: str = "float32") -> dict[str, Any]:
+def _serialize_tensor(values: Any, dtype: str = "float32") -> dict[str, Any]:
     return {"data": values.tolist(), "dtype": dtype, "shape": [len(values)]}
 
 
-def datums(rows: Sequence[HandedRow], terms: Terms) -> list[Any]:
-    """An optimiser step's rows as `tinker.Datum`."""
-    return [datum_of(document(row, terms)) for row in rows]
+def build_datums(rows: Sequence[ExportedRow], loss_spec: LossSpec) -> list[Any]:
+    """Return the rows of an optimizer step as `tinker.Datum`."""
+    return [parse_datum(serialize_datum(row, loss_spec)) for row in rows]
 
 
-def datum_of(one: Mapping[str, Any]) -> Any:
-    """A document, of here or of an export, as `tinker.Datum`; what else it says is left out."""
+def parse_datum(document: Mapping[str, Any]) -> Any:
+    """Convert a serialized datum, from here or from an export, to `tinker.Datum`.
+
+    Other keys of the document are ignored.
+    """
     tinker: Any = import_module("tinker")
-    (chunk,) = one["model_input"]["chunks"]
-    inputs = {name: tinker.TensorData(**tensor) for name, tensor in one["loss_fn_inputs"].items()}
+    (chunk,) = document["model_input"]["chunks"]
+    inputs = {name: tinker.TensorData(**tensor) for name, tensor in document["loss_fn_inputs"].items()}
     return tinker.Datum(model_input=tinker.ModelInput.from_ints(chunk["tokens"]), loss_fn_inputs=inputs)
 
 
-def adam(handed: Handed) -> Any:
-    """The job's optimiser as `tinker.AdamParams`; its warm-up is the caller's to follow."""
-    how, tinker = handed.learner, import_module("tinker")
-    made: Any = tinker.AdamParams
-    return made(
-        learning_rate=how["learning_rate"],
-        beta1=how["betas"][0],
-        beta2=how["betas"][1],
-        eps=how["epsilon"],
-        weight_decay=how["weight_decay"],
-        grad_clip_norm=how["gradient_clip"] or 0.0,
+def build_adam_params(exported_step: ExportedStep) -> Any:
+    """Return the job's optimizer settings as `tinker.AdamParams`. The caller applies the warm-up."""
+    learner, tinker = exported_step.learner, import_module("tinker")
+    params_type: Any = tinker.AdamParams
+    return params_type(
+        learning_rate=learner["learning_rate"],
+        beta1=learner["betas"][0],
+        beta2=learner["betas"][1],
+        eps=learner["epsilon"],
+        weight_decay=learner["weight_decay"],
+        grad_clip_norm=learner["max_grad_norm"] or 0.0,
     )

@@ -1,1 +1,1 @@
-"""Training jobs: stored rollouts in, a registered policy version out, every step committed once."""
+"""Training jobs. They turn stored rollouts into a registered policy version, step by step."""

@@ -1,7 +1,8 @@
-"""Where a job keeps the weights of its steps, and which of them it still needs.
+"""Folders of a job's checkpoints, and which of them are still needed.
 
-A folder a step, written by the learner under another name and renamed when whole, so that a folder that is there is
-whole. Which step counts is the database's to say: folders of later steps are left-overs of a lost process.
+Each step has a folder. The learner writes it under another name and renames it when it is complete,
+so every existing folder is complete. The database decides which step counts: folders of later steps
+are left over from a lost process.
 """
 
 import shutil
@@ -9,31 +10,37 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-KEPT = 2
-"""Latest checkpoints that stay beside the last good one."""
+MAX_CHECKPOINTS = 2
+"""Number of latest checkpoints that are kept besides the last good one."""
 
 
-def job_folder(home: Path, job: UUID) -> Path:
-    """Where everything of a job lies."""
-    return home / "training" / str(job)
+def job_folder(data_dir: Path, job_id: UUID) -> Path:
+    """Return the folder with all files of a job."""
+    return data_dir / "training" / str(job_id)
 
 
 def step_folder(folder: Path, step: int, fence: int) -> Path:
-    """Every claim of a job writes folders of its own, so that a process that lost the job disturbs none."""
+    """Return the folder of a step's checkpoint.
+
+    Every claim of a job writes its own folders, so that a process that lost the job does not disturb
+    the next one.
+    """
     return folder / f"step-{step:06d}-{fence}"
 
 
-def found(folder: Path, step: int) -> Path | None:
-    """A checkpoint of this step; all there are hold the same. None: there is none."""
+def find_checkpoint(folder: Path, step: int) -> Path | None:
+    """Find a checkpoint of this step.
+    All checkpoints of a step are equal. Returns `None` if there is none.
+    """
     return max(folder.glob(f"step-{step:06d}-*"), default=None, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
-def prune(folder: Path, step: int, good: int) -> None:
-    """Remove checkpoints that nothing can go back to any more, and those of steps that were never committed."""
-    needed = {f"{n:06d}" for n in (*range(step - KEPT + 1, step + 1), good)}
+def prune_checkpoints(folder: Path, step: int, last_good_step: int) -> None:
+    """Remove checkpoints that are no longer needed, and those of steps that were never committed."""
+    needed = {f"{n:06d}" for n in (*range(step - MAX_CHECKPOINTS + 1, step + 1), last_good_step)}
     for path in folder.glob("step-*"):
         if path.name.split("-")[1] not in needed:
             with suppress(OSError):
-                path.rename(path.with_name(f".{path.name}.gone"))  # so that nobody finds half of it
+                path.rename(path.with_name(f".{path.name}.gone"))  # so that a partly deleted folder is never found
     for path in folder.glob(".step-*.gone"):
         shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a job needs of the weights that it trains, whatever chain moves them. Knows no torch."""
+"""What a job needs from a trainer, independent of its pipeline. This module does not import torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,40 +7,42 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from offing.storage.pool import Database
-from offing.storage.training_groups import GroupHead
-from offing_trainer.job.reading import Read
+from offing.storage.training_groups import GroupSummary
+from offing_trainer.job.group_loader import LoadedGroups
 
-Said = Callable[[str], None]
-"""Hears of what is done at the moment."""
+PhaseCallback = Callable[[str], None]
+"""Called with the name of the job's current phase."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
-    """What came of a step's groups."""
+class TrainingStepResult:
+    """Result of a training step."""
 
     metrics: Mapping[str, float]
-    reasons: Mapping[UUID, str]
-    """Of each rollout that was read."""
+    ledger_reasons: Mapping[UUID, str]
+    """Ledger reason of each rollout that was read."""
     state: Mapping[str, Any]
 
 
-class Trainee(Protocol):
-    """Weights with the chain that trains them. All but `read` is called from one and the same thread."""
+class JobTrainer(Protocol):
+    """A learner with its pipeline. All methods except `load_groups` are called from one thread."""
 
     def load(self, folder: Path | None) -> None:
-        """A checkpoint; None: the policy that it began with."""
+        """Load a checkpoint. `None` loads the initial policy."""
         ...
 
-    async def read(
-        self, database: Database, tenant: UUID, heads: Sequence[GroupHead], state: Mapping[str, Any]
-    ) -> Read:
-        """The groups as what its chain trains on: recorded tokens, or text to imitate."""
+    async def load_groups(
+        self, database: Database, tenant_id: UUID, summaries: Sequence[GroupSummary], state: Mapping[str, Any]
+    ) -> LoadedGroups:
+        """Load the groups in the form that the pipeline trains: recorded tokens, or text for SFT."""
         ...
 
-    def step(self, read: Read, state: Mapping[str, Any], step: int, progress: float, said: Said) -> Stepped:
-        """Move the weights by a step's groups; `said` hears of what is done at the moment."""
+    def train_step(
+        self, groups: LoadedGroups, state: Mapping[str, Any], step: int, progress: float, on_phase: PhaseCallback
+    ) -> TrainingStepResult:
+        """Update the weights from a step's groups. `on_phase` is called with the current phase."""
         ...
 
     def save(self, folder: Path) -> None: ...
 
-    def export(self, folder: Path) -> None: ...
+    def export_policy(self, folder: Path) -> None: ...

@@ -1,7 +1,8 @@
-"""Which tasks a collector takes next: those that the job neither solves nor fails for sure, as far as it tried them.
+"""Task selection by learning potential: tasks that the job neither always solves nor always fails.
 
-The only home of the job's own record of tasks, which is committed with each step beside what plug-ins remember,
-whatever chain the job has. Weights and forgetting are those of single-stream policy optimization. Pure.
+The job records its own success rate of each task, whatever its pipeline is. The record is committed
+with each step, beside the state of plug-ins. Weights and decay are those of single-stream policy
+optimization.
 """
 
 from collections.abc import Sequence
@@ -10,35 +11,58 @@ from uuid import UUID
 
 import numpy as np
 
-from offing.storage.training_groups import GroupHead
-from offing_trainer.advantages.tracker import Tracker, newest, stored, tracked_of, unseen, updated
+from offing.storage.training_groups import GroupSummary
+from offing_trainer.advantages.tracker import (
+    TrackerOptions,
+    find_newest_version,
+    find_task_success,
+    prior_task_success,
+    task_success_to_row,
+    update_task_success,
+)
 from offing_trainer.config import CurriculumConfig
-from offing_trainer.seam import State
-from offing_trainer.selections.learning_potential import potentials
+from offing_trainer.plugin import PluginState
+from offing_trainer.selectors.learning_potential import compute_task_weights
 
-CURRICULUM = "curriculum"
-"""Table: by task, what counts for success and for failure, and the version that was seen last."""
+CURRICULUM_TABLE = "curriculum"
+"""Name of the state table: by task, the counts of successes and failures and the last policy version."""
 
 
-def chosen(how: CurriculumConfig, state: State, candidates: Sequence[UUID], count: int, seed: int) -> list[UUID]:
-    """So many of the candidates, each at most once, drawn by the weight of its task; in the order in which they came.
+def select_tasks(
+    curriculum_config: CurriculumConfig, state: PluginState, candidates: Sequence[UUID], count: int, seed: int
+) -> list[UUID]:
+    """Draw `count` of the candidates by weight, each at most once. Their order is kept.
 
-    The same for the same seed, state and candidates.
+    The same seed, state and candidates give the same result.
     """
     if len(candidates) <= count:
         return list(candidates)
-    weight = potentials(how, state.get(CURRICULUM, {}), [str(task) for task in candidates])
+    weight = compute_task_weights(
+        curriculum_config, state.get(CURRICULUM_TABLE, {}), [str(task) for task in candidates]
+    )
     drawn = np.random.default_rng(seed).choice(len(candidates), count, replace=False, p=weight / weight.sum())
     return [candidates[n] for n in sorted(drawn.tolist())]
 
 
-def recorded(how: CurriculumConfig, state: State, heads: Sequence[GroupHead]) -> dict[str, Any]:
-    """The record with a step's groups in it. Rewards count as shares of a success, from 0 to 1; the unscored do not."""
-    table, forgetting = dict(state.get(CURRICULUM, {})), Tracker(prior=how.prior, strength=how.strength)
-    for head in heads:
-        scores = [min(max(m.reward, 0.0), 1.0) for m in head.standing if m.reward is not None]
+def update_curriculum(
+    curriculum_config: CurriculumConfig, state: PluginState, summaries: Sequence[GroupSummary]
+) -> dict[str, Any]:
+    """Return the record updated with a step's groups.
+
+    Rewards are limited to the range from 0 to 1. Rollouts without a score do not count.
+    """
+    table, forgetting = (
+        dict(state.get(CURRICULUM_TABLE, {})),
+        TrackerOptions(prior_success=curriculum_config.prior_success, prior_rollouts=curriculum_config.prior_rollouts),
+    )
+    for head in summaries:
+        scores = [min(max(m.reward, 0.0), 1.0) for m in head.final_members if m.reward is not None]
         if scores:
-            known = tracked_of(table, str(head.task)) or unseen(how.prior, how.strength)
-            now = updated(forgetting, known, sum(scores), len(scores), newest(head.policies))
-            table[str(head.task)] = stored(now)
-    return {CURRICULUM: table}
+            success = find_task_success(table, str(head.task_id)) or prior_task_success(
+                curriculum_config.prior_success, curriculum_config.prior_rollouts
+            )
+            now = update_task_success(
+                forgetting, success, sum(scores), len(scores), find_newest_version(head.policy_labels)
+            )
+            table[str(head.task_id)] = task_success_to_row(now)
+    return {CURRICULUM_TABLE: table}

@@ -1,7 +1,7 @@
-"""When a job has gone wrong by its own figures. Pure.
+"""Guards: limits on a job's metrics that stop it.
 
-Figures of a step are those of the weights as the steps before left them, so a guard that trips at a step condemns the
-update before it: the job goes back to the last weights that passed.
+The metrics of a step describe the weights before its update. A guard that is violated therefore
+concerns the update of the step before, and the job returns to the last good weights.
 """
 
 import math
@@ -12,8 +12,8 @@ from offing_trainer.config import GuardConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Tripped:
-    """Why a job may not go on."""
+class GuardViolation:
+    """A guard that the metrics violate."""
 
     guard: str
     value: float
@@ -23,40 +23,56 @@ class Tripped:
         return f"{self.guard}: {self.value:.4g}, and the limit is {self.limit:.4g}"
 
 
-def tripped(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> Tripped | None:
-    """The first guard that figures break. `first`: those of the job's first step. Missing figures break none."""
-    found = [*_entropy(limits, first, now), *_distance(limits, now), *_reward(limits, first, now)]
-    return next((one for one in found if not one.value <= one.limit), None)
+def find_violation(
+    guards: GuardConfig, first_metrics: Mapping[str, float], metrics: Mapping[str, float]
+) -> GuardViolation | None:
+    """Find the first guard that the metrics violate, or return `None`.
+
+    `first_metrics` are those of the job's first step. Missing metrics violate no guard.
+    """
+    candidates = [
+        *_entropy_candidates(guards, first_metrics, metrics),
+        *_divergence_candidates(guards, metrics),
+        *_reward_candidates(guards, first_metrics, metrics),
+    ]
+    return next((one for one in candidates if not one.value <= one.limit), None)
 
 
-def _entropy(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
-    before, entropy = first.get("entropy"), now.get("entropy")
+def _entropy_candidates(
+    guards: GuardConfig, first_metrics: Mapping[str, float], metrics: Mapping[str, float]
+) -> list[GuardViolation]:
+    before, entropy = first_metrics.get("entropy"), metrics.get("entropy")
     if before is None or entropy is None or not before > 0:
         return []
-    moved = entropy / before - 1
-    found: list[Tripped] = []
-    if limits.entropy_drop is not None:
-        found.append(Tripped("entropy fell by a share", -moved, limits.entropy_drop))
-    if limits.entropy_rise is not None:
-        found.append(Tripped("entropy rose by a share", moved, limits.entropy_rise))
-    return found
+    change = entropy / before - 1
+    violations: list[GuardViolation] = []
+    if guards.max_entropy_drop is not None:
+        violations.append(GuardViolation("entropy fell by a share", -change, guards.max_entropy_drop))
+    if guards.max_entropy_rise is not None:
+        violations.append(GuardViolation("entropy rose by a share", change, guards.max_entropy_rise))
+    return violations
 
 
-def _distance(limits: GuardConfig, now: Mapping[str, float]) -> list[Tripped]:
-    """By the estimator k1, in which a token counts by its logarithm: in k3, which is the smoother curve, a single rare
-    token that has become likely outweighs thousands of others."""
-    found: list[Tripped] = []
-    kl, ratio = now.get("kl_k1"), now.get("ratio")
-    if limits.kl_limit is not None and kl is not None:
-        found.append(Tripped("distance to the sampling policy", kl, limits.kl_limit))
-    if limits.ratio_limit is not None and ratio is not None:
-        away = max(ratio, 1 / ratio) if ratio > 0 else math.inf
-        found.append(Tripped("mean importance ratio", away, limits.ratio_limit))
-    return found
+def _divergence_candidates(guards: GuardConfig, metrics: Mapping[str, float]) -> list[GuardViolation]:
+    """Return the divergence guards, with KL estimated by k1.
+
+    In k1 a token counts by its log-ratio. In the smoother k3, a single rare token that became likely
+    would outweigh thousands of others.
+    """
+    violations: list[GuardViolation] = []
+    kl, ratio = metrics.get("kl_k1"), metrics.get("ratio")
+    if guards.max_kl is not None and kl is not None:
+        violations.append(GuardViolation("distance to the sampling policy", kl, guards.max_kl))
+    if guards.max_ratio is not None and ratio is not None:
+        ratio_distance = max(ratio, 1 / ratio) if ratio > 0 else math.inf
+        violations.append(GuardViolation("mean importance ratio", ratio_distance, guards.max_ratio))
+    return violations
 
 
-def _reward(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
-    before, reward = first.get("reward"), now.get("reward")
-    if limits.reward_drop is None or before is None or reward is None:
+def _reward_candidates(
+    guards: GuardConfig, first_metrics: Mapping[str, float], metrics: Mapping[str, float]
+) -> list[GuardViolation]:
+    before, reward = first_metrics.get("reward"), metrics.get("reward")
+    if guards.max_reward_drop is None or before is None or reward is None:
         return []
-    return [Tripped("mean reward fell", before - reward, limits.reward_drop)]
+    return [GuardViolation("mean reward fell", before - reward, guards.max_reward_drop)]

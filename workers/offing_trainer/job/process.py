@@ -1,4 +1,4 @@
-"""The trainer as a process: it claims queued jobs, one after the other, until it is told to stop."""
+"""The trainer process. It runs queued jobs one after another until it is stopped."""
 
 import asyncio
 import logging
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from offing.core.errors import Fenced, Unavailable
-from offing.process_name import own_name
+from offing.core.errors import LeaseLostError, Unavailable
+from offing.process_name import get_process_name
 from offing.services import promotion
 from offing.storage import policy_versions, training_jobs
 from offing.storage.pool import Database
-from offing.storage.training_jobs import JobRow
-from offing_trainer.job.running import Room, run_job
+from offing.storage.training_jobs import TrainingJobRow
+from offing_trainer.job.job_runner import JobContext, run_job
 
 T = TypeVar("T")
 
@@ -23,52 +23,57 @@ log = logging.getLogger("offing.trainer")
 
 POLL_SECONDS = 2.0
 
-CANARY_SECONDS = 5.0
-"""Between looks at how canaries do."""
+CANARY_POLL_SECONDS = 5.0
+"""Interval between checks of canaries."""
 
 
-async def run_one(room: Room, job: UUID | None) -> JobRow | None:
-    """Claim a job, and advance it to its end, a pause or a failure. `job` None: the oldest that waits. None: there is
-    none."""
-    held = await training_jobs.claim(room.database, job, own_name(), room.term)
-    return None if held is None else await run_job(room, held)
+async def run_one_job(context: JobContext, job_id: UUID | None) -> TrainingJobRow | None:
+    """Claim a job and run it until it ends, pauses or fails.
+
+    A `job_id` of `None` claims the oldest queued job. Returns `None` if no job could be claimed.
+    """
+    fencing_token = await training_jobs.claim_job(context.database, job_id, get_process_name(), context.lease_seconds)
+    return None if fencing_token is None else await run_job(context, fencing_token)
 
 
-async def serve(room_of: Callable[[Database], Room], url: str, ready: Path | None) -> None:
-    """Runs queued jobs until SIGTERM or SIGINT; a job under way then goes on from its last step in the next process."""
+async def run_trainer(build_context: Callable[[Database], JobContext], url: str, ready_file: Path | None) -> None:
+    """Run queued jobs until SIGTERM or SIGINT.
+
+    A running job then continues from its last step in the next process.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with Database(url, most=4) as database:
-        room = room_of(database)
-        if ready is not None:
-            await asyncio.to_thread(_say_ready, ready)
+    async with Database(url, max_connections=4) as database:
+        context = build_context(database)
+        if ready_file is not None:
+            await asyncio.to_thread(_write_ready_file, ready_file)
         watching = asyncio.create_task(_watch_canaries(database))
         while not stop.is_set():
-            worked = await _until(stop, _attempt(room))
+            worked = await _run_until_stopped(stop, _try_run_job(context))
             if not worked and not stop.is_set():
-                await _until(stop, asyncio.sleep(POLL_SECONDS))
+                await _run_until_stopped(stop, asyncio.sleep(POLL_SECONDS))
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
 
 async def _watch_canaries(database: Database) -> None:
-    """Takes back those that do worse than the version they are to follow."""
+    """Withdraw canaries that perform worse than the active version."""
     while True:
-        await asyncio.sleep(CANARY_SECONDS)
+        await asyncio.sleep(CANARY_POLL_SECONDS)
         try:
-            for tenant, name in await policy_versions.canaries(database):
-                if (done := await promotion.watch_canary(database, tenant, name)) is not None:
+            for tenant, name in await policy_versions.list_canaries(database):
+                if (done := await promotion.withdraw_worse_canary(database, tenant, name)) is not None:
                     log.warning("%s", done)
         except Unavailable as error:
             log.warning("%s", error)
 
 
-async def _attempt(room: Room) -> bool:
-    """Whether there was a job. What went wrong with it stands in the job."""
+async def _try_run_job(context: JobContext) -> bool:
+    """Run the next job. Returns whether there was one. Errors are recorded in the job."""
     try:
-        return await run_one(room, None) is not None
-    except Fenced as error:
+        return await run_one_job(context, None) is not None
+    except LeaseLostError as error:
         log.warning("%s", error)
     except Unavailable as error:
         log.warning("%s", error)
@@ -78,8 +83,8 @@ async def _attempt(room: Room) -> bool:
     return True
 
 
-async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` gives, unless `stop` comes first; then it is cancelled. None: it was."""
+async def _run_until_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of `work`, or `None` if `stop` was set first, which cancels it."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -88,7 +93,7 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
     return None if working.cancelled() else working.result()
 
 
-def _say_ready(file: Path) -> None:
+def _write_ready_file(file: Path) -> None:
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     draft.write_text(str(os.getpid()))
     draft.replace(file)

@@ -1,5 +1,6 @@
-"""What forwards rows and moves weights; the only room of the trainer that imports torch."""
+"""The learner forwards rows and updates weights. It is the only package of the trainer with torch."""
 
-import os
+from offing import environment
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: its threads spin on a shared machine
+# set before torch is loaded, since its threads would busy-wait on a shared machine
+environment.set_default("OMP_WAIT_POLICY", "PASSIVE")

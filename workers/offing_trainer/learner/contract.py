@@ -1,6 +1,6 @@
-"""What a learner does, whatever it stands on. Knows no algorithm: a loss comes as a function that gives derivatives.
+"""The interface of a learner. The loss is a function that returns gradients.
 
-The shape follows Tinker's: forward, forward_backward, optim_step, save, load, export_policy.
+It follows Tinker's API: forward, forward_backward, optim_step, save, load, export_policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,64 +8,67 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from offing.core.rows import TrainRow
-from offing_trainer.batch import Floats, Places
+from offing.core.training_rows import TrainingRow
+from offing_trainer.batch import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forwarded:
-    """What weights say of rows; P: the trained tokens (`loss_mask`) of all rows, row after row."""
+class ForwardResult:
+    """What the model computed for rows. P counts the trained tokens (`loss_mask`) of all rows in order."""
 
-    logp: Floats
-    """(P,) of the token that is there."""
+    logprobs: Floats
+    """Logprobs of the tokens, (P,)."""
     entropy: Floats
-    """(P,) nats of the whole distribution."""
+    """Entropy of the whole distribution in nats, (P,)."""
     values: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
-    """(turns of the rows, row after row) by critic head. Empty: the learner has no critic."""
+    """Values by critic column, one per turn of the rows in order. Empty if the learner has no critic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Derivatives:
-    """A part of the loss, and its derivatives by what was forwarded."""
+class LossGradients:
+    """A part of the loss, with its gradients by the forwarded results."""
 
     value: float
-    dlogp: Floats
-    dentropy: Floats | None = None
-    dvalues: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+    logprob_grads: Floats
+    entropy_grads: Floats | None = None
+    value_grads: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
 
 
-LossOf = Callable[[Places, Forwarded], Derivatives]
-"""Given which of the rows were forwarded together, and what came of it."""
+LossFunction = Callable[[Indices, ForwardResult], LossGradients]
+"""Called with the indices of the rows that were forwarded together, and with their result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
-    """An optimiser step."""
+class OptimizerStepResult:
+    """Result of an optimizer step."""
 
     grad_norm: float
-    """Before clipping."""
-    lr: float
+    """Norm before clipping."""
+    learning_rate: float
     skipped: bool = False
-    """The gradient was not finite; the weights are as they were."""
+    """Whether the gradient was not finite, so that the weights were not changed."""
 
 
 class Learner(Protocol):
-    """Weights, an optimiser and its schedule."""
+    """Model weights with an optimizer and its schedule."""
 
-    def forward(self, rows: Sequence[TrainRow]) -> Forwarded: ...
+    def forward(self, rows: Sequence[TrainingRow]) -> ForwardResult: ...
 
-    def forward_backward(self, rows: Sequence[TrainRow], loss: LossOf) -> float:
-        """Adds to the gradient; the sum of the parts' values. Rows are cut into micro-batches by tokens, each whole."""
+    def forward_backward(self, rows: Sequence[TrainingRow], loss: LossFunction) -> float:
+        """Accumulate the gradient and return the sum of the micro-batches' losses.
+
+        Rows are split into micro-batches by their number of tokens, and no row is cut.
+        """
         ...
 
-    def optim_step(self) -> Stepped: ...
+    def optim_step(self) -> OptimizerStepResult: ...
 
     def save(self, folder: Path) -> None:
-        """Everything that is needed to go on as if nothing had happened, random states included."""
+        """Save everything that is needed to continue exactly, including random states."""
         ...
 
     def load(self, folder: Path) -> None: ...
 
     def export_policy(self, folder: Path, kind: Literal["full", "lora"]) -> None:
-        """As Hugging Face files with tokenizer and template, that an engine can serve."""
+        """Export Hugging Face files with tokenizer and template, which an engine can serve."""
         ...

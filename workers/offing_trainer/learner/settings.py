@@ -1,73 +1,81 @@
-"""How a learner learns, as a configuration names it. Needs no torch, so that a configuration is checked without it."""
+"""Settings of a learner. This module does not import torch, so configurations load fast."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-ValueColumn = Literal["value_high", "value_low", "value_term", "value_kept", "value"]
-"""Of `offing_trainer.seam.COLUMNS`."""
+ValueColumn = Literal["value_high", "value_low", "value_switch", "value_keep", "value"]
+"""Of `offing_trainer.plugin.COLUMNS`."""
 
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NonNegativeRate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Checked(BaseModel):
+class _FrozenSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Lora(_Checked):
-    """Low-rank adapters in place of moving all weights (Hu et al., LoRA, 2106.09685)."""
+class LoraSettings(_FrozenSettings):
+    """Low-rank adapters instead of training all weights (Hu et al., LoRA, 2106.09685)."""
 
     rank: int = Field(default=16, ge=1)
     alpha: float = Field(default=32.0, gt=0)
-    """The adapter's part is scaled by alpha / rank."""
-    targets: tuple[str, ...] = ()
-    """Ends of the names of layers that get one. Empty: every linear layer but the output head."""
+    """The adapter's output is scaled by alpha / rank."""
+    target_modules: tuple[str, ...] = ()
+    """Suffixes of the names of adapted layers. Empty means every linear layer except the output head."""
 
 
-class Critic(_Checked):
-    """Heads that say how much a turn is worth, for estimators that need columns of values."""
+class CriticSettings(_FrozenSettings):
+    """Value heads, for estimators that need value columns."""
 
     columns: tuple[ValueColumn, ...] = ("value",)
     trunk: Literal["copy", "shared", "detached"] = "copy"
-    """copy: layers of its own, which start as the policy's. shared: the policy's, which it moves too. detached: the
-    policy's, as they are."""
-    learning_rate: Rate = 1e-4
+    """`copy` uses layers of its own, initialized from the policy.
+    `shared` uses the policy's layers and trains them too. `detached` uses the policy's layers without
+    training them.
+    """
+    learning_rate: NonNegativeRate = 1e-4
 
 
-class Settings(_Checked):
-    """Everything of a learner but the weights that it starts from."""
+class LearnerSettings(_FrozenSettings):
+    """All settings of a learner except its initial weights."""
 
     kind: Literal["full", "lora"] = "full"
-    lora: Lora = Lora()
-    """Only for kind `lora`, and not for a policy that is an adapter already: it goes on as it is."""
-    critic: Critic | None = None
-    learning_rate: Rate = 1e-5
+    lora_settings: LoraSettings = LoraSettings()
+    """Only for kind `lora`. Ignored if the policy is already an adapter, which is then trained further."""
+    critic: CriticSettings | None = None
+    learning_rate: NonNegativeRate = 1e-5
     schedule: Literal["constant", "cosine"] = "constant"
-    warmup: int = Field(default=0, ge=0)
-    """Steps over which the rate rises to its height."""
-    steps: int | None = Field(default=None, ge=1)
-    """Steps that the schedule is laid out for, warm-up included; only cosine needs it."""
-    floor: float = Field(default=0.0, ge=0, le=1)
-    """Share of the rate at which cosine ends."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Number of steps over which the learning rate rises to its maximum."""
+    schedule_steps: int | None = Field(default=None, ge=1)
+    """Number of steps of the schedule, including the warm-up. Only `cosine` needs it."""
+    min_learning_rate_fraction: float = Field(default=0.0, ge=0, le=1)
+    """Final learning rate of `cosine`, as a fraction of the maximum."""
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = Field(default=1e-8, gt=0)
-    weight_decay: Rate = 0.0
-    gradient_clip: float | None = Field(default=1.0, gt=0)
-    """Largest norm of the gradient; the critic's is cut by itself. None: not cut."""
-    tokens_per_microbatch: int = Field(default=4096, ge=1)
-    """Tokens that are forwarded together, padding included; a longer row goes by itself."""
+    weight_decay: NonNegativeRate = 0.0
+    max_grad_norm: float | None = Field(default=1.0, gt=0)
+    """Maximum norm of the gradient; the critic's is clipped separately. `None` means no clipping."""
+    max_tokens_per_micro_batch: int = Field(default=4096, ge=1)
+    """Maximum tokens of a micro-batch, including padding. A longer row has a micro-batch of its own."""
     packing: bool = False
-    """Rows end to end in one sequence instead of beside one another: no padding. It pays where attention skips what
-    its block-diagonal mask hides (flash or flex attention); by torch's own it costs the square of the whole."""
+    """Concatenate rows into one sequence instead of padding them.
+    This helps if attention skips what its block-diagonal mask hides (flash or flex attention). With
+    torch's own attention, the cost is quadratic in the total length.
+    """
     precision: Literal["fp32", "bf16"] = "fp32"
-    """Of the arithmetic. Weights that are moved are kept in 32 bits in both."""
-    checkpointing: bool = False
-    """Layers are computed a second time instead of being kept for the way back: less memory, a third more time."""
+    """Precision of the computation. Trained weights are always kept in float32."""
+    gradient_checkpointing: bool = False
+    """Recompute layers in the backward pass instead of storing them.
+    This needs less memory and a third more time.
+    """
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: a GPU where there is one."""
-    threads: int | None = Field(default=None, ge=1)
-    """Of torch, on a CPU. None: as they are. The same number gives the same bits."""
+    """`auto` uses a GPU if there is one."""
+    cpu_threads: int | None = Field(default=None, ge=1)
+    """Number of torch threads on a CPU.
+    `None` keeps torch's default. Equal numbers give bitwise equal results.
+    """
     sharded: bool = False
-    """Weights lie spread over all processes (FSDP2); only where several were launched."""
+    """Shard weights over all processes (FSDP2). Only if several processes were launched."""
     seed: int = 0
-    """Of a new adapter's weights. Nothing is drawn later."""
+    """Seed of a new adapter's weights. Nothing is drawn after that."""

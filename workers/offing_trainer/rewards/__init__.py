@@ -1,1 +1,1 @@
-"""What is paid for, a file a plug-in."""
+"""Rewards. Each module defines one plug-in."""

@@ -1,37 +1,47 @@
-"""Pays each turn for how much it raised the model's own probability of the reference answer: IGPO."""
+"""IGPO: rewards each turn for raising the model's probability of the reference answer."""
 
 import numpy as np
 
 from offing_trainer.batch import Floats
-from offing_trainer.seam import Claim, Options, Plugin, RewardGiven, Rewards, Seam, State, no_state
-from offing_trainer.turns import closes, opens
+from offing_trainer.plugin import (
+    Plugin,
+    PluginKind,
+    PluginOptions,
+    PluginState,
+    PluginTrait,
+    RewardInput,
+    Rewards,
+    empty_state,
+)
+from offing_trainer.turn_math import mark_first, mark_last
 
 
-def info_gain(options: Options, given: RewardGiven) -> tuple[Rewards, State]:
-    """r_t = p_t - p_{t-1} before the last turn, whose reward is the outcome; p the reference's mean-token probability.
+def info_gain(options: PluginOptions, inputs: RewardInput) -> tuple[Rewards, PluginState]:
+    """Compute r_t = p_t - p_{t-1}; the last turn gets the outcome reward.
 
-    Beside what turns were paid before. Turns of a task without a reference gain nothing.
+    p is the reference answer's mean token probability. Existing turn rewards are added. Turns of a task
+    without a reference get 0.
     """
-    batch, rewards = given.batch, given.rewards
-    last, gained = closes(batch.turn_rollout), gains(given)
+    batch, rewards = inputs.batch, inputs.rewards
+    last, gained = mark_last(batch.turn_rollout), compute_gains(inputs)
     outcome = rewards.rollout[batch.turn_rollout]
-    return Rewards(rewards.rollout, rewards.turn + np.where(last, outcome, gained), by_turn=True), no_state()
+    return Rewards(rewards.rollout, rewards.turn + np.where(last, outcome, gained), by_turn=True), empty_state()
 
 
-def gains(given: RewardGiven) -> Floats:
-    """(T,) p_t - p_{t-1}; 0 where either is not known."""
-    batch = given.batch
-    chance = np.exp(given.columns["reference_logp"])
-    start = np.exp(given.columns["reference_start"])[batch.turn_rollout]
-    before = np.where(opens(batch.turn_rollout), start, np.roll(chance, 1))
-    return np.nan_to_num(chance - before, nan=0.0)
+def compute_gains(inputs: RewardInput) -> Floats:
+    """Return p_t - p_{t-1}, (T,). 0 where either is unknown."""
+    batch = inputs.batch
+    probability = np.exp(inputs.columns["answer_logprob"])
+    start = np.exp(inputs.columns["initial_answer_logprob"])[batch.turn_rollout]
+    before = np.where(mark_first(batch.turn_rollout), start, np.roll(probability, 1))
+    return np.nan_to_num(probability - before, nan=0.0)
 
 
 PLUGIN = Plugin(
     "info-gain",
-    Seam.REWARD,
+    PluginKind.REWARD,
     "IGPO, arXiv 2510.14967: r_t = p_t - p_{t-1}, r_T the outcome",
     info_gain,
-    needs=frozenset({"reference_logp", "reference_start"}),
-    claims=frozenset({Claim.TURN_REWARD}),
+    needs=frozenset({"answer_logprob", "initial_answer_logprob"}),
+    traits=frozenset({PluginTrait.TURN_REWARD}),
 )

@@ -1,22 +1,24 @@
-"""The settled reward of a rollout, as it is or as success and failure."""
+"""The finalized reward of a rollout, unchanged or as success and failure."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from offing_trainer.seam import Options, Plugin, RewardGiven, Rewards, Seam, State, no_state
+from offing_trainer.plugin import Plugin, PluginKind, PluginOptions, PluginState, RewardInput, Rewards, empty_state
 
 
-class Outcome(Options):
+class OutcomeOptions(PluginOptions):
     threshold: float | None = None
-    """From here on it is 1, below 0. None: as it is."""
+    """Rewards from this value on become 1, others 0. `None` leaves them unchanged."""
 
 
-def outcome(options: Outcome, given: RewardGiven) -> tuple[Rewards, State]:
-    settled = given.batch.reward
-    least = options.threshold
-    paid = settled if least is None else np.where(np.isnan(settled), np.nan, settled >= least)
-    return replace(given.rewards, rollout=paid.astype(np.float64)), no_state()
+def outcome(options: OutcomeOptions, inputs: RewardInput) -> tuple[Rewards, PluginState]:
+    reward = inputs.batch.reward
+    threshold = options.threshold
+    shaped = reward if threshold is None else np.where(np.isnan(reward), np.nan, reward >= threshold)
+    return replace(inputs.rewards, rollout=shaped.astype(np.float64)), empty_state()
 
 
-PLUGIN = Plugin("outcome", Seam.REWARD, "AgentFlow, arXiv 2510.05592: one outcome reward a rollout", outcome, Outcome)
+PLUGIN = Plugin(
+    "outcome", PluginKind.REWARD, "AgentFlow, arXiv 2510.05592: one outcome reward a rollout", outcome, OutcomeOptions
+)

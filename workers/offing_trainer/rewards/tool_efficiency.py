@@ -1,6 +1,7 @@
-"""Success pays the more, the closer its cost is to the least that ever solved the task: OTC.
+"""OTC: a success is rewarded more, the closer its cost is to the minimum for its task.
 
-Failure pays what it paid. The table holds the least cost of each task's successes, across steps.
+Other rewards do not change. The state table holds the minimum cost of each task's successes over
+all steps.
 """
 
 from collections.abc import Mapping
@@ -10,61 +11,69 @@ import numpy as np
 from pydantic import Field
 
 from offing.core.errors import InvalidInput
-from offing_trainer.batch import Batch, Bits, Floats
-from offing_trainer.seam import Claim, Options, Plugin, RewardGiven, Rewards, Seam, State
+from offing_trainer.batch import Bits, Floats, TrainingBatch
+from offing_trainer.plugin import Plugin, PluginKind, PluginOptions, PluginState, PluginTrait, RewardInput, Rewards
 
-LEAST_COST = "least-cost"
+MIN_COST_TABLE = "min-cost"
 
 
-class ToolEfficiency(Options):
-    cost: str = "tool_calls"
-    """A fact about rollouts."""
-    success: float = 0.5
-    """Rewards from here on are successes, whose cost can be the least."""
+class ToolEfficiencyOptions(PluginOptions):
+    cost_stat: str = "tool_calls"
+    """Name of the rollout statistic that is the cost."""
+    min_success_reward: float = 0.5
+    """Minimum reward of a success, whose cost can be the minimum."""
     scale: float = Field(default=1.0, gt=0)
-    smooth: float = Field(default=1.0, gt=0)
-    """How gently cost takes away where the task can be solved for nothing; the larger, the gentler."""
+    smoothing: float = Field(default=1.0, gt=0)
+    """How slowly the reward falls with cost if a task can be solved at no cost. Larger is slower."""
 
 
-def tool_efficiency(options: ToolEfficiency, given: RewardGiven) -> tuple[Rewards, State]:
-    """r = scale k(m, n) r for rewards above 0; a rollout whose cost is not known keeps its reward."""
-    batch, rewards = given.batch, given.rewards
+def tool_efficiency(options: ToolEfficiencyOptions, inputs: RewardInput) -> tuple[Rewards, PluginState]:
+    """Compute r = scale k(m, n) r for positive rewards.
+
+    A rollout with unknown cost keeps its reward.
+    """
+    batch, rewards = inputs.batch, inputs.rewards
     if rewards.by_turn:
-        raise InvalidInput("chain.reward", "tool-efficiency comes after turns were paid", "Put it before.")
-    cost, reward = batch.facts[options.cost], rewards.rollout
-    table: Mapping[str, float] = dict(given.state.get(LEAST_COST, {}))
-    least = _least(batch, cost, (reward >= options.success) & ~np.isnan(cost), table)
-    best = np.array([least.get(task, np.nan) for task in batch.task], np.float64)[batch.rollout_group]
-    priced = (reward > 0) & ~np.isnan(cost)
-    paid = np.where(priced, options.scale * efficiency(cost, best, options.smooth) * reward, reward)
-    return replace(rewards, rollout=paid), {LEAST_COST: least}
+        raise InvalidInput("pipeline.rewards", "tool-efficiency comes after turns were paid", "Put it before.")
+    cost, reward = batch.rollout_stats[options.cost_stat], rewards.rollout
+    table: Mapping[str, float] = dict(inputs.state.get(MIN_COST_TABLE, {}))
+    min_costs = _update_min_costs(batch, cost, (reward >= options.min_success_reward) & ~np.isnan(cost), table)
+    best = np.array([min_costs.get(task, np.nan) for task in batch.task_keys], np.float64)[batch.rollout_group]
+    has_cost = (reward > 0) & ~np.isnan(cost)
+    shaped = np.where(has_cost, options.scale * compute_efficiency(cost, best, options.smoothing) * reward, reward)
+    return replace(rewards, rollout=shaped), {MIN_COST_TABLE: min_costs}
 
 
-def efficiency(cost: Floats, least: Floats, smooth: float) -> Floats:
-    """k(m, n) from 0 to 1, and 1 at m = n. `least` NaN or 0: cos(m pi / (2 m + smooth)), which is 1 for nothing."""
-    falling = np.cos(cost * np.pi / (2 * cost + smooth))
-    known = least > 0
-    n = np.where(known, least, 1.0)
+def compute_efficiency(cost: Floats, min_cost: Floats, smoothing: float) -> Floats:
+    """Return k(m, n) from 0 to 1, with 1 at m = n.
+
+    If `min_cost` is NaN or 0, it is cos(m pi / (2 m + smoothing)), which is 1 at no cost.
+    """
+    falling = np.cos(cost * np.pi / (2 * cost + smoothing))
+    known = min_cost > 0
+    n = np.where(known, min_cost, 1.0)
     total = cost + n
     peaked = np.sin(np.divide(cost * np.pi, total, out=np.zeros(len(cost)), where=total > 0))
     return np.where(known, peaked, falling)
 
 
-def _least(batch: Batch, cost: Floats, success: Bits, table: Mapping[str, float]) -> dict[str, float]:
-    least = dict(table)
-    for nth in np.flatnonzero(success):
-        task = batch.task[int(batch.rollout_group[nth])]
-        least[task] = min(least.get(task, np.inf), float(cost[nth]))
-    return least
+def _update_min_costs(
+    batch: TrainingBatch, cost: Floats, is_success: Bits, table: Mapping[str, float]
+) -> dict[str, float]:
+    min_costs = dict(table)
+    for nth in np.flatnonzero(is_success):
+        task = batch.task_keys[int(batch.rollout_group[nth])]
+        min_costs[task] = min(min_costs.get(task, np.inf), float(cost[nth]))
+    return min_costs
 
 
 PLUGIN = Plugin(
     "tool-efficiency",
-    Seam.REWARD,
+    PluginKind.REWARD,
     "OTC, arXiv 2504.14870: r = k(m, n) r_correct, k = sin(f pi / 2n), f = 2 n m / (m + n)",
     tool_efficiency,
-    ToolEfficiency,
-    also_needs=lambda options: frozenset({f"facts.{options.cost}"}),
-    state=frozenset({LEAST_COST}),
-    claims=frozenset({Claim.COST, Claim.TOOL_PULL}),
+    ToolEfficiencyOptions,
+    needs_for_options=lambda options: frozenset({f"rollout_stats.{options.cost_stat}"}),
+    state_tables=frozenset({MIN_COST_TABLE}),
+    traits=frozenset({PluginTrait.COST, PluginTrait.TOOL_CALL_REWARD}),
 )

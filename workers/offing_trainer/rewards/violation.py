@@ -1,25 +1,29 @@
-"""Pays for breaking a limit or a rule what DCPO pays for it, whatever else the rollout was given."""
+"""DCPO's reward for breaking a limit or a rule, which replaces the rollout's reward."""
 
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from offing_trainer.batch import OUTCOMES
-from offing_trainer.seam import Options, Plugin, RewardGiven, Rewards, Seam, State, no_state
+from offing_trainer.batch import OUTCOME_CODES
+from offing_trainer.plugin import Plugin, PluginKind, PluginOptions, PluginState, RewardInput, Rewards, empty_state
 
 
-class Violation(Options):
-    value: float = -0.1
-    outcomes: tuple[Literal["answered", "done", "truncated", "violated"], ...] = ("truncated", "violated")
-    """Endings that are a violation."""
+class ViolationOptions(PluginOptions):
+    reward: float = -0.1
+    outcomes: tuple[Literal["answered", "no_answer", "truncated", "violated"], ...] = ("truncated", "violated")
+    """Outcomes that count as a violation."""
 
 
-def violation(options: Violation, given: RewardGiven) -> tuple[Rewards, State]:
-    broken = np.isin(given.batch.outcome, [OUTCOMES[name] for name in options.outcomes])
-    return replace(given.rewards, rollout=np.where(broken, options.value, given.rewards.rollout)), no_state()
+def violation(options: ViolationOptions, inputs: RewardInput) -> tuple[Rewards, PluginState]:
+    broken = np.isin(inputs.batch.outcome, [OUTCOME_CODES[name] for name in options.outcomes])
+    return replace(inputs.rewards, rollout=np.where(broken, options.reward, inputs.rewards.rollout)), empty_state()
 
 
 PLUGIN = Plugin(
-    "violation", Seam.REWARD, "MemAct, arXiv 2510.12635: +1 success, -0.1 violation, else 0", violation, Violation
+    "violation",
+    PluginKind.REWARD,
+    "MemAct, arXiv 2510.12635: +1 success, -0.1 violation, else 0",
+    violation,
+    ViolationOptions,
 )

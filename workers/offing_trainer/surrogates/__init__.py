@@ -1,1 +1,1 @@
-"""What is minimised in place of the return, a file a plug-in or a closely related pair."""
+"""Surrogate objectives. Each module defines one plug-in or two closely related ones."""

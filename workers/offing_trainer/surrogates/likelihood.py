@@ -1,25 +1,23 @@
-"""Log-probability times credit: the plain policy gradient, and imitation."""
+"""Logprob times advantage: the policy gradient, and SFT."""
 
 import numpy as np
 
-from offing_trainer.seam import Loss, LossGiven, Options, Plugin, Seam
+from offing_trainer.plugin import LossInput, LossTerm, Plugin, PluginKind, PluginOptions
 
 
-def reinforce(options: Options, given: LossGiven) -> Loss:
-    """-A log p: on the weights that sampled, its derivative is the policy gradient."""
-    return _loss(given, given.weight * given.advantage)
+def reinforce(options: PluginOptions, inputs: LossInput) -> LossTerm:
+    """Compute -A log p. On the sampling weights, its gradient is the policy gradient."""
+    return _weighted_logprobs(inputs, inputs.weight * inputs.advantage)
 
 
-def cross_entropy(options: Options, given: LossGiven) -> Loss:
-    """-log p, as often as the advantage says; what has a negative one is not imitated."""
-    return _loss(given, given.weight * np.maximum(given.advantage, 0))
+def cross_entropy(options: PluginOptions, inputs: LossInput) -> LossTerm:
+    """Compute -log p, weighted by the advantage. Negative advantages count as 0."""
+    return _weighted_logprobs(inputs, inputs.weight * np.maximum(inputs.advantage, 0))
 
 
-def _loss(given: LossGiven, credit: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Loss:
-    return Loss(-float(credit @ given.logp), -credit)
+def _weighted_logprobs(inputs: LossInput, token_weight: np.ndarray[tuple[int], np.dtype[np.float64]]) -> LossTerm:
+    return LossTerm(-float(token_weight @ inputs.logprobs), -token_weight)
 
 
-PLUGINS = (
-    Plugin("reinforce", Seam.SURROGATE, "Williams 1992: -A log p", reinforce),
-    Plugin("cross-entropy", Seam.SURROGATE, "maximum likelihood: -log p", cross_entropy),
-)
+REINFORCE = Plugin("reinforce", PluginKind.SURROGATE, "Williams 1992: -A log p", reinforce)
+CROSS_ENTROPY = Plugin("cross-entropy", PluginKind.SURROGATE, "maximum likelihood: -log p", cross_entropy)

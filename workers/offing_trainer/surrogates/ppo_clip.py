@@ -1,60 +1,82 @@
-"""PPO's clipped objective: a ratio a token, as in GRPO and Flow-GRPO; or one a sequence, as in GSPO."""
+"""PPO's clipped objective, with one ratio per token as in GRPO, or one per sequence as in GSPO."""
 
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
-from offing_trainer.seam import Loss, LossGiven, Options, Plugin, Seam
-from offing_trainer.statistics import sums
-from offing_trainer.surrogates.ratios import Clipped, clipped, sequence_ratios, token_ratios
+from offing_trainer.grouped_statistics import sum_by_index
+from offing_trainer.plugin import LossInput, LossTerm, Plugin, PluginKind, PluginOptions
+from offing_trainer.surrogates.ratios import (
+    ClippedObjective,
+    clip_objective,
+    compute_sequence_ratios,
+    compute_token_ratios,
+)
 
-Bound = Annotated[float, Field(gt=0)]
+ClipBound = Annotated[float, Field(gt=0)]
 
 
-class PpoClip(Options):
+class PpoClipOptions(PluginOptions):
     low: Annotated[float, Field(gt=0, le=1)] = 0.2
-    """A ratio may fall to 1 - low."""
-    high: Bound = 0.2
-    """A ratio may rise to 1 + high."""
-    dual: Annotated[float, Field(gt=1)] | None = None
-    """Most that a token with a negative advantage can cost, in its advantage. None: any amount."""
+    """Ratios are clipped below 1 - low."""
+    high: ClipBound = 0.2
+    """Ratios are clipped above 1 + high."""
+    dual_clip: Annotated[float, Field(gt=1)] | None = None
+    """Maximum loss of a token with a negative advantage, in multiples of |A|. `None` means no limit."""
 
 
-class Gspo(Options):
+class GspoOptions(PluginOptions):
     low: Annotated[float, Field(gt=0, le=1)] = 3e-4
-    high: Bound = 4e-4
-    over: Literal["rows", "turns"] = "turns"
-    """What is one sequence with one ratio."""
+    high: ClipBound = 4e-4
+    unit: Literal["rows", "turns"] = "turns"
+    """The unit that is one sequence with one ratio."""
 
 
-def ppo_clip(options: PpoClip, given: LossGiven) -> Loss:
-    ratio = token_ratios(given)
-    found = clipped(ratio.value, given.advantage, options.low, options.high, options.dual)
-    return Loss(
-        float(given.weight @ found.value), given.weight * found.slope * ratio.moves, figures=_held(found, given)
+def ppo_clip(options: PpoClipOptions, inputs: LossInput) -> LossTerm:
+    ratio = compute_token_ratios(inputs)
+    objective = clip_objective(ratio.value, inputs.advantage, options.low, options.high, options.dual_clip)
+    return LossTerm(
+        float(inputs.weight @ objective.value),
+        inputs.weight * objective.gradient * ratio.log_gradient,
+        metrics=_clip_metrics(objective, inputs),
     )
 
 
-def gspo(options: Gspo, given: LossGiven) -> Loss:
-    """The ratio is exp of the sequence's mean log-ratio; every token's advantage and weight are its own."""
-    _, of = np.unique(given.batch.token_row if options.over == "rows" else given.batch.token_turn, return_inverse=True)
-    ratio, share = sequence_ratios(given, of)
-    found = clipped(ratio.value[of], given.advantage, options.low, options.high)
-    pulled = sums(given.weight * found.slope, of, len(share)) * ratio.moves * share
-    return Loss(float(given.weight @ found.value), pulled[of], figures=_held(found, given))
+def gspo(options: GspoOptions, inputs: LossInput) -> LossTerm:
+    """Compute GSPO's loss. The ratio is exp of the sequence's mean log-ratio.
+
+    Every token has its own advantage and weight.
+    """
+    _, of = np.unique(
+        inputs.batch.token_row if options.unit == "rows" else inputs.batch.token_turn, return_inverse=True
+    )
+    ratio, inverse_length = compute_sequence_ratios(inputs, of)
+    objective = clip_objective(ratio.value[of], inputs.advantage, options.low, options.high)
+    gradient = (
+        sum_by_index(inputs.weight * objective.gradient, of, len(inverse_length)) * ratio.log_gradient * inverse_length
+    )
+    return LossTerm(float(inputs.weight @ objective.value), gradient[of], metrics=_clip_metrics(objective, inputs))
 
 
-def _held(found: Clipped, given: LossGiven) -> dict[str, float]:
-    live = given.weight > 0
-    return {"clip_low": float((found.low & live).sum()), "clip_high": float((found.high & live).sum())}
+def _clip_metrics(objective: ClippedObjective, inputs: LossInput) -> dict[str, float]:
+    live = inputs.weight > 0
+    return {
+        "clip_low": float((objective.clipped_low & live).sum()),
+        "clip_high": float((objective.clipped_high & live).sum()),
+    }
 
 
-NEEDS = frozenset({"logp_old"})
+NEEDS = frozenset({"old_logprobs"})
 
-PLUGINS = (
-    Plugin(
-        "ppo-clip", Seam.SURROGATE, "PPO, arXiv 1707.06347; dual clip: arXiv 1912.09729", ppo_clip, PpoClip, needs=NEEDS
-    ),
-    Plugin("gspo", Seam.SURROGATE, "GSPO, arXiv 2507.18071: s = exp(mean log-ratio)", gspo, Gspo, needs=NEEDS),
+PPO_CLIP = Plugin(
+    "ppo-clip",
+    PluginKind.SURROGATE,
+    "PPO, arXiv 1707.06347; dual clip: arXiv 1912.09729",
+    ppo_clip,
+    PpoClipOptions,
+    needs=NEEDS,
+)
+GSPO = Plugin(
+    "gspo", PluginKind.SURROGATE, "GSPO, arXiv 2507.18071: s = exp(mean log-ratio)", gspo, GspoOptions, needs=NEEDS
 )

@@ -1,64 +1,72 @@
-"""Importance ratios in double precision, and what becomes of them. The only home of that arithmetic."""
+"""Importance ratios and PPO's clipped objective, in double precision."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from offing_trainer.batch import Bits, Floats, Places
-from offing_trainer.seam import LossGiven
-from offing_trainer.statistics import counts, reciprocal, sums
+from offing_trainer.batch import Bits, Floats, Indices
+from offing_trainer.grouped_statistics import count_by_index, reciprocal, sum_by_index
+from offing_trainer.plugin import LossInput
 
-FARTHEST = 20.0
-"""Nats that a log-ratio is cut at, so that no exponential overflows; beyond it a token has no gradient."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ratios:
-    value: Floats
-    moves: Floats
-    """Derivative of the ratio by its logarithm: the ratio, and 0 where the logarithm was cut."""
-
-
-def ratios(log: Floats) -> Ratios:
-    inside = np.abs(log) <= FARTHEST
-    value = np.exp(np.clip(log, -FARTHEST, FARTHEST))
-    return Ratios(value, np.where(inside, value, 0.0))
-
-
-def token_ratios(given: LossGiven) -> Ratios:
-    """(P,) of the weights being trained to the anchor."""
-    return ratios(given.logp - given.columns["logp_old"])
-
-
-def sequence_ratios(given: LossGiven, of: Places) -> tuple[Ratios, Floats]:
-    """GSPO's: (S,) exp of the mean log-ratio of each sequence's tokens, and 1 / tokens of it."""
-    sequences = int(of.max(initial=-1)) + 1
-    share = reciprocal(counts(of, sequences))
-    return ratios(sums(given.logp - given.columns["logp_old"], of, sequences) * share), share
+MAX_LOG_RATIO_NATS = 20.0
+"""Limit of log-ratios in nats, so that no exponential overflows. Beyond it a token has no gradient."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clipped:
-    """-min(ratio A, clip(ratio) A) and what it depends on; one entry a ratio."""
+class ImportanceRatios:
+    value: Floats
+    log_gradient: Floats
+    """Derivative of the ratio by its logarithm: the ratio, and 0 where the logarithm was limited."""
+
+
+def compute_ratios(log_ratio: Floats) -> ImportanceRatios:
+    inside = np.abs(log_ratio) <= MAX_LOG_RATIO_NATS
+    value = np.exp(np.clip(log_ratio, -MAX_LOG_RATIO_NATS, MAX_LOG_RATIO_NATS))
+    return ImportanceRatios(value, np.where(inside, value, 0.0))
+
+
+def compute_token_ratios(inputs: LossInput) -> ImportanceRatios:
+    """Return the ratios of the trained weights to the old ones, (P,)."""
+    return compute_ratios(inputs.logprobs - inputs.columns["old_logprobs"])
+
+
+def compute_sequence_ratios(inputs: LossInput, sequence_index: Indices) -> tuple[ImportanceRatios, Floats]:
+    """Return GSPO's ratios and the inverse lengths of the sequences, both (S,).
+
+    A ratio is exp of the mean log-ratio of the sequence's tokens.
+    """
+    sequences = int(sequence_index.max(initial=-1)) + 1
+    inverse_length = reciprocal(count_by_index(sequence_index, sequences))
+    return compute_ratios(
+        sum_by_index(inputs.logprobs - inputs.columns["old_logprobs"], sequence_index, sequences) * inverse_length
+    ), inverse_length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClippedObjective:
+    """-min(ratio A, clip(ratio) A) and its derivative, with one entry per ratio."""
 
     value: Floats
-    slope: Floats
-    """By the ratio; 0 where it is clipped."""
-    low: Bits
-    """Held at the lower bound."""
-    high: Bits
+    gradient: Floats
+    """Derivative by the ratio. 0 where it is clipped."""
+    clipped_low: Bits
+    """Whether the ratio is clipped at the lower bound."""
+    clipped_high: Bits
 
 
-def clipped(ratio: Floats, advantage: Floats, low: float, high: float, dual: float | None = None) -> Clipped:
-    """PPO's objective as a loss, with bounds 1 - low and 1 + high.
+def clip_objective(
+    ratio: Floats, advantage: Floats, low: float, high: float, dual_clip: float | None = None
+) -> ClippedObjective:
+    """Compute PPO's objective as a loss, with bounds 1 - low and 1 + high.
 
-    `dual`: with a negative advantage a token costs at most dual |A|. None: no such limit.
+    With `dual_clip`, a token with a negative advantage costs at most dual_clip |A|. `None` means no
+    such limit.
     """
     below = (ratio < 1 - low) & (advantage < 0)
     above = (ratio > 1 + high) & (advantage > 0)
-    if dual is not None:
-        above |= (ratio > dual) & (advantage < 0)
-    held = np.where(advantage < 0, np.maximum(ratio, 1 - low), np.minimum(ratio, 1 + high))
-    if dual is not None:
-        held = np.where(advantage < 0, np.minimum(held, dual), held)
-    return Clipped(-held * advantage, np.where(below | above, 0.0, -advantage), below, above)
+    if dual_clip is not None:
+        above |= (ratio > dual_clip) & (advantage < 0)
+    clipped_ratio = np.where(advantage < 0, np.maximum(ratio, 1 - low), np.minimum(ratio, 1 + high))
+    if dual_clip is not None:
+        clipped_ratio = np.where(advantage < 0, np.minimum(clipped_ratio, dual_clip), clipped_ratio)
+    return ClippedObjective(-clipped_ratio * advantage, np.where(below | above, 0.0, -advantage), below, above)

@@ -1,1 +1,1 @@
-"""Which stored rows a policy is trained on, a file a plug-in."""
+"""Views of stored rows. Each module defines one plug-in."""

@@ -1,36 +1,41 @@
-"""Rows as they are stored: one a segment, as long as its context only grew.
+"""Rows as stored, one per segment, in which the context only grew.
 
-That is Flow-GRPO's planner turns, IterResearch's rounds, DCPO's segments between edits and SUPO's spans between
-summaries; which of them depends on the flow alone. What no role could use stands in segments of its own.
+These are Flow-GRPO's planner turns, IterResearch's turns, DCPO's segments between edits and SUPO's
+spans between summaries, depending only on the graph. Rejected completions are in segments of their
+own.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.core.rows import TrainRow
-from offing.core.trajectory import Fracture
-from offing_trainer.batch import Group, Sample
-from offing_trainer.seam import Options, Plugin, Seam
+from offing.core.training_rows import TrainingRow
+from offing.core.trajectory import BoundaryReason
+from offing_trainer.batch import RolloutGroup, TrainingRollout
+from offing_trainer.plugin import Plugin, PluginKind, PluginOptions
 
 
-class Shown(Options):
+class ViewOptions(PluginOptions):
     roles: tuple[str, ...] = ()
-    """Whose rows. Empty: all."""
-    rejected: bool = False
-    """Also completions that no role could use. They are no turns of the flow, so rewards by turn count them too."""
+    """Roles whose rows are used. Empty means all roles."""
+    include_rejected: bool = False
+    """Also include completions that no role could parse.
+    They are not turns of the graph, but turn rewards count them too.
+    """
 
 
-def policy_turns(options: Shown, groups: Sequence[Group]) -> Sequence[Group]:
-    return [replace(group, samples=tuple(_viewed(options, sample) for sample in group.samples)) for group in groups]
+def policy_turns(options: ViewOptions, groups: Sequence[RolloutGroup]) -> Sequence[RolloutGroup]:
+    return [
+        replace(group, rollouts=tuple(_filter_rows(options, sample) for sample in group.rollouts)) for group in groups
+    ]
 
 
-def _viewed(options: Shown, sample: Sample) -> Sample:
-    return replace(sample, rows=tuple(row for row in sample.rows if _wanted(options, row)))
+def _filter_rows(options: ViewOptions, rollout: TrainingRollout) -> TrainingRollout:
+    return replace(rollout, rows=tuple(row for row in rollout.rows if _is_included(options, row)))
 
 
-def _wanted(options: Shown, row: TrainRow) -> bool:
-    known = not options.roles or row.head.role in options.roles
-    return known and (options.rejected or row.head.fracture != Fracture.REJECTED)
+def _is_included(options: ViewOptions, row: TrainingRow) -> bool:
+    has_role = not options.roles or row.segment_info.role in options.roles
+    return has_role and (options.include_rejected or row.segment_info.boundary_reason != BoundaryReason.REJECTED)
 
 
-PLUGIN = Plugin("policy-turns", Seam.VIEW, "Offing: a row a stored segment", policy_turns, Shown)
+PLUGIN = Plugin("policy-turns", PluginKind.VIEW, "Offing: a row a stored segment", policy_turns, ViewOptions)

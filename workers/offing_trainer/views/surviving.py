@@ -1,8 +1,8 @@
-"""Segments as MemAct's released code masks them: the last one trains everything of the policy that is still in it.
+"""Loss masks of MemAct's released code: the last segment trains all completions still in its context.
 
-What the policy said in earlier segments and no edit removed is trained a second time, under a context in which it was
-not said. The paper trains each token once; see `policy_turns`. How likely such tokens were under the new context nobody
-recorded, so that the anchor must be computed anew.
+Completions of earlier segments that no edit removed are trained a second time, in a context in
+which they were not sampled. The paper trains each token once; see `policy_turns`. Their logprobs in
+the new context were not recorded, so the old logprobs must be recomputed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,46 +11,51 @@ from dataclasses import replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from offing.core.rows import TrainRow
-from offing_trainer.batch import Group, Places, Sample
-from offing_trainer.seam import Plugin, Seam
-from offing_trainer.views.policy_turns import Shown, policy_turns
+from offing.core.training_rows import TrainingRow
+from offing_trainer.batch import Indices, RolloutGroup, TrainingRollout
+from offing_trainer.plugin import Plugin, PluginKind
+from offing_trainer.views.policy_turns import ViewOptions, policy_turns
 
 
-def surviving(options: Shown, groups: Sequence[Group]) -> Sequence[Group]:
-    shown = policy_turns(options, groups)
-    return [replace(group, samples=tuple(_restored(sample) for sample in group.samples)) for group in shown]
+def surviving(options: ViewOptions, groups: Sequence[RolloutGroup]) -> Sequence[RolloutGroup]:
+    policy_rows = policy_turns(options, groups)
+    return [
+        replace(group, rollouts=tuple(_restore_loss_masks(sample) for sample in group.rollouts))
+        for group in policy_rows
+    ]
 
 
-def _restored(sample: Sample) -> Sample:
-    if len(sample.rows) < 2:
-        return sample
-    *before, last = sorted(sample.rows, key=lambda row: (row.head.idx, row.part))
-    said = [ids for row in before for ids in _said(row)]
-    return replace(sample, rows=(*before, _with(last, said)))
+def _restore_loss_masks(rollout: TrainingRollout) -> TrainingRollout:
+    if len(rollout.rows) < 2:
+        return rollout
+    *before, last = sorted(rollout.rows, key=lambda row: (row.segment_info.idx, row.part))
+    token_runs = [ids for row in before for ids in _iter_trained_tokens(row)]
+    return replace(rollout, rows=(*before, _train_tokens(last, token_runs)))
 
 
-def _said(row: TrainRow) -> Iterator[Places]:
-    """The trained tokens of each turn."""
+def _iter_trained_tokens(row: TrainingRow) -> Iterator[Indices]:
+    """Yield the trained tokens of each turn."""
     for nth in np.unique(row.turn_index[row.loss_mask]):
         yield row.token_ids[row.loss_mask & (row.turn_index == nth)].astype(np.int64)
 
 
-def _with(row: TrainRow, said: Sequence[Places]) -> TrainRow:
-    mask, behaviour = row.loss_mask.copy(), row.behaviour_logprobs.copy()
-    for ids in said:
-        for start in _starts(row.token_ids.astype(np.int64), ids):
+def _train_tokens(row: TrainingRow, token_runs: Sequence[Indices]) -> TrainingRow:
+    mask, behavior_logprobs = row.loss_mask.copy(), row.behavior_logprobs.copy()
+    for ids in token_runs:
+        for start in _find_occurrences(row.token_ids.astype(np.int64), ids):
             there = slice(max(int(start), 1), int(start) + len(ids))
-            behaviour[there] = np.where(mask[there], behaviour[there], np.nan)
+            behavior_logprobs[there] = np.where(mask[there], behavior_logprobs[there], np.nan)
             mask[there] = True
-    return replace(row, loss_mask=mask, behaviour_logprobs=behaviour)
+    return replace(row, loss_mask=mask, behavior_logprobs=behavior_logprobs)
 
 
-def _starts(ids: Places, wanted: Places) -> Places:
-    """Where these tokens stand one after the other."""
-    if len(wanted) > len(ids):
+def _find_occurrences(ids: Indices, tokens: Indices) -> Indices:
+    """Return the positions at which these tokens occur in sequence."""
+    if len(tokens) > len(ids):
         return np.empty(0, np.int64)
-    return np.flatnonzero((sliding_window_view(ids, len(wanted)) == wanted).all(axis=1))
+    return np.flatnonzero((sliding_window_view(ids, len(tokens)) == tokens).all(axis=1))
 
 
-PLUGIN = Plugin("surviving", Seam.VIEW, "MemAct (DCPO), released code: mask of the last segment", surviving, Shown)
+PLUGIN = Plugin(
+    "surviving", PluginKind.VIEW, "MemAct (DCPO), released code: mask of the last segment", surviving, ViewOptions
+)

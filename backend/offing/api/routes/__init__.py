@@ -1,1 +1,1 @@
-"""Routes, one file a noun, all thin: they read the request, call a service, and shape the answer."""
+"""Routes with one module per resource. Each reads the request, calls a service and shapes the response."""

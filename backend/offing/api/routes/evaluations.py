@@ -1,14 +1,17 @@
-"""Evaluations of policy versions: reading them. `offing policy evaluate` and `offing loop` make them."""
+"""Routes for reading evaluations of policy versions.
+
+`offing policy evaluate` and `offing loop` create them.
+"""
 
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from offing.api.auth import Known
-from offing.api.parts import Held
-from offing.api.routing import StrictRoute
-from offing.api.standing import EvaluationPage, evaluation_out
+from offing.api.auth import CurrentCaller
+from offing.api.dependencies import Deps
+from offing.api.schemas.promotion import EvaluationPage, serialize_evaluation
+from offing.api.strict_route import StrictRoute
 from offing.services import policies
 
 router = APIRouter(prefix="/evaluations", tags=["training"], route_class=StrictRoute)
@@ -16,13 +19,13 @@ router = APIRouter(prefix="/evaluations", tags=["training"], route_class=StrictR
 
 @router.get("")
 async def list_evaluations(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     policy_id: UUID | None = None,
     name: Annotated[str | None, Query(max_length=100, description="Of versions of this name.")] = None,
     cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> EvaluationPage:
-    """Evaluations, newest first."""
-    page, following = await policies.evaluations(held.database, caller.tenant, policy_id, name, cursor, limit)
-    return EvaluationPage(items=[evaluation_out(row) for row in page], next=following and str(following))
+    """List evaluations, newest first."""
+    page, following = await policies.list_evaluations(deps.database, caller.tenant_id, policy_id, name, cursor, limit)
+    return EvaluationPage(items=[serialize_evaluation(row) for row in page], next=following and str(following))

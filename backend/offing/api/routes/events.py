@@ -1,4 +1,4 @@
-"""Steps and the streams of them."""
+"""Routes for steps and event streams."""
 
 from contextlib import AbstractContextManager
 from typing import Annotated
@@ -6,78 +6,89 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from offing.api import streams, wire
-from offing.api.auth import Caller, Known
-from offing.api.feed import Feed
-from offing.api.parts import Held, Parts
-from offing.api.routes.responses import EVENTS, NO_RUN, TOO_MANY_STREAMS, problems
-from offing.api.routing import StrictRoute
-from offing.api.schemas import StepDetail, StepPage, WholeStepPage
+from offing.api import serializers, streams
+from offing.api.auth import Caller, CurrentCaller
+from offing.api.dependencies import AppDependencies, Deps
+from offing.api.feed import RunEventFeed
+from offing.api.routes.responses import EVENT_STREAM_RESPONSES, RUN_NOT_FOUND, TOO_MANY_STREAMS, describe_problems
+from offing.api.schemas import FullStepPage, StepDetail, StepPage
+from offing.api.strict_route import StrictRoute
 from offing.core.step import StepKind
-from offing.services import views
+from offing.services import run_summaries
 
 router = APIRouter(tags=["steps"], route_class=StrictRoute)
 
 LastEventId = Annotated[str | None, Header(max_length=4000, description="`id:` of the last event that arrived.")]
 
 
-@router.get("/runs/{run_id}/steps", responses=NO_RUN)
+@router.get("/runs/{run_id}/steps", responses=RUN_NOT_FOUND)
 async def list_steps(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq.")] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     kind: StepKind | None = None,
 ) -> StepPage:
-    """Steps in order, without their payloads. `next` is the `after` of the next page."""
-    page, following = await views.step_lines(held.database, caller.tenant, run_id, after, limit, kind)
-    return StepPage(items=[wire.step_out(run_id, s) for s in page], next=None if following is None else str(following))
+    """List steps in order, without their payloads. `next` is the `after` of the next page."""
+    page, following = await run_summaries.list_steps(deps.database, caller.tenant_id, run_id, after, limit, kind)
+    return StepPage(
+        items=[serializers.serialize_step(run_id, s) for s in page], next=None if following is None else str(following)
+    )
 
 
-@router.get("/runs/{run_id}/whole-steps", responses=NO_RUN)
-async def list_whole_steps(
-    caller: Known,
-    held: Held,
+@router.get("/runs/{run_id}/whole-steps", responses=RUN_NOT_FOUND)
+async def list_full_steps(
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     kind: Annotated[list[StepKind], Query(min_length=1, max_length=8, description="Kinds of steps; repeat for more.")],
     after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq.")] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
-) -> WholeStepPage:
-    """Steps of some kinds in order, with their payloads. `next` is the `after` of the next page."""
-    page, following = await views.whole_steps(held.database, caller.tenant, run_id, kind, after, limit)
-    items = [wire.step_detail(run_id, step) for step in page]
-    return WholeStepPage(items=items, next=None if following is None else str(following))
+) -> FullStepPage:
+    """List steps of some kinds in order, with their payloads. `next` is the `after` of the next page."""
+    page, following = await run_summaries.list_full_steps(deps.database, caller.tenant_id, run_id, kind, after, limit)
+    items = [serializers.serialize_step_detail(run_id, step) for step in page]
+    return FullStepPage(items=items, next=None if following is None else str(following))
 
 
-@router.get("/runs/{run_id}/steps/{seq}", responses=problems(_404="There is no such run or step."))
-async def get_step(caller: Known, held: Held, run_id: UUID, seq: Annotated[int, Path(ge=0, le=2**62)]) -> StepDetail:
-    """One step, whole."""
-    return wire.step_detail(run_id, await views.step(held.database, caller.tenant, run_id, seq))
+@router.get("/runs/{run_id}/steps/{seq}", responses=describe_problems(_404="There is no such run or step."))
+async def get_step(
+    caller: CurrentCaller, deps: Deps, run_id: UUID, seq: Annotated[int, Path(ge=0, le=2**62)]
+) -> StepDetail:
+    """Get a step with its payload."""
+    return serializers.serialize_step_detail(
+        run_id, await run_summaries.get_step(deps.database, caller.tenant_id, run_id, seq)
+    )
 
 
-@router.get("/runs/{run_id}/events", response_class=Response, responses=NO_RUN | TOO_MANY_STREAMS | EVENTS)
+@router.get(
+    "/runs/{run_id}/events",
+    response_class=Response,
+    responses=RUN_NOT_FOUND | TOO_MANY_STREAMS | EVENT_STREAM_RESPONSES,
+)
 async def follow_run(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq; Last-Event-ID overrules it.")] = 0,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Server-sent events of one run.
+    """Stream the events of one run as server-sent events.
 
-    `step` events carry a StepOut and are durable: each comes once, in order, with its seq as `id:`. `run` (RunDetail)
-    and `live` (LiveOut or null) tell the state and have no id. After the run's last step comes `end`, and the server
-    closes. A comment every 15 s keeps the connection open.
+    `step` events carry a StepOut and are durable: each is sent once, in order, with its seq as `id:`. `run`
+    (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. After the last
+    step of the run comes an `end` event, and the server closes the stream. A comment every 15 seconds keeps the
+    connection open.
     """
-    feed = _feed(held, caller, {run_id: streams.seq_of(last_event_id, after)})
-    return await streams.opened(feed, _counted(held, caller))
+    feed = _open_feed(deps, caller, {run_id: streams.parse_last_event_id(last_event_id, after)})
+    return await streams.open_event_stream(feed, _count_stream(deps, caller))
 
 
-@router.get("/events", response_class=Response, responses=NO_RUN | TOO_MANY_STREAMS | EVENTS)
+@router.get("/events", response_class=Response, responses=RUN_NOT_FOUND | TOO_MANY_STREAMS | EVENT_STREAM_RESPONSES)
 async def follow_runs(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     cursor: Annotated[
         str,
         Query(
@@ -88,25 +99,25 @@ async def follow_runs(
     ],
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Server-sent events of several runs on one connection.
+    """Stream the events of several runs on one connection as server-sent events.
 
-    As for one run, but `id:` is the whole updated cursor, every data object names its `run_id`, and live events are
-    `{run_id, live}`. The server closes when all of them have ended.
+    The events are those of a single run, but `id:` is the complete updated cursor, every data object names its
+    `run_id`, and live events are `{run_id, live}`. The server closes the stream when all runs have ended.
     """
-    places = streams.places_of(last_event_id, "Last-Event-ID") if last_event_id else streams.places_of(cursor)
-    return await streams.opened(_feed(held, caller, places), _counted(held, caller), places)
+    positions = streams.parse_cursor(last_event_id, "Last-Event-ID") if last_event_id else streams.parse_cursor(cursor)
+    return await streams.open_event_stream(_open_feed(deps, caller, positions), _count_stream(deps, caller), positions)
 
 
-def _counted(held: Parts, caller: Caller) -> AbstractContextManager[None]:
-    return held.streams.one(caller.tenant, caller.name)
+def _count_stream(deps: AppDependencies, caller: Caller) -> AbstractContextManager[None]:
+    return deps.stream_limits.open_stream(caller.tenant_id, caller.name)
 
 
-def _feed(held: Parts, caller: Caller, after: dict[UUID, int]) -> Feed:
-    return Feed(
-        held.database,
-        held.live,
-        caller.tenant,
-        after,
-        lease_seconds=held.settings.lease_seconds,
-        still_allowed=caller.again,
+def _open_feed(deps: AppDependencies, caller: Caller, positions: dict[UUID, int]) -> RunEventFeed:
+    return RunEventFeed(
+        deps.database,
+        deps.bus,
+        caller.tenant_id,
+        positions,
+        lease_seconds=deps.settings.lease_seconds,
+        reauthenticate=caller.reauthenticate,
     )

@@ -1,29 +1,38 @@
-"""The library: documents, search, and passages in context."""
+"""Routes for the document library: documents, search, and passages in context."""
 
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
-from offing.api import wire
-from offing.api.auth import Known
-from offing.api.parts import Held
-from offing.api.routes.responses import NO_SOURCE, UPLOADS, problems
-from offing.api.routing import UploadRoute
-from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
-from offing.api.uploads import announced_size, received, taken_in
+from offing.api import serializers
+from offing.api.auth import CurrentCaller
+from offing.api.dependencies import Deps
+from offing.api.routes.responses import SOURCE_NOT_FOUND, UPLOAD_RESPONSES, describe_problems
+from offing.api.schemas import (
+    CollectionOut,
+    ErasureOut,
+    PassageOut,
+    SearchHitPage,
+    SourceOut,
+    SourcePage,
+    UploadResultOut,
+)
+from offing.api.strict_route import UploadRoute
+from offing.api.uploads import get_announced_bytes, ingest_files, receive_files
 from offing.core.errors import InvalidInput
-from offing.services import erasure, library, views
+from offing.services import erasure, library
 from offing.services.library import LibraryScope
+from offing.storage.pagination import parse_page_cursor, render_page_cursor
 
 router = APIRouter(prefix="/library", tags=["library"], route_class=UploadRoute)
 
-MOST_SPAN = 100_000
-"""Code points of a passage."""
+MAX_SPAN_CHARS = 100_000
+"""Maximum number of code points of a passage."""
 
-Collection = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
+CollectionQuery = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
 
-UPLOAD: dict[str, Any] = {
+UPLOAD_REQUEST_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -55,76 +64,85 @@ UPLOAD: dict[str, Any] = {
 
 @router.get("")
 async def list_sources(
-    caller: Known,
-    held: Held,
-    collection: Collection = None,
+    caller: CurrentCaller,
+    deps: Deps,
+    collection: CollectionQuery = None,
     q: Annotated[str | None, Query(max_length=200, description="Part of the name or title.")] = None,
     cursor: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SourcePage:
-    """Sources, newest first."""
-    before = views.place_of(cursor)
-    found, total = await library.sources(
-        held.database, caller.tenant, collection=collection, text=q, before=before, limit=limit + 1
+    """List sources, newest first."""
+    before = parse_page_cursor(cursor)
+    sources, total = await library.list_sources(
+        deps.database, caller.tenant_id, collection=collection, title_filter=q, page_key=before, limit=limit + 1
     )
-    page = found[:limit]
-    following = views.cursor_of((page[-1].added_at, page[-1].id)) if len(found) > limit else None
-    return SourcePage(items=[wire.source_out(s) for s in page], next=following, total=total)
+    page = sources[:limit]
+    following = render_page_cursor((page[-1].added_at, page[-1].id)) if len(sources) > limit else None
+    return SourcePage(items=[serializers.serialize_source(s) for s in page], next=following, total=total)
 
 
-@router.post("", openapi_extra=UPLOAD, responses=UPLOADS)
-async def upload(caller: Known, held: Held, request: Request) -> UploadOut:
-    """Add documents. Each file has an outcome of its own; bytes already known are not read again."""
-    with held.uploads.admitted(caller.tenant, announced_size(request)):
-        async with received(request) as sent:
-            return UploadOut(files=await taken_in(held.database, held.readers, caller.tenant, sent))
+@router.post("", openapi_extra=UPLOAD_REQUEST_BODY, responses=UPLOAD_RESPONSES)
+async def upload_documents(caller: CurrentCaller, deps: Deps, request: Request) -> UploadResultOut:
+    """Upload documents. Each file has its own outcome; bytes that are already stored are not read again."""
+    with deps.upload_gate.admit(caller.tenant_id, get_announced_bytes(request)):
+        async with receive_files(request) as sent:
+            return UploadResultOut(
+                files=await ingest_files(deps.database, deps.document_readers, caller.tenant_id, sent)
+            )
 
 
 @router.get("/collections")
-async def list_collections(caller: Known, held: Held) -> list[CollectionOut]:
-    """Collections with the number of their sources."""
-    found = await views.collections(held.database, caller.tenant)
-    return [CollectionOut(name=name, count=count) for name, count in found]
+async def list_collections(caller: CurrentCaller, deps: Deps) -> list[CollectionOut]:
+    """List collections with the number of their sources."""
+    collections = await library.list_collections(deps.database, caller.tenant_id)
+    return [CollectionOut(name=name, count=count) for name, count in collections]
 
 
 @router.get("/search")
 async def search_library(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     q: Annotated[str, Query(min_length=1, max_length=1000, examples=["connection pooling"])],
     limit: Annotated[int, Query(ge=1, le=50)] = 10,
-    collection: Collection = None,
-) -> HitPage:
-    """The best passages for some words."""
+    collection: CollectionQuery = None,
+) -> SearchHitPage:
+    """Search the library for the passages that match a query best."""
     scope = LibraryScope(() if collection is None else (collection,))
-    hits = await library.search(held.database, caller.tenant, q, limit, scope)
-    return HitPage(items=[wire.hit_out(hit) for hit in hits])
+    hits = await library.search_passages(deps.database, caller.tenant_id, q, limit, scope)
+    return SearchHitPage(items=[serializers.serialize_search_hit(hit) for hit in hits])
 
 
-@router.get("/sources/{source_id}", responses=NO_SOURCE)
-async def get_source(caller: Known, held: Held, source_id: UUID) -> SourceOut:
-    """One source."""
-    return wire.source_out(await library.source(held.database, caller.tenant, source_id))
+@router.get("/sources/{source_id}", responses=SOURCE_NOT_FOUND)
+async def get_source(caller: CurrentCaller, deps: Deps, source_id: UUID) -> SourceOut:
+    """Get a source."""
+    return serializers.serialize_source(await library.get_source(deps.database, caller.tenant_id, source_id))
 
 
-@router.delete("/sources/{source_id}", responses=NO_SOURCE | problems(_409="A run that has read it is still going on."))
-async def erase_source(caller: Known, held: Held, source_id: UUID) -> ErasedOut:
-    """Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports."""
-    erased = await erasure.erase_source(held.database, caller.tenant, source_id)
-    return ErasedOut(sources=erased.sources, snapshots=erased.snapshots, passages=erased.passages, steps=erased.steps)
+@router.delete(
+    "/sources/{source_id}",
+    responses=SOURCE_NOT_FOUND | describe_problems(_409="A run that has read it is still going on."),
+)
+async def delete_source(caller: CurrentCaller, deps: Deps, source_id: UUID) -> ErasureOut:
+    """Delete a source with everything derived from it.
+
+    This deletes its bytes unless another source uses them, its text and passages, and copies of its text in
+    steps and reports.
+    """
+    erased = await erasure.erase_source(deps.database, caller.tenant_id, source_id)
+    return ErasureOut(sources=erased.sources, snapshots=erased.snapshots, passages=erased.passages, steps=erased.steps)
 
 
-@router.get("/passages", responses=NO_SOURCE)
+@router.get("/passages", responses=SOURCE_NOT_FOUND)
 async def get_passage(
-    caller: Known,
-    held: Held,
-    artefact: UUID,
+    caller: CurrentCaller,
+    deps: Deps,
+    text_id: UUID,
     start: Annotated[int, Query(ge=0, le=10**9, description="First code point.")],
     end: Annotated[int, Query(ge=0, le=10**9, description="Code point after the last.")],
-    around: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
+    context_chars: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
 ) -> PassageOut:
-    """A span of stored text, with what stands around it."""
-    if end - start > MOST_SPAN:
-        raise InvalidInput("end", f"the span has more than {MOST_SPAN:,} characters", "Ask for a part of it.")
-    found = await library.passage_in_context(held.database, caller.tenant, artefact, start, end, around)
-    return wire.passage_out(found)
+    """Get a span of a stored text with the text around it."""
+    if end - start > MAX_SPAN_CHARS:
+        raise InvalidInput("end", f"the span has more than {MAX_SPAN_CHARS:,} characters", "Ask for a part of it.")
+    passage = await library.get_passage_in_context(deps.database, caller.tenant_id, text_id, start, end, context_chars)
+    return serializers.serialize_passage(passage)

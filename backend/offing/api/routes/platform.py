@@ -1,4 +1,4 @@
-"""The installation: graphs, engines, the tenant, health and metrics."""
+"""Routes for the installation: graphs, engines, tenant settings, health and metrics."""
 
 import asyncio
 from decimal import Decimal
@@ -7,30 +7,30 @@ from functools import lru_cache
 import orjson
 from fastapi import APIRouter, Request, Response
 
-from offing.api import wire
-from offing.api.auth import Known
-from offing.api.parts import Held, Parts
-from offing.api.routes.responses import TOO_LARGE
-from offing.api.routing import StrictRoute
+from offing.api import serializers
+from offing.api.auth import CurrentCaller
+from offing.api.dependencies import AppDependencies, Deps
+from offing.api.routes.responses import BODY_TOO_LARGE
 from offing.api.schemas import EngineOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
+from offing.api.strict_route import StrictRoute
 from offing.core.errors import Unavailable
-from offing.models import discover
+from offing.models import engine_discovery
 from offing.sdk import Graph
-from offing.services import views
-from offing.telemetry.logs import logger
+from offing.services import tenants
+from offing.telemetry.logs import get_logger
 from offing.telemetry.metrics import CONTENT_TYPE
 
-log = logger("offing.api")
+log = get_logger("offing.api")
 
 router = APIRouter(route_class=StrictRoute)
 
-health = APIRouter(prefix="/health", tags=["health"])
-"""Open to all: says nothing about anyone's data."""
+health_router = APIRouter(prefix="/health", tags=["health"])
+"""Open to all callers, because the responses reveal nothing about anyone's data."""
 
 
 @router.get("/graphs", tags=["platform"])
-async def list_graphs(caller: Known, held: Held) -> list[GraphOut]:
-    """Graphs that runs can name."""
+async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
+    """List the graphs that runs can name."""
     return [
         GraphOut(
             name=graph.name,
@@ -38,47 +38,48 @@ async def list_graphs(caller: Known, held: Held) -> list[GraphOut]:
             description=graph.description,
             version=graph.version,
             roles=[role.name for role in graph.roles],
-            diagram=await asyncio.to_thread(diagram, graph),
+            diagram=await asyncio.to_thread(render_diagram, graph),
+            state_view=graph.state_view,
         )
-        for graph in sorted(held.graphs.values(), key=lambda g: g.name)
+        for graph in sorted(deps.graphs.values(), key=lambda g: g.name)
     ]
 
 
 @router.get("/engines", tags=["platform"])
-async def list_engines(caller: Known, held: Held) -> list[EngineOut]:
-    """Engines that can answer roles here, and the models found for them."""
-    found = await discover.engines()
+async def list_engines(caller: CurrentCaller, deps: Deps) -> list[EngineOut]:
+    """List the engines that can answer roles on this installation, with the models that were found for each."""
+    engines = await engine_discovery.discover_engines()
     return [
         EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note, offered_at=e.offered_at)
-        for e in found
+        for e in engines
     ]
 
 
 @router.get("/mcp-servers", tags=["platform"])
-async def list_mcp_servers(caller: Known, held: Held) -> list[McpServerOut]:
-    """MCP servers that a run's scope can name, as the operator has set them up."""
-    usable = [one for one in held.servers.servers().values() if not one.problem]
+async def list_mcp_servers(caller: CurrentCaller, deps: Deps) -> list[McpServerOut]:
+    """List the MCP servers that a run's scope can name, as the operator configured them."""
+    usable = [one for one in deps.mcp_servers.list_servers().values() if not one.problem]
     return [McpServerOut(name=one.name, tools=[tool.spec.name for tool in one.tools]) for one in usable]
 
 
 @router.get("/tenant", tags=["platform"])
-async def get_tenant(caller: Known, held: Held) -> TenantOut:
-    """Your settings, and what was spent today (UTC)."""
-    return wire.tenant_out(await views.tenant_settings(held.database, caller.tenant))
+async def get_tenant(caller: CurrentCaller, deps: Deps) -> TenantOut:
+    """Get your tenant's settings and what was spent today (UTC)."""
+    return serializers.serialize_tenant(await tenants.get_tenant(deps.database, caller.tenant_id))
 
 
-@router.patch("/tenant", tags=["platform"], responses=TOO_LARGE)
-async def change_tenant(caller: Known, held: Held, wanted: TenantIn) -> TenantOut:
-    """Change the settings that are sent; the others stay."""
-    sent = wanted.model_fields_set
-    cap = None if wanted.daily_spend_usd is None else Decimal(str(wanted.daily_spend_usd))
-    changed = await views.change_tenant(
-        held.database,
-        caller.tenant,
-        opt_in=wanted.training_opt_in if "training_opt_in" in sent else views.UNSET,
-        daily_spend_usd=cap if "daily_spend_usd" in sent else views.UNSET,
+@router.patch("/tenant", tags=["platform"], responses=BODY_TOO_LARGE)
+async def update_tenant(caller: CurrentCaller, deps: Deps, body: TenantIn) -> TenantOut:
+    """Update tenant settings. Fields that are not sent stay unchanged."""
+    sent = body.model_fields_set
+    cap = None if body.max_daily_spend_usd is None else Decimal(str(body.max_daily_spend_usd))
+    changed = await tenants.update_tenant(
+        deps.database,
+        caller.tenant_id,
+        training_opt_in=body.training_opt_in if "training_opt_in" in sent else tenants.UNSET,
+        max_daily_spend_usd=cap if "max_daily_spend_usd" in sent else tenants.UNSET,
     )
-    return wire.tenant_out(changed)
+    return serializers.serialize_tenant(changed)
 
 
 @router.get(
@@ -87,54 +88,58 @@ async def change_tenant(caller: Known, held: Held, wanted: TenantIn) -> TenantOu
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text."}},
 )
-async def get_metrics(caller: Known, held: Held) -> Response:
-    """Your runs' figures and this process's, in Prometheus text format."""
-    return Response(await held.metrics.text(caller.tenant), media_type=CONTENT_TYPE)
+async def get_metrics(caller: CurrentCaller, deps: Deps) -> Response:
+    """Get the metrics of your runs and of this process in Prometheus text format."""
+    return Response(await deps.metrics.render(caller.tenant_id), media_type=CONTENT_TYPE)
 
 
 @router.get("/openapi.json", include_in_schema=False)
-async def get_openapi(caller: Known, request: Request) -> Response:
+async def get_openapi(caller: CurrentCaller, request: Request) -> Response:
     """Return the OpenAPI document of this version."""
     document = await asyncio.to_thread(request.app.openapi)
     return Response(orjson.dumps(document), media_type="application/json")
 
 
-@health.get("/live")
-async def live() -> HealthOut:
-    """This process serves."""
-    return HealthOut(status="ok", parts={"api": "ok"})
+@health_router.get("/live")
+async def get_liveness() -> HealthOut:
+    """Report that this process serves requests."""
+    return HealthOut(status="ok", components={"api": "ok"})
 
 
-@health.get("/ready", responses={503: {"model": HealthOut, "description": "Postgres does not answer."}})
-async def ready(held: Held, response: Response) -> HealthOut:
-    """What it needs answers. Without Redis it is `degraded`: everything works, with hints a few seconds late."""
-    postgres, redis = await asyncio.gather(_postgres(held), held.live.answers())
+@health_router.get("/ready", responses={503: {"model": HealthOut, "description": "Postgres does not answer."}})
+async def get_readiness(deps: Deps, response: Response) -> HealthOut:
+    """Report whether the dependencies answer.
+
+    Without Redis the status is `degraded`: everything works, with notifications delayed by a few seconds.
+    """
+    postgres, redis = await asyncio.gather(_is_postgres_available(deps), deps.bus.is_reachable())
     response.status_code = 200 if postgres else 503
     status = "down" if not postgres else "ok" if redis else "degraded"
-    return HealthOut(status=status, parts={"postgres": _word(postgres), "redis": _word(redis)})
+    return HealthOut(status=status, components={"postgres": _status_word(postgres), "redis": _status_word(redis)})
 
 
-async def _postgres(held: Parts) -> bool:
+async def _is_postgres_available(deps: AppDependencies) -> bool:
     try:
         async with asyncio.timeout(3):
-            await held.database.platform("select 1", ())
+            await deps.database.call_function("select 1", ())
     except (Unavailable, TimeoutError):
         return False
     return True
 
 
-def _word(answers: bool) -> str:
-    return "ok" if answers else "no answer"
+def _status_word(available: bool) -> str:
+    return "ok" if available else "no answer"
 
 
 @lru_cache(maxsize=64)
-def diagram(graph: Graph) -> str:
-    """Mermaid text drawn from the compiled graph; empty for one that cannot be built, which its runs then say.
+def render_diagram(graph: Graph) -> str:
+    """Return Mermaid text drawn from the compiled graph, or an empty text if the graph cannot be built.
 
-    Slow the first time: this is where langgraph is imported.
+    The first call is slow because it imports langgraph. A graph that cannot be built fails its runs with the error.
     """
     try:
         return graph.build().compile().get_graph().draw_mermaid()
-    except Exception as error:  # an author's code may raise anything, and the other graphs are listed all the same
+    # a graph author's code may raise any exception, and the other graphs must still be listed
+    except Exception as error:
         log.warning("a graph cannot be drawn", graph=graph.name, reason=f"{type(error).__name__}: {error}")
         return ""

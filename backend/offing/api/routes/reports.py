@@ -1,23 +1,23 @@
-"""Reports, their exports, and what people say about them."""
+"""Routes for reports, their exports and their ratings."""
 
 from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from offing.api import wire
-from offing.api.auth import Known
-from offing.api.parts import Held
-from offing.api.routes.responses import TOO_LARGE, Responses, problems
-from offing.api.routing import StrictRoute
+from offing.api import serializers
+from offing.api.auth import CurrentCaller
+from offing.api.dependencies import Deps
+from offing.api.routes.responses import BODY_TOO_LARGE, Responses, describe_problems
 from offing.api.schemas import RatingIn, RatingOut, ReportOut
-from offing.services import exports, ratings, views
+from offing.api.strict_route import StrictRoute
+from offing.services import ratings, report_export, reports
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["reports"], route_class=StrictRoute)
 
-NO_REPORT = problems(_404="There is no such run, or it has no report yet.")
+REPORT_NOT_FOUND = describe_problems(_404="There is no such run, or it has no report yet.")
 
-FILE: Responses = {
+REPORT_FILE_RESPONSES: Responses = {
     200: {
         "description": "The report with its evidence, as a file.",
         "content": {
@@ -29,47 +29,52 @@ FILE: Responses = {
 }
 
 
-@router.get("/report", responses=NO_REPORT)
+@router.get("/report", responses=REPORT_NOT_FOUND)
 async def get_report(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Absent: the latest.")] = None,
 ) -> ReportOut:
-    """The report. `verified` says of each citation whether its quote was found in the stored text just now."""
-    return wire.report_out(run_id, await views.report(held.database, caller.tenant, run_id, version))
+    """Get the report. `verified` tells for each citation whether its quote was just found in the stored text."""
+    return serializers.serialize_report(
+        run_id, await reports.get_report(deps.database, caller.tenant_id, run_id, version)
+    )
 
 
-@router.get("/export", response_class=Response, responses=NO_REPORT | FILE)
+@router.get("/export", response_class=Response, responses=REPORT_NOT_FOUND | REPORT_FILE_RESPONSES)
 async def export_report(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     format: Annotated[Literal["md", "html", "json"], Query()] = "md",
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> Response:
-    """The report with its evidence as Markdown, HTML or JSON."""
-    made = await exports.export(held.database, caller.tenant, run_id, format, version)
-    disposition = f'attachment; filename="{made.name}"'
-    return Response(made.body, media_type=made.media_type, headers={"Content-Disposition": disposition})
+    """Export the report with its evidence as Markdown, HTML or JSON."""
+    exported = await report_export.export_report(deps.database, caller.tenant_id, run_id, format, version)
+    disposition = f'attachment; filename="{exported.filename}"'
+    return Response(exported.body, media_type=exported.media_type, headers={"Content-Disposition": disposition})
 
 
-@router.get("/ratings", responses=problems(_404="There is no such run."))
-async def list_ratings(caller: Known, held: Held, run_id: UUID) -> list[RatingOut]:
-    """Every version of every rating of this run's reports, newest first."""
-    return [wire.rating_out(r) for r in await ratings.of_run(held.database, caller.tenant, run_id)]
+@router.get("/ratings", responses=describe_problems(_404="There is no such run."))
+async def list_ratings(caller: CurrentCaller, deps: Deps, run_id: UUID) -> list[RatingOut]:
+    """List every version of every rating of this run's reports, newest first."""
+    return [
+        serializers.serialize_rating(r)
+        for r in await ratings.list_ratings_of_run(deps.database, caller.tenant_id, run_id)
+    ]
 
 
-@router.post("/ratings", status_code=201, responses=NO_REPORT | TOO_LARGE)
-async def rate_report(caller: Known, held: Held, run_id: UUID, rating: RatingIn) -> RatingOut:
-    """Rate or correct the latest report, or one of its sentences. A new opinion supersedes the one before."""
-    made = await ratings.rate(
-        held.database,
-        caller.tenant,
+@router.post("/ratings", status_code=201, responses=REPORT_NOT_FOUND | BODY_TOO_LARGE)
+async def rate_report(caller: CurrentCaller, deps: Deps, run_id: UUID, rating: RatingIn) -> RatingOut:
+    """Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one."""
+    stored = await ratings.rate_report(
+        deps.database,
+        caller.tenant_id,
         run_id,
         person=caller.name,
-        claim=rating.claim,
+        sentence_id=rating.sentence_id,
         value=rating.value,
         correction=rating.correction,
     )
-    return wire.rating_out(made)
+    return serializers.serialize_rating(stored)

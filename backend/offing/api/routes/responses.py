@@ -1,4 +1,4 @@
-"""What routes say about their answers besides the usual one, for the OpenAPI document."""
+"""Descriptions of responses besides the successful one, for the OpenAPI document."""
 
 from typing import Any
 
@@ -7,36 +7,38 @@ from offing.api.schemas import Problem
 Responses = dict[int | str, dict[str, Any]]
 
 
-def problems(**meanings: str) -> Responses:
-    """Problem responses: `problems(_404="There is no such run.")`."""
-    return {int(status[1:]): {"model": Problem, "description": text} for status, text in meanings.items()}
+def describe_problems(**descriptions: str) -> Responses:
+    """Return problem responses, as in `describe_problems(_404="There is no such run.")`."""
+    return {int(status[1:]): {"model": Problem, "description": text} for status, text in descriptions.items()}
 
 
-OPEN = problems(
+OPEN_RESPONSES = describe_problems(
     _421="The Host header names another server.",
     _422="Something in the request cannot be used; `field` and `remedy` say what to change.",
     _503="Postgres did not answer, or the server is busy; try again after `Retry-After`.",
 )
-"""Of every route."""
+"""Responses of every route."""
 
-GUARDED = OPEN | problems(_401="No usable key or session.", _403="A write of another origin, or without CSRF token.")
-"""Of every route that needs a caller."""
+GUARDED_RESPONSES = OPEN_RESPONSES | describe_problems(
+    _401="No usable key or session.", _403="A write of another origin, or without CSRF token."
+)
+"""Responses of every route that needs a caller."""
 
-NO_RUN = problems(_404="There is no such run.")
+RUN_NOT_FOUND = describe_problems(_404="There is no such run.")
 
-NO_SOURCE = problems(_404="There is no such source or text.")
+SOURCE_NOT_FOUND = describe_problems(_404="There is no such source or text.")
 
-TOO_LARGE = problems(_413="The body is larger than allowed.")
+BODY_TOO_LARGE = describe_problems(_413="The body is larger than allowed.")
 
-TOO_MANY_STREAMS = problems(_429="The tenant or the key has as many streams and waiting calls open as it may.")
+TOO_MANY_STREAMS = describe_problems(_429="The tenant or the key has as many streams and waiting calls open as it may.")
 
-UPLOADS = TOO_LARGE | problems(
+UPLOAD_RESPONSES = BODY_TOO_LARGE | describe_problems(
     _429="This tenant has too many uploads in progress; send it again after `Retry-After`.",
 )
 
-ENDED = problems(_409="The run's state does not allow this.")
+RUN_STATE_CONFLICT = describe_problems(_409="The run's state does not allow this.")
 
-EVENT: dict[str, Any] = {
+EVENT_STREAM_CONTENT: dict[str, Any] = {
     "type": "object",
     "required": ["event", "data"],
     "properties": {
@@ -46,6 +48,9 @@ EVENT: dict[str, Any] = {
     },
 }
 
-EVENTS: Responses = {
-    200: {"description": "Each event as it happens.", "content": {"text/event-stream": {"schema": EVENT}}}
+EVENT_STREAM_RESPONSES: Responses = {
+    200: {
+        "description": "Each event as it happens.",
+        "content": {"text/event-stream": {"schema": EVENT_STREAM_CONTENT}},
+    }
 }

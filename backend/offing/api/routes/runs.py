@@ -1,4 +1,4 @@
-"""Runs: submitting, listing, reading, and what people ask of a run."""
+"""Routes for runs: submit, list, read and control them."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -6,30 +6,37 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
-from offing.api import wire
-from offing.api.auth import Caller, Known
-from offing.api.parts import Held, Parts
-from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, TOO_MANY_STREAMS, problems
-from offing.api.routing import StrictRoute
+from offing.api import serializers
+from offing.api.auth import Caller, CurrentCaller
+from offing.api.dependencies import AppDependencies, Deps
+from offing.api.routes.responses import (
+    BODY_TOO_LARGE,
+    RUN_NOT_FOUND,
+    RUN_STATE_CONFLICT,
+    TOO_MANY_STREAMS,
+    describe_problems,
+)
 from offing.api.schemas import (
     BudgetIn,
     CancelIn,
     ForkIn,
-    MessageIn,
     RunDetail,
     RunIn,
     RunOut,
     RunPage,
     ScopeIn,
     StepOut,
+    UserMessageIn,
 )
-from offing.core.model import EngineChoice
+from offing.api.schemas.runs import RunTreeOut, serialize_run_tree
+from offing.api.strict_route import StrictRoute
+from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
-from offing.services import forks, runs, views
+from offing.services import child_runs, forks, run_summaries, runs
 from offing.services.forks import ForkRequest
 from offing.services.runs import RunRequest
-from offing.storage.views import RunFilter
-from offing.telemetry.tracing import traceparent
+from offing.storage.run_summaries import RunFilter
+from offing.telemetry.tracing import current_traceparent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
 
@@ -47,161 +54,185 @@ Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the 
     "",
     status_code=201,
     responses={200: {"model": RunOut, "description": "An earlier request with this key made this run."}}
-    | TOO_LARGE
-    | problems(_404="There is no such graph or thread.", _409="The key made another run, or the thread is busy."),
+    | BODY_TOO_LARGE
+    | describe_problems(
+        _404="There is no such graph or thread.", _409="The key made another run, or the thread is busy."
+    ),
 )
 async def create_run(
-    caller: Known, held: Held, wanted: RunIn, response: Response, idempotency_key: IdempotencyKey = None
+    caller: CurrentCaller, deps: Deps, body: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
-    """Submit a question. Answers as soon as the run is stored; follow it with its events."""
-    request = _request(held, wanted, idempotency_key)
-    made = await runs.submit(
-        held.database,
-        held.hints,
-        caller.tenant,
+    """Submit a question. The response is sent as soon as the run is stored; follow the run with its events."""
+    request = _build_request(deps, body, idempotency_key)
+    submitted = await runs.submit_run(
+        deps.database,
+        deps.notifier,
+        caller.tenant_id,
         request,
-        graphs=held.graphs,
-        default_engine=held.default_engine,
-        servers=held.servers,
+        graphs=deps.graphs,
+        default_engine=deps.default_engine,
+        servers=deps.mcp_servers,
     )
-    response.status_code = 201 if made.new else 200
-    response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
-    return wire.run_out(made.run)
+    response.status_code = 201 if submitted.is_new else 200
+    response.headers["Location"] = f"/api/v1/runs/{submitted.run.id}"
+    return serializers.serialize_run(submitted.run)
 
 
 @router.get("")
 async def list_runs(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     status: Annotated[RunStatus | None, Query()] = None,
     graph: Annotated[str | None, Query(max_length=100)] = None,
     thread_id: UUID | None = None,
     q: Annotated[str | None, Query(max_length=200, description="Words of the question.")] = None,
-    kind: Annotated[Literal["ask", "rollout"], Query(description="What people asked, or what was collected.")] = "ask",
+    kind: Annotated[
+        Literal["interactive", "rollout"], Query(description="Runs that a person started, or rollouts.")
+    ] = "interactive",
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> RunPage:
-    """Runs, newest first."""
-    wanted = RunFilter(status, graph, thread_id, q, kind)
-    page, following = await views.list_runs(held.database, caller.tenant, wanted, cursor, limit)
-    return RunPage(items=[wire.shown_out(run) for run in page], next=following)
+    """List runs, newest first."""
+    run_filter = RunFilter(status, graph, thread_id, q, kind)
+    page, following = await run_summaries.list_runs(deps.database, caller.tenant_id, run_filter, cursor, limit)
+    return RunPage(items=[serializers.serialize_run_summary(run) for run in page], next=following)
 
 
-@router.get("/{run_id}", responses=NO_RUN)
-async def get_run(caller: Known, held: Held, run_id: UUID) -> RunDetail:
-    """One run with what it does now and its horizon."""
-    return await _detail(held, caller, run_id)
+@router.get("/{run_id}", responses=RUN_NOT_FOUND)
+async def get_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunDetail:
+    """Get a run with its current action and its step marks."""
+    return await _load_detail(deps, caller, run_id)
 
 
-@router.get("/{run_id}/wait", responses=NO_RUN | TOO_MANY_STREAMS)
+@router.get("/{run_id}/wait", responses=RUN_NOT_FOUND | TOO_MANY_STREAMS)
 async def wait_for_run(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     timeout: Annotated[float, Query(gt=0, le=300, description="Seconds.")] = 30,  # noqa: ASYNC109
 ) -> RunDetail:
-    """The run when it has ended, or as it is when the time is over."""
-    with held.streams.one(caller.tenant, caller.name):
-        await views.wait_for_end(held.database, held.live, caller.tenant, run_id, timeout)
-    return await _detail(held, caller, run_id)
+    """Wait for a run to end. Returns the run when it has ended or when the timeout has passed."""
+    with deps.stream_limits.open_stream(caller.tenant_id, caller.name):
+        await run_summaries.wait_for_end(deps.database, deps.bus, caller.tenant_id, run_id, timeout)
+    return await _load_detail(deps, caller, run_id)
 
 
-@router.post("/{run_id}/cancel", responses=NO_RUN | ENDED)
-async def cancel_run(caller: Known, held: Held, run_id: UUID, wanted: CancelIn | None = None) -> RunOut:
-    """End a run: `discard` at once and without a report, `write` with a report of what there is."""
-    mode = (wanted or CancelIn()).mode
-    return wire.run_out(await runs.cancel(held.database, held.hints, caller.tenant, run_id, mode))
+@router.post("/{run_id}/cancel", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
+async def cancel_run(caller: CurrentCaller, deps: Deps, run_id: UUID, body: CancelIn | None = None) -> RunOut:
+    """Cancel a run. `discard` ends it at once without a report; `finish` ends it with a report of what there is."""
+    mode = (body or CancelIn()).mode
+    return serializers.serialize_run(
+        await runs.cancel_run(deps.database, deps.notifier, caller.tenant_id, run_id, mode)
+    )
 
 
 @router.post(
     "/{run_id}/fork",
     status_code=201,
     responses={200: {"model": RunOut, "description": "An earlier request with this key made this run."}}
-    | NO_RUN
-    | TOO_LARGE
-    | problems(_409="The key made another run, or the run's version of its graph is not here."),
+    | RUN_NOT_FOUND
+    | BODY_TOO_LARGE
+    | describe_problems(_409="The key made another run, or the run's version of its graph is not here."),
 )
 async def fork_run(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     response: Response,
-    wanted: ForkIn | None = None,
+    body: ForkIn | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> RunOut:
-    """Go on from a recorded step of a run, in a run of its own: what is on record up to there is not done again."""
-    request = _fork_request(run_id, wanted or ForkIn(), idempotency_key)
-    made = await forks.fork(held.database, held.hints, caller.tenant, request, graphs=held.graphs, servers=held.servers)
-    response.status_code = 201 if made.new else 200
-    response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
-    return wire.run_out(made.run)
+    """Fork a run: create a run that continues from a recorded step of this run.
+
+    Steps up to there are not repeated.
+    """
+    request = _build_fork_request(run_id, body or ForkIn(), idempotency_key)
+    forked = await forks.fork_run(
+        deps.database, deps.notifier, caller.tenant_id, request, graphs=deps.graphs, servers=deps.mcp_servers
+    )
+    response.status_code = 201 if forked.is_new else 200
+    response.headers["Location"] = f"/api/v1/runs/{forked.run.id}"
+    return serializers.serialize_run(forked.run)
 
 
-@router.post("/{run_id}/pause", responses=NO_RUN | ENDED)
-async def pause_run(caller: Known, held: Held, run_id: UUID) -> RunOut:
-    """Hold a run at its next step boundary."""
-    return wire.run_out(await runs.pause(held.database, held.hints, caller.tenant, run_id))
+@router.post("/{run_id}/pause", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
+async def pause_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunOut:
+    """Pause a run at its next step boundary."""
+    return serializers.serialize_run(await runs.pause_run(deps.database, deps.notifier, caller.tenant_id, run_id))
 
 
-@router.post("/{run_id}/resume", responses=NO_RUN | ENDED)
-async def resume_run(caller: Known, held: Held, run_id: UUID) -> RunOut:
-    """Let a paused run go on."""
-    return wire.run_out(await runs.resume(held.database, held.hints, caller.tenant, run_id))
+@router.post("/{run_id}/resume", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
+async def resume_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunOut:
+    """Resume a paused run."""
+    return serializers.serialize_run(await runs.resume_run(deps.database, deps.notifier, caller.tenant_id, run_id))
 
 
-@router.post("/{run_id}/messages", status_code=201, responses=NO_RUN | ENDED | TOO_LARGE)
-async def steer_run(caller: Known, held: Held, run_id: UUID, message: MessageIn) -> StepOut:
-    """Write to a run while it works; its planner reads the message at the next turn."""
-    return wire.step_out(run_id, await runs.steer(held.database, held.hints, caller.tenant, run_id, message.text))
+@router.post("/{run_id}/messages", status_code=201, responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT | BODY_TOO_LARGE)
+async def send_user_message(caller: CurrentCaller, deps: Deps, run_id: UUID, message: UserMessageIn) -> StepOut:
+    """Send a user message to a running run. Its planner reads the message in the next turn."""
+    return serializers.serialize_step(
+        run_id, await runs.send_user_message(deps.database, deps.notifier, caller.tenant_id, run_id, message.text)
+    )
 
 
-async def _detail(held: Parts, caller: Caller, run_id: UUID) -> RunDetail:
-    lease = held.settings.lease_seconds
-    return wire.detail_out(await views.run_detail(held.database, held.live, caller.tenant, run_id, lease))
+async def _load_detail(deps: AppDependencies, caller: Caller, run_id: UUID) -> RunDetail:
+    lease = deps.settings.lease_seconds
+    return serializers.serialize_run_detail(
+        await run_summaries.get_run_detail(deps.database, deps.bus, caller.tenant_id, run_id, lease)
+    )
 
 
-def _budget(limits: BudgetIn) -> Budget:
-    usd = None if limits.usd is None else Decimal(str(limits.usd))
-    return Budget(limits.turns, limits.tokens, usd, limits.seconds)
+def _build_budget(limits: BudgetIn) -> Budget:
+    usd = None if limits.max_cost_usd is None else Decimal(str(limits.max_cost_usd))
+    return Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds)
 
 
-def _fork_request(run: UUID, wanted: ForkIn, idempotency_key: str | None) -> ForkRequest:
+def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None) -> ForkRequest:
     return ForkRequest(
-        run=run,
-        at=wanted.at,
-        budget=wanted.budget and _budget(wanted.budget),
-        engines=wanted.engines,
-        message=wanted.message,
+        run_id=run_id,
+        at_seq=body.at_seq,
+        budget=body.budget and _build_budget(body.budget),
+        engines=body.engines,
+        message=body.message,
         idempotency_key=idempotency_key,
-        traceparent=traceparent(),
+        traceparent=current_traceparent(),
     )
 
 
-def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequest:
+def _build_request(deps: AppDependencies, body: RunIn, idempotency_key: str | None) -> RunRequest:
     return RunRequest(
-        question=wanted.question,
-        graph=wanted.graph,
-        thread=wanted.thread_id,
-        budget=_budget(wanted.budget),
-        engines=set_by_operator(held, wanted.graph) | wanted.engines,
-        scope=_scope(wanted.scope),
-        deadline=wanted.deadline,
-        seed=wanted.seed,
-        tool_policy=wanted.tool_policy,
+        question=body.question,
+        graph=body.graph,
+        thread_id=body.thread_id,
+        budget=_build_budget(body.budget),
+        engines=operator_engines(deps, body.graph) | body.engines,
+        scope=_build_scope(body.scope),
+        deadline=body.deadline,
+        seed=body.seed,
+        tool_policy=body.tool_policy,
         idempotency_key=idempotency_key,
-        traceparent=traceparent(),
+        traceparent=current_traceparent(),
     )
 
 
-def _scope(wanted: ScopeIn) -> dict[str, Any]:
-    """What is not asked for is left out, so that a request without it is the same as before."""
-    seen: dict[str, Any] = {"collections": wanted.collections, "sources": [str(id) for id in wanted.sources]}
-    if wanted.code:
-        seen["code"] = True
-    return seen | ({"web": True} if wanted.web else {}) | ({"mcp": wanted.mcp} if wanted.mcp else {})
+def _build_scope(scope: ScopeIn) -> dict[str, Any]:
+    """Return the scope to store.
+
+    Options that are off are left out, so that the digest of an unchanged request stays the same.
+    """
+    fields: dict[str, Any] = {"collections": scope.collections, "sources": [str(id) for id in scope.sources]}
+    if scope.code:
+        fields["code"] = True
+    return fields | ({"web": True} if scope.web else {}) | ({"mcp": scope.mcp} if scope.mcp else {})
 
 
-def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
-    """Engines that the installation's settings name for roles of this graph."""
-    roles = {role.name for role in held.graphs[graph].roles} if graph in held.graphs else set[str]()
-    return {role: choice for role, choice in held.role_engines.items() if role in roles}
+def operator_engines(deps: AppDependencies, graph: str) -> dict[str, EngineConfig]:
+    """Return the engines that the settings of the installation name for roles of this graph."""
+    roles = {role.name for role in deps.graphs[graph].roles} if graph in deps.graphs else set[str]()
+    return {role: choice for role, choice in deps.role_engines.items() if role in roles}
+
+
+@router.get("/{run_id}/tree", responses=RUN_NOT_FOUND)
+async def get_run_tree(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunTreeOut:
+    """The runs that a run has started, and the one that started it."""
+    return serialize_run_tree(await child_runs.get_run_tree(deps.database, caller.tenant_id, run_id))

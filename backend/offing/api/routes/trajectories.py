@@ -1,4 +1,4 @@
-"""What runs left for training: one run whole, and many as a stream that a cursor resumes."""
+"""Routes for training data: one run as a trajectory, and many runs as a stream that a cursor resumes."""
 
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal
@@ -6,22 +6,22 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, Field
 
-from offing.api.auth import Known
-from offing.api.parts import Held
-from offing.api.routes.responses import NO_RUN, Responses
-from offing.api.routing import StrictRoute
-from offing.api.training import TrajectoryOut, trajectory_out
+from offing.api.auth import CurrentCaller
+from offing.api.dependencies import Deps
+from offing.api.routes.responses import RUN_NOT_FOUND, Responses
+from offing.api.schemas.trajectories import TrajectoryOut, serialize_trajectory
+from offing.api.strict_route import StrictRoute
 from offing.core.run import RunStatus
 from offing.core.trajectory import Outcome
-from offing.exports.format import Options, named
+from offing.exports.format import ExportOptions, get_streamed_format
 from offing.services import trajectories
-from offing.storage import trajectories as stored
+from offing.storage.trajectories import TrajectoryQuery
 
 router = APIRouter(tags=["trajectories"], route_class=StrictRoute)
 
-LINE: dict[str, Any] = {
+LINE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["cursor"],
     "properties": {
@@ -31,69 +31,106 @@ LINE: dict[str, Any] = {
     },
 }
 
-STREAM: Responses = {
+STREAM_RESPONSES: Responses = {
     200: {
         "description": "One JSON document a line; the last has `more`, and a stream without it was cut.",
-        "content": {"application/x-ndjson": {"schema": {"type": "string"}, "x-line": LINE}},
+        "content": {"application/x-ndjson": {"schema": {"type": "string"}, "x-line": LINE_SCHEMA}},
     }
 }
 
-Name = Annotated[str | None, Query(max_length=200)]
+Name = Annotated[str | None, Field(max_length=200)]
 
-Names = Annotated[list[str], Query(max_length=50)]
+Names = Annotated[list[str], Field(max_length=50)]
 
-Reward = Annotated[float | None, Query(allow_inf_nan=False)]
+Reward = Annotated[float | None, Field(allow_inf_nan=False)]
 
 
-@router.get("/trajectories", response_class=StreamingResponse, responses=STREAM)
+class TrajectoryParams(BaseModel):
+    """Query parameters of `GET /trajectories`."""
+
+    format: Annotated[
+        str, Field(max_length=100, description="Export format with one document per line, such as rows or jsonl_chat.")
+    ] = "rows"
+    cursor: Annotated[str | None, Field(max_length=200, description="Of any line of an earlier stream.")] = None
+    limit: Annotated[int, Field(ge=1, le=10_000, description="Runs.")] = 1000
+    kind: Literal["rollout", "interactive"] = "rollout"
+    graph: Name = None
+    policy: Annotated[str | None, Field(max_length=200, description="NAME@VERSION of at least one turn.")] = None
+    status: RunStatus | None = None
+    outcome: Annotated[list[Outcome] | None, Field(description="Absent: all but infra_error.")] = None
+    min_reward: Reward = None
+    max_reward: Reward = None
+    since: Annotated[AwareDatetime | None, Field(description="Final at that time or later.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="Final before that time.")] = None
+    tag: Names = []
+    batch_id: UUID | None = None
+    group_id: UUID | None = None
+    dataset: Name = None
+    split: Name = None
+    role: Names = []
+    include_quarantined: Annotated[bool, Field(description="Turns whose record is in doubt are taken, too.")] = False
+    include_references: Annotated[bool, Field(description="Reference answers are written.")] = False
+
+    @property
+    def query(self) -> TrajectoryQuery:
+        """The filter of runs."""
+        return TrajectoryQuery(
+            kind=self.kind,
+            graph=self.graph,
+            policy=self.policy,
+            status=self.status,
+            outcomes=tuple(self.outcome or ()),
+            min_reward=self.min_reward,
+            max_reward=self.max_reward,
+            since=self.since,
+            until=self.until,
+            tags=tuple(self.tag),
+            batch_id=self.batch_id,
+            group_id=self.group_id,
+            dataset=self.dataset,
+            split=self.split,
+            roles=tuple(self.role),
+        )
+
+    @property
+    def record_options(self) -> ExportOptions:
+        return ExportOptions(self.include_quarantined, self.include_references)
+
+
+@router.get("/trajectories", response_class=StreamingResponse, responses=STREAM_RESPONSES)
 async def stream_trajectories(
-    caller: Known,
-    held: Held,
-    format: Annotated[Literal["rows", "tinker", "jsonl_chat", "pairs", "atif"], Query()] = "rows",
-    cursor: Annotated[str | None, Query(max_length=200, description="Of any line of an earlier stream.")] = None,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="Runs.")] = 1000,
-    kind: Annotated[Literal["rollout", "ask"], Query()] = "rollout",
-    graph: Name = None,
-    policy: Annotated[str | None, Query(max_length=200, description="NAME@VERSION of at least one turn.")] = None,
-    status: Annotated[RunStatus | None, Query()] = None,
-    outcome: Annotated[list[Outcome] | None, Query(description="Absent: all but infra_error.")] = None,
-    min_reward: Reward = None,
-    max_reward: Reward = None,
-    since: Annotated[AwareDatetime | None, Query(description="Final at that time or later.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="Final before that time.")] = None,
-    tag: Names = [],  # noqa: B006
-    batch_id: UUID | None = None,
-    group_id: UUID | None = None,
-    dataset: Name = None,
-    split: Name = None,
-    role: Names = [],  # noqa: B006
-    quarantined: Annotated[bool, Query(description="Turns whose record is in doubt are taken, too.")] = False,
-    references: Annotated[bool, Query(description="Reference answers are written.")] = False,
+    caller: CurrentCaller, deps: Deps, params: Annotated[TrajectoryParams, Query()]
 ) -> StreamingResponse:
-    """Finished runs as training records, the first to become final first. Reads no faster than it is read."""
-    wanted = stored.Query(
-        *(kind, graph, policy, status, tuple(outcome or ()), min_reward, max_reward, since, until, tuple(tag)),
-        *(batch_id, group_id, dataset, split, tuple(role)),
+    """Stream finalized runs as training records, oldest first.
+
+    The stream applies backpressure: it reads from the database at the client's pace.
+    """
+    format = get_streamed_format(params.format)
+    lines = trajectories.stream_trajectories(
+        deps.database, caller.tenant_id, params.query, format, params.record_options, params.cursor, params.limit
     )
-    options = Options(quarantined, references)
-    lines = trajectories.stream(held.database, caller.tenant, wanted, named(format), options, cursor, limit)
-    first = await anext(lines)  # what is wrong with the request shows here, while it can still be a problem
-    return StreamingResponse(_all(first, lines), media_type="application/x-ndjson")
+    first = await anext(lines)  # an invalid request fails here, while the response can still be a problem
+    return StreamingResponse(_chain_lines(first, lines), media_type="application/x-ndjson")
 
 
-@router.get("/runs/{run_id}/trajectory", responses=NO_RUN)
+@router.get("/runs/{run_id}/trajectory", responses=RUN_NOT_FOUND)
 async def get_trajectory(
-    caller: Known,
-    held: Held,
+    caller: CurrentCaller,
+    deps: Deps,
     run_id: UUID,
     after: Annotated[int, Query(ge=0, le=2**53, description="Seq of the turn before.")] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> TrajectoryOut:
-    """A run as its rows: segments, and turns with tokens, mask, log-probabilities and spans."""
-    return trajectory_out(await trajectories.trajectory(held.database, caller.tenant, run_id, after, limit))
+    """Get a run as a trajectory.
+
+    The response has its segments, and its role calls with tokens, loss mask, logprobs and completion spans.
+    """
+    return serialize_trajectory(
+        await trajectories.get_trajectory(deps.database, caller.tenant_id, run_id, after, limit)
+    )
 
 
-async def _all(first: bytes, lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _chain_lines(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield first
-    async for line in lines:
+    async for line in rest:
         yield line

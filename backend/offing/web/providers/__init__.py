@@ -1,1 +1,1 @@
-"""Search engines of the web, a file each: how one is asked, and how its answer is read. None does the asking."""
+"""Web search engines with one module per engine: how to build a request and how to parse the response."""

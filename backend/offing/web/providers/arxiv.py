@@ -1,4 +1,7 @@
-"""arXiv: papers, without a key. An entry's address is its abstract page; its PDF lies under /pdf/ with the same id."""
+"""arXiv: papers, without an API key.
+
+The URL of an entry is its abstract page; its PDF is under /pdf/ with the same id.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,28 +9,31 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from offing.web.provider import Asked, Hit, hit
+from offing.web.provider import SearchEngine, SearchHit, SearchRequest, build_hit
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _WORD = re.compile(r"\w[\w-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ArXiv:
+class ArxivProvider:
     base: str = "https://export.arxiv.org"
     name: str = "arxiv"
 
-    def ask(self, query: str, limit: int) -> Asked:
-        """Its words in any field; what the engine takes for syntax is left out."""
+    def build_request(self, query: str, limit: int) -> SearchRequest:
+        """Build a request for the words of the query in any field, without the engine's query syntax."""
         words = " OR ".join(f"all:{word}" for word in _WORD.findall(query)[:20])
-        return Asked(f"{self.base}/api/query", {"search_query": words, "max_results": min(limit, 20)})
+        return SearchRequest(f"{self.base}/api/query", {"search_query": words, "max_results": min(limit, 20)})
 
-    def read(self, body: bytes) -> Sequence[Hit]:
-        return list(_entries(body))
+    def parse_response(self, body: bytes) -> Sequence[SearchHit]:
+        return list(_parse_entries(body))
 
 
-def _entries(body: bytes) -> Iterator[Hit]:
-    """Entities are not resolved and nothing is loaded from elsewhere."""
+ENGINE = SearchEngine("", lambda _: ArxivProvider())
+
+
+def _parse_entries(body: bytes) -> Iterator[SearchHit]:
+    """Yield the entries of an Atom feed. XML entities are not resolved and nothing external is loaded."""
     etree: Any = import_module("lxml.etree")
     try:
         feed = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True))
@@ -36,6 +42,6 @@ def _entries(body: bytes) -> Iterator[Hit]:
     if feed.tag != f"{_ATOM}feed":
         raise ValueError("no Atom feed")
     for entry in feed.iter(f"{_ATOM}entry"):
-        said = {name: entry.findtext(f"{_ATOM}{name}") for name in ("id", "title", "summary", "published")}
-        address = (said["id"] or "").replace("http://", "https://", 1)
-        yield hit(address, said["title"], said["summary"], (said["published"] or "")[:10])
+        texts = {name: entry.findtext(f"{_ATOM}{name}") for name in ("id", "title", "summary", "published")}
+        address = (texts["id"] or "").replace("http://", "https://", 1)
+        yield build_hit(address, texts["title"], texts["summary"], (texts["published"] or "")[:10])

@@ -1,22 +1,25 @@
-"""A SearXNG of the operator's own. Its settings must allow the format `json`."""
+"""The operator's own SearXNG. Its settings must allow the format `json`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from offing.web.provider import Asked, Hit, hit
+from offing.web.provider import SearchEngine, SearchHit, SearchRequest, build_hit
 
 
 @dataclass(frozen=True, slots=True)
-class SearXNG:
+class SearxngProvider:
     base: str
-    """Where it listens, such as http://127.0.0.1:8888."""
+    """Base URL, such as http://127.0.0.1:8888."""
     name: str = "searxng"
 
-    def ask(self, query: str, limit: int) -> Asked:
-        return Asked(f"{self.base.rstrip('/')}/search", params={"q": query, "format": "json"})
+    def build_request(self, query: str, limit: int) -> SearchRequest:
+        return SearchRequest(f"{self.base.rstrip('/')}/search", params={"q": query, "format": "json"})
 
-    def read(self, body: bytes) -> Sequence[Hit]:
+    def parse_response(self, body: bytes) -> Sequence[SearchHit]:
         found = orjson.loads(body)["results"]
-        return [hit(one["url"], one.get("title"), one.get("content"), one.get("publishedDate")) for one in found]
+        return [build_hit(one["url"], one.get("title"), one.get("content"), one.get("publishedDate")) for one in found]
+
+
+ENGINE = SearchEngine("SEARXNG_URL", SearxngProvider)

@@ -1,23 +1,28 @@
-"""Tavily's search."""
+"""Tavily Search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import orjson
 
-from offing.web.provider import Asked, Hit, hit
+from offing.web.provider import SearchEngine, SearchHit, SearchRequest, build_hit
 
 
 @dataclass(frozen=True, slots=True)
-class Tavily:
-    key: str = field(repr=False)
+class TavilyProvider:
+    api_key: str = field(repr=False)
     base: str = "https://api.tavily.com"
     name: str = "tavily"
 
-    def ask(self, query: str, limit: int) -> Asked:
-        headers = {"Authorization": f"Bearer {self.key}"}
-        return Asked(f"{self.base}/search", headers=headers, json={"query": query, "max_results": min(limit, 20)})
+    def build_request(self, query: str, limit: int) -> SearchRequest:
+        headers = {"Authorization": f"Bearer {self.api_key}"}
+        return SearchRequest(
+            f"{self.base}/search", headers=headers, json={"query": query, "max_results": min(limit, 20)}
+        )
 
-    def read(self, body: bytes) -> Sequence[Hit]:
+    def parse_response(self, body: bytes) -> Sequence[SearchHit]:
         found = orjson.loads(body)["results"]
-        return [hit(one["url"], one.get("title"), one.get("content"), one.get("published_date")) for one in found]
+        return [build_hit(one["url"], one.get("title"), one.get("content"), one.get("published_date")) for one in found]
+
+
+ENGINE = SearchEngine("TAVILY_API_KEY", TavilyProvider)

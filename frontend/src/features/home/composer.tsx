@@ -1,28 +1,28 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, useState } from "react";
-import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/catalog";
-import { ApiProblem } from "@/shared/api/client";
+import { ProblemError } from "@/shared/api/client";
+import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/installation";
 import { collectionsQuery } from "@/shared/api/library";
 import type { Run } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { type Picked, readDrop } from "@/shared/upload/read-drop";
+import { type PickedFolder, readDrop } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
-import { collectionsOf, singlesOf, sourcesOf, useUpload } from "@/shared/upload/use-upload";
-import { DepthField } from "./depth-field";
+import { listCollections, listSingleNames, listSourceIds, useUpload } from "@/shared/upload/use-upload";
+import { BudgetField } from "./budget-field";
 import { DocumentsField } from "./documents-field";
-import { LimitsField } from "./limits-field";
-import { attachedWords, complaint, type Draft, engineComplaint, runRequest } from "./request";
+import { buildRunRequest, describeAttached, type QuestionDraft, validateDraft, validateEngine } from "./request";
+import { TurnBudgetField } from "./turn-budget-field";
 import "./composer.css";
 
 interface ComposerProps {
-  onAsked(run: Run): void;
+  onRunCreated(run: Run): void;
 }
 
-type Settings = Omit<Draft, "question" | "sources" | "attachedTo" | "singles">;
+type Settings = Omit<QuestionDraft, "question" | "sources" | "attachedTo" | "singles">;
 
-const START: Settings = {
+const DEFAULT_SETTINGS: Settings = {
   turns: 12,
   usd: "",
   minutes: "",
@@ -34,47 +34,51 @@ const START: Settings = {
   mcp: [],
 };
 
-/** Question, documents, depth and limits. A reload keeps all of it. */
-export function Composer({ onAsked }: ComposerProps) {
+/** The question with its documents, budget and engine. A reload keeps all of it. */
+export function Composer({ onRunCreated }: ComposerProps) {
   const [question, setQuestion] = useDraft("question", "");
-  const [settings, setSettings] = useDraft("question.settings", START);
-  const [complained, setComplained] = useState<string | null>(null);
-  const [over, setOver] = useState(false);
+  const [settings, setSettings] = useDraft("question.settings", DEFAULT_SETTINGS);
+  const [validationError, setValidationError] = useState<string | null>(null);
+  const [isDragOver, setIsDragOver] = useState(false);
   const upload = useUpload("question.documents");
   const graphs = useQuery(graphsQuery);
   const engines = useQuery(enginesQuery);
   const collections = useQuery(collectionsQuery);
   const servers = useQuery(mcpServersQuery);
-  const ask = useAsk((run) => {
+  const submission = useSubmitQuestion((run) => {
     setQuestion("");
-    setSettings(START);
+    setSettings(DEFAULT_SETTINGS);
     upload.clear();
-    onAsked(run);
+    onRunCreated(run);
   });
   const { results, busy } = upload.state;
-  const attached = { sources: sourcesOf(results), attachedTo: collectionsOf(results), singles: singlesOf(results) };
+  const attached = {
+    sources: listSourceIds(results),
+    attachedTo: listCollections(results),
+    singles: listSingleNames(results),
+  };
   const change = (part: Partial<Settings>) => setSettings({ ...settings, ...part });
 
   const submit = () => {
     const draft = { ...settings, ...attached, question };
-    const wrong = busy ? "Wait until the documents are read." : complaint(draft);
-    setComplained(wrong);
-    if (!wrong) ask.mutate(draft);
+    const error = busy ? "Wait until the documents are processed." : validateDraft(draft);
+    setValidationError(error);
+    if (!error) submission.mutate(draft);
   };
-  const take = (picked: Picked[] | Promise<Picked[]>) => upload.send(picked, "");
-  const dropped = (event: DragEvent) => {
-    setOver(false);
+  const uploadPicked = (picked: PickedFolder[] | Promise<PickedFolder[]>) => upload.send(picked, "");
+  const handleDrop = (event: DragEvent) => {
+    setIsDragOver(false);
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    take(readDrop(event.dataTransfer));
+    uploadPicked(readDrop(event.dataTransfer));
   };
-  const keys = (event: KeyboardEvent) => {
+  const handleKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) submit();
   };
 
   return (
     <form
-      className={over ? "composer over" : "composer"}
+      className={isDragOver ? "composer drag-over" : "composer"}
       aria-label="New question"
       onSubmit={(event) => {
         event.preventDefault();
@@ -82,10 +86,10 @@ export function Composer({ onAsked }: ComposerProps) {
       }}
       onDragOver={(event) => {
         event.preventDefault();
-        setOver(true);
+        setIsDragOver(true);
       }}
-      onDragLeave={() => setOver(false)}
-      onDrop={dropped}
+      onDragLeave={() => setIsDragOver(false)}
+      onDrop={handleDrop}
     >
       <label className="visually-hidden" htmlFor="question">
         Question
@@ -95,51 +99,52 @@ export function Composer({ onAsked }: ComposerProps) {
         className="composer-question"
         rows={3}
         value={question}
-        placeholder="What do you want to know? A hard question is welcome."
-        aria-invalid={complained !== null}
-        aria-describedby="composer-complaint"
+        placeholder="Ask a question that takes research"
+        aria-invalid={validationError !== null}
+        aria-describedby="composer-error"
         onChange={(event) => setQuestion(event.target.value)}
-        onKeyDown={keys}
+        onKeyDown={handleKeyDown}
       />
       <DocumentsField
         collections={collections}
-        chosen={settings.collections}
-        attached={attachedWords(attached)}
+        selected={settings.collections}
+        attached={describeAttached(attached)}
         web={settings.web}
-        onChoose={(chosen) => change({ collections: chosen })}
+        onSelect={(chosen) => change({ collections: chosen })}
         onWeb={(web) => change({ web })}
         code={settings.code}
         onCode={(code) => change({ code })}
         servers={servers}
         mcp={settings.mcp}
         onMcp={(mcp) => change({ mcp })}
-        onPick={take}
+        onPick={uploadPicked}
       />
       <UploadList state={upload.state} onClear={upload.clear} />
       <div className="composer-foot">
-        <DepthField turns={settings.turns} onChange={(turns) => change({ turns })} />
-        <LimitsField settings={settings} graphs={graphs} engines={engines} onChange={change} />
-        <button type="submit" className="btn primary" disabled={ask.isPending}>
-          {ask.isPending ? "Asking…" : "Ask"}
+        <TurnBudgetField turns={settings.turns} onChange={(turns) => change({ turns })} />
+        <BudgetField settings={settings} graphs={graphs} engines={engines} onChange={change} />
+        <button type="submit" className="btn primary" disabled={submission.isPending}>
+          {submission.isPending ? "Asking…" : "Ask"}
         </button>
       </div>
-      <p id="composer-complaint" className="composer-complaint" role="alert">
-        {complained}
+      <p id="composer-error" className="composer-error" role="alert">
+        {validationError}
       </p>
-      <ProblemNote error={ask.error} />
+      <ProblemNote error={submission.error} />
     </form>
   );
 }
 
 /**
- * An engine that was chosen waits for the list of graphs, whose roles it answers; without that list nothing is asked.
+ * A selected engine answers every role of the graph, so the list of graphs must be loaded first. Without the list, no
+ * run is created.
  */
-function useAsk(onAsked: (run: Run) => void) {
+function useSubmitQuestion(onRunCreated: (run: Run) => void) {
   const client = useQueryClient();
-  return useCreateRun(async (draft: Draft) => {
+  return useCreateRun(async (draft: QuestionDraft) => {
     const graphs = draft.engine.trim() ? await client.ensureQueryData(graphsQuery) : [];
-    const wrong = engineComplaint(draft, graphs);
-    if (wrong) throw new ApiProblem(422, "The question was not asked", wrong, "Answered by");
-    return runRequest(draft, graphs);
-  }, onAsked);
+    const error = validateEngine(draft, graphs);
+    if (error) throw new ProblemError(422, "The run was not created", error, "Engine");
+    return buildRunRequest(draft, graphs);
+  }, onRunCreated);
 }

@@ -1,69 +1,77 @@
 import { type ReactNode, useRef } from "react";
-import { collectionName } from "@/shared/api/library";
-import { Failure, type Loadable, together } from "@/shared/ui/loaded";
-import { type Picked, readField } from "@/shared/upload/read-drop";
+import { collectionLabel } from "@/shared/api/library";
+import { combineQueries, Failure, type Loadable } from "@/shared/ui/loaded";
+import { type PickedFolder, readField } from "@/shared/upload/read-drop";
 
 interface DocumentsFieldProps {
   collections: Loadable<readonly { name: string; count: number }[]>;
-  chosen: readonly string[];
-  /** What will be read of the documents attached to this question, which take the place of collections. `null`: none. */
+  selected: readonly string[];
+  /**
+   * Description of what the run reads if documents are attached to the question. They replace collections. `null` means
+   * that none are attached.
+   */
   attached: string | null;
-  /** Whether the run may leave the library. */
+  /** Whether the run may use the web. */
   web: boolean;
-  onChoose(chosen: string[]): void;
+  onSelect(chosen: string[]): void;
   onWeb(web: boolean): void;
   /** Whether the run may run code. */
   code: boolean;
   onCode(code: boolean): void;
-  /** Other people's tools that the operator allows, and those that the run may use. */
+  /** MCP servers that the operator allows, and those that the run may use. */
   servers: Loadable<readonly { name: string }[]>;
   mcp: readonly string[];
   onMcp(mcp: string[]): void;
-  onPick(picked: Picked[]): void;
+  onPick(picked: PickedFolder[]): void;
 }
 
 /**
- * What the run may see: the attached documents, else the chosen collections, else all of the library; and the web, code, and
- * other people's servers.
+ * Scope of the run: the attached documents, otherwise the selected collections, otherwise the whole library; and the
+ * web, code and MCP servers.
  */
 export function DocumentsField(props: DocumentsFieldProps) {
-  const { collections, chosen, attached, web, code, servers, mcp, onChoose, onWeb, onCode, onMcp, onPick } = props;
+  const { collections, selected, attached, web, code, servers, mcp, onSelect, onWeb, onCode, onMcp, onPick } = props;
   return (
     <fieldset className="documents">
-      <legend className="visually-hidden">Documents</legend>
+      <legend className="visually-hidden">Scope</legend>
       {attached !== null ? (
-        <span className="documents-says">{attached}</span>
+        <span className="documents-note">{attached}</span>
       ) : (
-        <Chip on={chosen.length === 0} onPress={() => onChoose([])}>
-          All documents <span className="num documents-total">{collections.data && total(collections.data)}</span>
+        <Chip isOn={selected.length === 0} onPress={() => onSelect([])}>
+          All documents <span className="num documents-total">{collections.data && totalCount(collections.data)}</span>
         </Chip>
       )}
       <Chip
-        on={web}
-        title="The run may search the web and read public pages; its searches leave this machine."
+        isOn={web}
+        title="Allow the run to search the web and read public pages. Search queries leave this machine."
         onPress={() => onWeb(!web)}
       >
         The web
       </Chip>
       <Chip
-        on={code}
-        title="The run may run Python in a sandbox that reaches nothing but what is put in."
+        isOn={code}
+        title="Allow the run to execute Python in a sandbox. The code can access only the inputs passed to it."
         onPress={() => onCode(!code)}
       >
         Code
       </Chip>
       {attached === null &&
-        withChosen(collections.data, chosen).map(({ name, count }) => (
-          <Chip key={name} on={chosen.includes(name)} title={name} onPress={() => onChoose(toggled(chosen, name))}>
-            {collectionName(name)} <span className="num">{count}</span>
+        withSelected(collections.data, selected).map(({ name, count }) => (
+          <Chip
+            key={name}
+            isOn={selected.includes(name)}
+            title={name}
+            onPress={() => onSelect(toggleName(selected, name))}
+          >
+            {collectionLabel(name)} <span className="num">{count}</span>
           </Chip>
         ))}
-      {withChosen(servers.data, mcp).map(({ name }) => (
+      {withSelected(servers.data, mcp).map(({ name }) => (
         <Chip
           key={name}
-          on={mcp.includes(name)}
-          title={`The run may use the tools of ${name}, a server that the operator allows; what it asks goes there.`}
-          onPress={() => onMcp(toggled(mcp, name))}
+          isOn={mcp.includes(name)}
+          title={`Allow the run to use the tools of ${name}, an MCP server that the operator allows. Tool arguments are sent to it.`}
+          onPress={() => onMcp(toggleName(mcp, name))}
         >
           {name}
         </Chip>
@@ -73,48 +81,48 @@ export function DocumentsField(props: DocumentsFieldProps) {
         <PickButton text="Add a folder" folder onPick={onPick} />
         <span className="quiet documents-hint">or drop them here</span>
       </span>
-      <Failure query={together({ collections, servers })} />
+      <Failure query={combineQueries({ collections, servers })} />
     </fieldset>
   );
 }
 
 interface ChipProps {
-  on: boolean;
+  isOn: boolean;
   title?: string;
   onPress(): void;
   children: ReactNode;
 }
 
-function Chip({ on, title, onPress, children }: ChipProps) {
+function Chip({ isOn, title, onPress, children }: ChipProps) {
   return (
-    <button type="button" className={on ? "chip on" : "chip"} aria-pressed={on} title={title} onClick={onPress}>
+    <button type="button" className={isOn ? "chip on" : "chip"} aria-pressed={isOn} title={title} onClick={onPress}>
       {children}
     </button>
   );
 }
 
-function total(collections: readonly { count: number }[]): number {
+function totalCount(collections: readonly { count: number }[]): number {
   return collections.reduce((sum, collection) => sum + collection.count, 0);
 }
 
-/** The list with what was chosen and is not in it, or not yet: a choice that holds can always be seen and taken back. */
-function withChosen<T extends { name: string; count?: number }>(
-  known: readonly T[] | undefined,
-  chosen: readonly string[],
+/** Return the list with the selected names that it lacks, so that a selection can always be seen and removed. */
+function withSelected<T extends { name: string; count?: number }>(
+  options: readonly T[] | undefined,
+  selected: readonly string[],
 ): { name: string; count?: number }[] {
-  const listed = known ? [...known] : [];
-  const missing = chosen.filter((name) => !listed.some((one) => one.name === name));
-  return [...listed, ...missing.map((name) => ({ name }))];
+  const listed = options ? [...options] : [];
+  const missingNames = selected.filter((name) => !listed.some((one) => one.name === name));
+  return [...listed, ...missingNames.map((name) => ({ name }))];
 }
 
-function toggled(names: readonly string[], name: string): string[] {
+function toggleName(names: readonly string[], name: string): string[] {
   return names.includes(name) ? names.filter((other) => other !== name) : [...names, name];
 }
 
 interface PickButtonProps {
   text: string;
   folder?: boolean;
-  onPick(picked: Picked[]): void;
+  onPick(picked: PickedFolder[]): void;
 }
 
 function PickButton({ text, folder = false, onPick }: PickButtonProps) {

@@ -6,21 +6,21 @@ import { Composer } from "./composer";
 import { RecentRuns } from "./recent-runs";
 import "./home-page.css";
 
-export function HomePage({ onAsked }: { onAsked(run: Run): void }) {
-  // The composer keeps its draft itself; a new key makes it read the example that was put there.
-  const [example, setExample] = useState(0);
+export function HomePage({ onRunCreated }: { onRunCreated(run: Run): void }) {
+  // The composer keeps its draft itself. A new key makes it read the example that was stored.
+  const [exampleKey, setExampleKey] = useState(0);
   const focus = () => document.getElementById("question")?.focus();
-  useHotkeys([{ keys: "n", does: "New question", run: focus }]);
-  const offer = (question: string) => {
+  useHotkeys([{ keys: "n", description: "New question", run: focus }]);
+  const fillExample = (question: string) => {
     storeDraft("question", question);
-    setExample(example + 1);
+    setExampleKey(exampleKey + 1);
     requestAnimationFrame(focus);
   };
   return (
     <main className="home">
-      <h1>What should be found out?</h1>
-      <Composer key={example} onAsked={onAsked} />
-      <RecentRuns onExample={offer} />
+      <h1>What do you want to find out?</h1>
+      <Composer key={exampleKey} onRunCreated={onRunCreated} />
+      <RecentRuns onExample={fillExample} />
     </main>
   );
 }

@@ -1,7 +1,7 @@
-/** How deep a run may go. Also used where a person digs deeper. */
+/** Turn limits to choose from. */
 
-export const PRESETS = [
-  { name: "Quick", turns: 4, says: "A first look: a few searches." },
-  { name: "Standard", turns: 12, says: "Enough for most questions." },
-  { name: "Deep", turns: 40, says: "Follows every lead it finds." },
+export const TURN_PRESETS = [
+  { name: "Quick", turns: 4, description: "A first look with a few searches." },
+  { name: "Standard", turns: 12, description: "Enough for most questions." },
+  { name: "Deep", turns: 40, description: "Follows every lead." },
 ] as const;

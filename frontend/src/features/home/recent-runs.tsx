@@ -2,13 +2,13 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { hasEnded, type Run, type RunDetail, runQuery, runsQuery } from "@/shared/api/runs";
-import { ago, count, counted, money, took } from "@/shared/format/numbers";
-import { statusWording } from "@/shared/format/run-words";
-import { expectedSteps } from "@/shared/horizon/geometry";
-import { HorizonThumb } from "@/shared/horizon/horizon";
-import { useNow, useSeen, useSettled } from "@/shared/ui/hooks";
+import { formatAgo, formatCount, formatMs, formatUsd, pluralize } from "@/shared/format/numbers";
+import { runStatusLabel } from "@/shared/format/run-labels";
+import { expectedSteps } from "@/shared/minimap/geometry";
+import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
+import { useDebounced, useIsVisible, useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { Loaded, More } from "@/shared/ui/loaded";
+import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
@@ -19,11 +19,11 @@ const EXAMPLE = "Which of these papers report a result on more than one benchmar
 
 export function RecentRuns({ onExample }: RecentRunsProps) {
   const [search, setSearch] = useState("");
-  const settled = useSettled(search.trim(), 250);
-  const runs = useInfiniteQuery(runsQuery(settled));
-  useHotkeys([{ keys: "/", does: "Search runs", run: () => document.getElementById("run-search")?.focus() }]);
+  const debouncedSearch = useDebounced(search.trim(), 250);
+  const runs = useInfiniteQuery(runsQuery(debouncedSearch));
+  useHotkeys([{ keys: "/", description: "Search runs", run: () => document.getElementById("run-search")?.focus() }]);
 
-  if (!settled && runs.data?.pages[0]?.items.length === 0) return <NoRunsYet onExample={onExample} />;
+  if (!debouncedSearch && runs.data?.pages[0]?.items.length === 0) return <GettingStarted onExample={onExample} />;
   return (
     <section className="recent" aria-label="Runs">
       <div className="recent-head">
@@ -40,9 +40,9 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
       </div>
       <Loaded
         query={runs}
-        what="the runs"
+        label="the runs"
         empty={({ pages }) =>
-          pages[0]?.items.length === 0 ? <p className="quiet">No question contains “{settled}”.</p> : null
+          pages[0]?.items.length === 0 ? <p className="quiet">No question contains “{debouncedSearch}”.</p> : null
         }
       >
         {({ pages }) => (
@@ -55,69 +55,77 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
           </ul>
         )}
       </Loaded>
-      <More query={runs} text="Earlier runs" />
+      <LoadMore query={runs} text="Earlier runs" />
     </section>
   );
 }
 
 function RunRow({ run }: { run: Run }) {
   const [element, setElement] = useState<HTMLElement | null>(null);
-  const seen = useSeen(element);
-  const detail = useQuery({ ...runQuery(run.id), enabled: seen, staleTime: hasEnded(run) ? 600_000 : 4_000 });
+  const isVisible = useIsVisible(element);
+  const detail = useQuery({ ...runQuery(run.id), enabled: isVisible, staleTime: hasEnded(run) ? 600_000 : 4_000 });
   const now = useNow(30_000);
-  const { word, tone } = statusWording(run);
+  const { label, tone } = runStatusLabel(run);
   return (
     <li ref={setElement}>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
         <span className="run-row-question">{run.question}</span>
         <span className={`pill ${tone}`}>
           <i />
-          {word}
+          {label}
         </span>
         <span className="run-row-line">
-          {detail.data && <Thumb run={detail.data} />}
-          {detail.error && !detail.data && <span className="quiet">its steps could not be loaded</span>}
+          {detail.data && <RunMinimap run={detail.data} />}
+          {detail.error && !detail.data && <span className="quiet">steps could not be loaded</span>}
         </span>
         <span className="run-row-facts num">
-          <span>{ago(run.created_at, now)}</span>
-          <span>{counted(run.spent.turns, "turn")}</span>
-          <span>{counted(run.last_seq, "step")}</span>
-          {run.spent.seconds > 0 && <span>{took(run.spent.seconds * 1000)}</span>}
-          {run.spent.usd > 0 && <span>{money(run.spent.usd)}</span>}
-          {run.spent.tokens > 0 && <span>{count(run.spent.tokens)} tokens</span>}
+          <span>{formatAgo(run.created_at, now)}</span>
+          <span>{pluralize(run.usage.turns, "turn")}</span>
+          <span>{pluralize(run.last_seq, "step")}</span>
+          {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}
+          {run.usage.cost_usd > 0 && <span>{formatUsd(run.usage.cost_usd)}</span>}
+          {run.usage.tokens > 0 && <span>{formatCount(run.usage.tokens)} tokens</span>}
         </span>
       </Link>
     </li>
   );
 }
 
-function Thumb({ run }: { run: RunDetail }) {
-  return <HorizonThumb marks={run.marks} steps={expectedSteps(run.marks.length, run.budget.turns, hasEnded(run))} />;
+function RunMinimap({ run }: { run: RunDetail }) {
+  return (
+    <MinimapThumbnail
+      marks={run.step_marks}
+      steps={expectedSteps(run.step_marks.length, run.budget.max_turns, hasEnded(run))}
+    />
+  );
 }
 
-function NoRunsYet({ onExample }: RecentRunsProps) {
+function GettingStarted({ onExample }: RecentRunsProps) {
   return (
     <section className="recent first" aria-label="Getting started">
-      <h2 className="label">How it goes</h2>
+      <h2 className="label">How it works</h2>
       <ol>
         <li>
-          <b>Drop a folder of documents on the box above.</b> PDF, HTML, Markdown, plain text and Word are read; they
-          stay on this machine.
+          <b>Drop a folder of documents on the form above.</b> Supported formats are PDF, HTML, Markdown, plain text and
+          Word. The documents stay on this machine.
         </li>
         <li>
-          <b>Ask something that takes reading.</b> For example:{" "}
+          <b>Ask a question that takes research.</b> For example:{" "}
           <button type="button" className="linkish" onClick={() => onExample(EXAMPLE)}>
             {EXAMPLE}
           </button>
         </li>
         <li>
-          <b>Watch, steer, or come back later.</b> Closing this page stops nothing. Each sentence of the report shows
-          the passage it stands on, and says so when there is none.
+          <b>Watch the run, send it messages, or come back later.</b> Runs continue when you close this page. Each
+          sentence of the report shows the passage that supports it, or is marked as unsupported.
         </li>
       </ol>
       <div className="first-line">
-        <HorizonThumb marks="npprsmvpsrmvpsmvprfrmvpsrmmvprmvpsrsmvpcmvprmvw" steps={48} height={44} />
-        <p className="quiet">A run's horizon. Above the line it reaches out: plan, search, read. Below, it takes in.</p>
+        <MinimapThumbnail marks="npprsmvpsrmvpsmvprfrmvpsrmmvprmvpsrsmvpcmvprmvw" steps={48} height={44} />
+        <p className="quiet">
+          The step minimap of a run. Marks above the line are plan, search and read steps. Marks below it are memory,
+          verification and report steps.
+        </p>
       </div>
     </section>
   );

@@ -1,10 +1,17 @@
 import { expect, test } from "vitest";
-import type { Graph } from "@/shared/api/catalog";
-import { attachedWords, complaint, type Draft, engineComplaint, engineOptions, runRequest } from "./request";
+import type { Graph } from "@/shared/api/installation";
+import {
+  buildRunRequest,
+  describeAttached,
+  listEngineOptions,
+  type QuestionDraft,
+  validateDraft,
+  validateEngine,
+} from "./request";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
-function draft(part: Partial<Draft> = {}): Draft {
+function draft(part: Partial<QuestionDraft> = {}): QuestionDraft {
   return {
     question: "  How?  ",
     turns: 12,
@@ -24,43 +31,47 @@ function draft(part: Partial<Draft> = {}): Draft {
 }
 
 test("empty limits are no limits, minutes become seconds", () => {
-  expect(runRequest(draft(), GRAPHS).budget).toEqual({ turns: 12, usd: null, seconds: null });
-  expect(runRequest(draft({ usd: "2.5", minutes: "3" }), GRAPHS).budget).toEqual({ turns: 12, usd: 2.5, seconds: 180 });
+  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({ max_turns: 12, max_cost_usd: null, max_seconds: null });
+  expect(buildRunRequest(draft({ usd: "2.5", minutes: "3" }), GRAPHS).budget).toEqual({
+    max_turns: 12,
+    max_cost_usd: 2.5,
+    max_seconds: 180,
+  });
 });
 
-test("attached documents take the place of collections", () => {
-  const request = runRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
+test("attached documents replace collections", () => {
+  const request = buildRunRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
   expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [], code: false });
 });
 
-test("the web is asked for beside the documents, and only when it is chosen", () => {
-  expect(runRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
+test("the scope includes the web beside the documents, and only if it is selected", () => {
+  expect(buildRunRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
     collections: ["papers"],
     sources: [],
     web: true,
     mcp: [],
     code: false,
   });
-  expect(runRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
+  expect(buildRunRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
 });
 
-test("servers are asked for by name", () => {
-  expect(runRequest(draft({ mcp: ["wiki"] }), GRAPHS).scope).toMatchObject({ mcp: ["wiki"] });
+test("the scope names MCP servers", () => {
+  expect(buildRunRequest(draft({ mcp: ["wiki"] }), GRAPHS).scope).toMatchObject({ mcp: ["wiki"] });
 });
 
-test("a chosen engine answers every role of the graph, model names with colons included", () => {
-  const { engines } = runRequest(draft({ engine: "litellm:ollama/qwen:7b" }), GRAPHS);
+test("a selected engine answers every role of the graph, including model names with colons", () => {
+  const { engines } = buildRunRequest(draft({ engine: "litellm:ollama/qwen:7b" }), GRAPHS);
   expect(Object.keys(engines)).toEqual(["planner", "verifier"]);
   expect(engines.planner).toMatchObject({ engine: "litellm", model: "ollama/qwen:7b" });
-  expect(runRequest(draft(), GRAPHS).engines).toEqual({});
+  expect(buildRunRequest(draft(), GRAPHS).engines).toEqual({});
 });
 
-test("what cannot be asked is named with its remedy", () => {
-  expect(complaint(draft())).toBeNull();
-  expect(complaint(draft({ question: " a " }))).toMatch(/three characters/);
-  expect(complaint(draft({ usd: "two" }))).toMatch(/dollars/);
-  expect(complaint(draft({ minutes: "0" }))).toMatch(/above zero/);
-  expect(complaint(draft({ question: "x".repeat(8_001) }))).toMatch(/8,000/);
+test("an invalid draft has an error that says what to change", () => {
+  expect(validateDraft(draft())).toBeNull();
+  expect(validateDraft(draft({ question: " a " }))).toMatch(/three characters/);
+  expect(validateDraft(draft({ usd: "two" }))).toMatch(/dollars/);
+  expect(validateDraft(draft({ minutes: "0" }))).toMatch(/above zero/);
+  expect(validateDraft(draft({ question: "x".repeat(8_001) }))).toMatch(/8,000/);
 });
 
 test("engines that cannot be used are not offered", () => {
@@ -69,47 +80,47 @@ test("engines that cannot be used are not offered", () => {
     { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "", offered_at: "" },
     { name: "litellm:groq", available: false, models: ["groq/p"], note: "", offered_at: "" },
   ];
-  expect(engineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
+  expect(listEngineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
 });
 
-test("code is asked for only when it is chosen", () => {
-  expect(runRequest(draft({ code: true }), GRAPHS).scope).toMatchObject({ code: true });
+test("the scope includes code only if it is selected", () => {
+  expect(buildRunRequest(draft({ code: true }), GRAPHS).scope).toMatchObject({ code: true });
 });
 
 test("more documents than a scope may name are named by the collections that hold them", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
-  const scope = runRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
+  const scope = buildRunRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
   expect(scope).toMatchObject({ collections: ["papers"], sources: [] });
-  expect(complaint(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toBeNull();
+  expect(validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toBeNull();
 });
 
-test("beside more documents than a scope may name, a single one is a complaint that names it and says what to do", () => {
+test("a single document beside more documents than a scope may name is an error that names it and the solution", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
-  const wrong = complaint(draft({ question: "Why?", sources, attachedTo: ["papers"], singles: ["tower.pdf"] }));
-  expect(wrong).toMatch(/tower\.pdf is in none\. Choose Clear, put it into a folder/);
+  const error = validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"], singles: ["tower.pdf"] }));
+  expect(error).toMatch(/tower\.pdf is in no folder\. Choose Clear, move it into a folder/);
   const singles = ["a.md", "b.md", "c.md", "d.md", "e.md"];
-  expect(complaint(draft({ question: "Why?", sources, singles }))).toMatch(
-    /a\.md, b\.md, c\.md and 2 more are in none/,
+  expect(validateDraft(draft({ question: "Why?", sources, singles }))).toMatch(
+    /a\.md, b\.md, c\.md and 2 more are in no folder/,
   );
-  expect(complaint(draft({ question: "Why?", sources: sources.slice(1), singles }))).toBeNull();
+  expect(validateDraft(draft({ question: "Why?", sources: sources.slice(1), singles }))).toBeNull();
 });
 
-test("what is said of attached documents is what the run will read", () => {
+test("the description of attached documents is what the run will read", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
   const attached = { sources, attachedTo: ["papers"], singles: [] };
-  expect(attachedWords({ ...attached, sources: [] })).toBeNull();
-  expect(attachedWords({ ...attached, sources: ["a"] })).toBe("Reads only the 1 document you attached.");
-  expect(attachedWords(attached)).toBe("Reads the collection papers, with everything that it holds.");
-  expect(attachedWords({ ...attached, attachedTo: ["papers", "/srv/notes"] })).toBe(
-    "Reads the collections papers and notes, with everything that they hold.",
+  expect(describeAttached({ ...attached, sources: [] })).toBeNull();
+  expect(describeAttached({ ...attached, sources: ["a"] })).toBe("Reads only the 1 document you attached.");
+  expect(describeAttached(attached)).toBe("Reads the collection papers, with all of its documents.");
+  expect(describeAttached({ ...attached, attachedTo: ["papers", "/srv/notes"] })).toBe(
+    "Reads the collections papers and notes, with all of their documents.",
   );
-  expect(attachedWords({ ...attached, singles: ["tower.pdf"] })).toMatch(/tower\.pdf is in none/);
+  expect(describeAttached({ ...attached, singles: ["tower.pdf"] })).toMatch(/tower\.pdf is in no folder/);
 });
 
-test("an engine that no role would answer with is a complaint and never dropped", () => {
-  expect(engineComplaint(draft({ engine: "extractive" }), GRAPHS)).toBeNull();
-  expect(engineComplaint(draft({ engine: "extractive", graph: "gone" }), GRAPHS)).toMatch(/does not offer/);
+test("an engine that no role can use is an error and is not dropped", () => {
+  expect(validateEngine(draft({ engine: "extractive" }), GRAPHS)).toBeNull();
+  expect(validateEngine(draft({ engine: "extractive", graph: "gone" }), GRAPHS)).toMatch(/is not available/);
   const bare = [{ name: "own", title: "Own", roles: [] as string[] }] as Graph[];
-  expect(engineComplaint(draft({ engine: "extractive", graph: "own" }), bare)).toMatch(/no roles/);
-  expect(engineComplaint(draft({ graph: "own" }), bare)).toBeNull();
+  expect(validateEngine(draft({ engine: "extractive", graph: "own" }), bare)).toMatch(/no roles/);
+  expect(validateEngine(draft({ graph: "own" }), bare)).toBeNull();
 });

@@ -1,113 +1,128 @@
-/** From what the composer holds to what the server is asked. Pure. */
+/** Converts a draft of the composer into a request. Pure. */
 
-import { type Engine, engineChoice, type Graph } from "@/shared/api/catalog";
-import { collectionName } from "@/shared/api/library";
+import { type Engine, type Graph, parseEngineConfig } from "@/shared/api/installation";
+import { collectionLabel } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
-import { count, counted } from "@/shared/format/numbers";
-import { listed } from "@/shared/format/words";
+import { joinList } from "@/shared/format/lists";
+import { formatCount, pluralize } from "@/shared/format/numbers";
 
-export interface Draft {
+export interface QuestionDraft {
   question: string;
   turns: number;
-  /** As typed. Empty: no limit. */
+  /** As typed. Empty means no limit. */
   usd: string;
   minutes: string;
   graph: string;
-  /** `extractive` or `litellm:provider/model`. Empty: the installation's default. */
+  /** `extractive` or `litellm:provider/model`. Empty means the default of the installation. */
   engine: string;
   collections: readonly string[];
-  /** Documents that were attached to this question; they take the place of collections. */
+  /** Ids of the documents attached to this question. They replace collections. */
   sources: readonly string[];
-  /** The collections that hold them. */
+  /** Collections that contain them. */
   attachedTo: readonly string[];
-  /** Names of those that no collection holds. */
+  /** Names of the attached documents that are in no collection. */
   singles: readonly string[];
   /** The run may search the web and read public pages. */
   web: boolean;
-  /** MCP servers whose tools it may use. */
+  /** MCP servers whose tools the run may use. */
   mcp: readonly string[];
   code: boolean;
 }
 
-/** Maximum number of sources that a scope may name. */
+/** Maximum number of sources in a scope. */
 const MAX_SOURCES = 1000;
 
-/** What must be changed before asking. null: nothing. */
-export function complaint(draft: Draft): string | null {
-  if (draft.question.trim().length < 3) return "Write a question of at least three characters.";
-  if (draft.question.length > 8000) return "Shorten the question to 8,000 characters; put the rest in a document.";
-  if (!isLimit(draft.usd)) return "Give the spending limit as a number of dollars, such as 2.50, or leave it empty.";
-  if (!isLimit(draft.minutes)) return "Give the time limit as a number of minutes above zero, or leave it empty.";
-  return singlesComplaint(draft);
+/** Return what must be changed before the question can be asked. `null` means that the draft is valid. */
+export function validateDraft(draft: QuestionDraft): string | null {
+  if (draft.question.trim().length < 3) return "Enter a question of at least three characters.";
+  if (draft.question.length > 8000)
+    return "Shorten the question to at most 8,000 characters. Put the rest into a document.";
+  if (!isValidLimit(draft.usd))
+    return "Enter the maximum cost as a number of dollars, such as 2.50, or leave it empty.";
+  if (!isValidLimit(draft.minutes))
+    return "Enter the maximum time as a number of minutes above zero, or leave it empty.";
+  return validateSingles(draft);
 }
 
-type Attached = Pick<Draft, "sources" | "attachedTo" | "singles">;
+type AttachedDocuments = Pick<QuestionDraft, "sources" | "attachedTo" | "singles">;
 
-/** More documents than a scope may name are named by their collections, which leaves out what is in none. */
-function singlesComplaint({ sources, singles }: Attached): string | null {
+/**
+ * If more documents are attached than a scope may name, the scope names their collections. Documents in no collection
+ * would be left out.
+ */
+function validateSingles({ sources, singles }: AttachedDocuments): string | null {
   if (sources.length <= MAX_SOURCES || singles.length === 0) return null;
-  const more = singles.length > 3 ? [`${count(singles.length - 3)} more`] : [];
-  const one = singles.length === 1;
+  const rest = singles.length > 3 ? [`${formatCount(singles.length - 3)} more`] : [];
+  const isSingle = singles.length === 1;
   return (
-    `More than 1,000 documents are attached, so the run reads them by their folders, and ` +
-    `${listed([...singles.slice(0, 3), ...more])} ${one ? "is" : "are"} in none. ` +
-    `Choose Clear, put ${one ? "it" : "them"} into a folder, and add the folders again.`
+    `More than 1,000 documents are attached, so the run reads whole folders, but ` +
+    `${joinList([...singles.slice(0, 3), ...rest])} ${isSingle ? "is" : "are"} in no folder. ` +
+    `Choose Clear, move ${isSingle ? "it" : "them"} into a folder, and add the folders again.`
   );
 }
 
-/** What of the library the run will read where documents are attached. `null`: none is attached. */
-export function attachedWords(attached: Attached): string | null {
+/** Describe what the run reads if documents are attached. `null` means that none are attached. */
+export function describeAttached(attached: AttachedDocuments): string | null {
   const { sources, attachedTo } = attached;
   if (sources.length === 0) return null;
-  if (sources.length <= MAX_SOURCES) return `Reads only the ${counted(sources.length, "document")} you attached.`;
-  const [one, several] = ["with everything that it holds", "with everything that they hold"];
-  const named = listed(attachedTo.map(collectionName));
+  if (sources.length <= MAX_SOURCES) return `Reads only the ${pluralize(sources.length, "document")} you attached.`;
+  const [one, several] = ["with all of its documents", "with all of their documents"];
+  const names = joinList(attachedTo.map(collectionLabel));
   return (
-    singlesComplaint(attached) ??
-    (attachedTo.length === 1 ? `Reads the collection ${named}, ${one}.` : `Reads the collections ${named}, ${several}.`)
+    validateSingles(attached) ??
+    (attachedTo.length === 1 ? `Reads the collection ${names}, ${one}.` : `Reads the collections ${names}, ${several}.`)
   );
 }
 
-function isLimit(text: string): boolean {
+function isValidLimit(text: string): boolean {
   return text.trim() === "" || Number(text) > 0;
 }
 
-function limit(text: string): number | null {
+function parseLimit(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
-/** What keeps the chosen engine from being asked of the chosen graph. `null`: nothing. */
-export function engineComplaint(draft: Draft, graphs: readonly Graph[]): string | null {
+/** Return why the selected engine cannot be used with the selected graph. `null` means that it can. */
+export function validateEngine(draft: QuestionDraft, graphs: readonly Graph[]): string | null {
   if (!draft.engine.trim()) return null;
   const graph = graphs.find(({ name }) => name === draft.graph);
-  if (!graph) return `This installation does not offer the graph ${draft.graph}. Choose another one.`;
+  if (!graph) return `The graph ${draft.graph} is not available in this installation. Select another graph.`;
   if (graph.roles.length > 0) return null;
-  return `The graph ${graph.title || graph.name} has no roles, so its engine cannot be chosen. Clear “Answered by”.`;
+  return `The graph ${graph.title || graph.name} has no roles, so no engine can be selected for it. Clear the field “Engine”.`;
 }
 
-/** `graphs` is read only where an engine is chosen: it answers every role of the graph. */
-export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
+/**
+ * Build the request for a run. `graphs` is only used if an engine is selected: the engine answers every role of the
+ * graph.
+ */
+export function buildRunRequest(draft: QuestionDraft, graphs: readonly Graph[]): RunRequest {
   const roles = graphs.find((graph) => graph.name === draft.graph)?.roles ?? [];
-  const minutes = limit(draft.minutes);
+  const minutes = parseLimit(draft.minutes);
   return {
     question: draft.question.trim(),
     graph: draft.graph,
-    budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
-    engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, engineChoice(draft.engine)])) : {},
-    scope: { ...documentsOf(draft), web: draft.web, mcp: [...draft.mcp], code: draft.code },
+    budget: {
+      max_turns: draft.turns,
+      max_cost_usd: parseLimit(draft.usd),
+      max_seconds: minutes === null ? null : minutes * 60,
+    },
+    engines: draft.engine.trim()
+      ? Object.fromEntries(roles.map((role) => [role, parseEngineConfig(draft.engine)]))
+      : {},
+    scope: { ...documentScope(draft), web: draft.web, mcp: [...draft.mcp], code: draft.code },
     seed: 0,
   };
 }
 
-/** Attached documents first; more than a scope may name are named by their collections. */
-function documentsOf(draft: Draft): { collections: string[]; sources: string[] } {
+/** Attached documents come first. If they exceed the maximum of a scope, their collections are named instead. */
+function documentScope(draft: QuestionDraft): { collections: string[]; sources: string[] } {
   if (draft.sources.length > MAX_SOURCES) return { collections: [...draft.attachedTo], sources: [] };
   if (draft.sources.length > 0) return { collections: [], sources: [...draft.sources] };
   return { collections: [...draft.collections], sources: [] };
 }
 
-/** Engines and models to choose from, as they are written: `extractive`, `litellm:provider/model`. */
-export function engineOptions(engines: readonly Engine[]): string[] {
+/** List engines and models in the notation of the field: `extractive`, `litellm:provider/model`. */
+export function listEngineOptions(engines: readonly Engine[]): string[] {
   return engines
     .filter((engine) => engine.available)
     .flatMap(({ name, models }) => {

@@ -1,10 +1,10 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type Erased, eraseSource, type Source } from "@/shared/api/library";
-import { counted } from "@/shared/format/numbers";
+import { pluralize } from "@/shared/format/numbers";
 import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
-/** Asks before erasing, and says afterwards what was removed. */
+/** Asks for confirmation before a source is erased, and shows what was removed. */
 export function EraseDialog({ source, onClose }: { source: Source; onClose(): void }) {
   const client = useQueryClient();
   const erase = useMutation({
@@ -18,7 +18,7 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
     return (
       <Dialog open onClose={onClose} title="Erased">
         <p role="status">
-          {name} is gone: {removedWords(erase.data)}. Where a report quoted it, the report now says so.
+          {name} was erased: {describeErased(erase.data)}. Reports that quote it now say so.
         </p>
         <div className="actions">
           <button type="button" className="btn primary" onClick={onClose}>
@@ -31,13 +31,13 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
   return (
     <Dialog open onClose={onClose} title={`Erase ${name}?`}>
       <p>
-        Its stored bytes, its extracted text and passages, and the copies of its text in the steps of runs are removed.
-        This cannot be undone.
+        This removes its stored file, its extracted text and passages, and the copies of its text in the steps of runs.
+        It cannot be undone.
       </p>
       <ProblemNote error={erase.error} />
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Keep it
+          Cancel
         </button>
         <button type="button" className="btn danger" disabled={erase.isPending} onClick={() => erase.mutate()}>
           {erase.isPending ? "Erasing…" : "Erase"}
@@ -47,11 +47,11 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
   );
 }
 
-export function removedWords(erased: Erased): string {
+export function describeErased(erased: Erased): string {
   return [
-    counted(erased.sources, "source"),
-    counted(erased.snapshots, "stored file"),
-    counted(erased.passages, "passage"),
-    `copies in ${counted(erased.steps, "step")} of runs`,
+    pluralize(erased.sources, "source"),
+    pluralize(erased.snapshots, "stored file"),
+    pluralize(erased.passages, "passage"),
+    `copies in ${pluralize(erased.steps, "step")} of runs`,
   ].join(", ");
 }

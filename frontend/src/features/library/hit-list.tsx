@@ -1,20 +1,20 @@
 import type { Hit } from "@/shared/api/library";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 
-/** Passages that answer to a search, best first. */
+/** Passages that match a search, best first. */
 export function HitList({ query }: { query: Loadable<{ items: Hit[] }> }) {
   return (
     <section className="hits" aria-label="Passages">
       <h2 className="label">Passages</h2>
       <Loaded
         query={query}
-        what="the passages"
+        label="the passages"
         empty={({ items }) => (items.length === 0 ? <p className="quiet">No passage contains these words.</p> : null)}
       >
         {({ items }) => (
           <ol>
             {items.map((hit) => (
-              <li key={`${hit.artefact_id} ${hit.start}`}>
+              <li key={`${hit.text_id} ${hit.start}`}>
                 <p className="hit-text">{hit.text}</p>
                 <p className="hit-source">
                   {hit.title}

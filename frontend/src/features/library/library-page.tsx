@@ -1,18 +1,18 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
 import {
-  collectionName,
+  collectionLabel,
   collectionsQuery,
   isServerFolder,
   passagesQuery,
   type Source,
   sourcesQuery,
 } from "@/shared/api/library";
-import { count, counted } from "@/shared/format/numbers";
-import { useSettled } from "@/shared/ui/hooks";
+import { formatCount, pluralize } from "@/shared/format/numbers";
+import { useDebounced } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { Failure, Loaded, More } from "@/shared/ui/loaded";
-import { type Picked, readDrop, readField } from "@/shared/upload/read-drop";
+import { Failure, Loaded, LoadMore } from "@/shared/ui/loaded";
+import { type PickedFolder, readDrop, readField } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
 import { useUpload } from "@/shared/upload/use-upload";
 import { EraseDialog } from "./erase-dialog";
@@ -21,44 +21,46 @@ import { SourceRow } from "./source-row";
 import "./library-page.css";
 
 interface LibraryPageProps {
-  /** A source to point out. null: none. */
-  pointed: string | null;
-  /** null: all. */
+  /** Id of the source to highlight. `null` means none. */
+  highlighted: string | null;
+  /** `null` means all collections. */
   collection: string | null;
   onCollection(name: string | null): void;
 }
 
 const ALL = "all";
 
-export function LibraryPage({ pointed, collection, onCollection }: LibraryPageProps) {
+export function LibraryPage({ highlighted, collection, onCollection }: LibraryPageProps) {
   const [search, setSearch] = useState("");
   const [erasing, setErasing] = useState<Source | null>(null);
-  const settled = useSettled(search.trim(), 250);
+  const debouncedSearch = useDebounced(search.trim(), 250);
   const upload = useUpload("library.documents");
   const collections = useQuery(collectionsQuery);
-  const sources = useInfiniteQuery(sourcesQuery(collection, settled));
-  const hits = useQuery(passagesQuery(collection, settled));
+  const sources = useInfiniteQuery(sourcesQuery(collection, debouncedSearch));
+  const hits = useQuery(passagesQuery(collection, debouncedSearch));
   useHotkeys([
-    { keys: "/", does: "Search the library", run: () => document.getElementById("library-search")?.focus() },
+    { keys: "/", description: "Search the library", run: () => document.getElementById("library-search")?.focus() },
   ]);
 
-  // Single files join the collection in view, unless that is a folder of the server's machine.
-  const joined = collection === null || isServerFolder(collection) ? "" : collection;
-  const take = (picked: Picked[] | Promise<Picked[]>) => upload.send(picked, joined);
-  const dropped = (event: DragEvent) => {
+  // Single files are added to the selected collection, unless it is a folder on the server.
+  const targetCollection = collection === null || isServerFolder(collection) ? "" : collection;
+  const uploadPicked = (picked: PickedFolder[] | Promise<PickedFolder[]>) => upload.send(picked, targetCollection);
+  const handleDrop = (event: DragEvent) => {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    take(readDrop(event.dataTransfer));
+    uploadPicked(readDrop(event.dataTransfer));
   };
 
   return (
-    <main className="library" onDragOver={(event) => event.preventDefault()} onDrop={dropped}>
+    <main className="library" onDragOver={(event) => event.preventDefault()} onDrop={handleDrop}>
       <div className="library-head">
         <h1>Library</h1>
-        <span className="quiet num">{sources.data?.pages[0] && counted(sources.data.pages[0].total, "document")}</span>
+        <span className="quiet num">
+          {sources.data?.pages[0] && pluralize(sources.data.pages[0].total, "document")}
+        </span>
         <span className="library-add">
-          <FileButton text="Add files" onPick={take} />
-          <FileButton text="Add a folder" folder onPick={take} />
+          <FileButton text="Add files" onPick={uploadPicked} />
+          <FileButton text="Add a folder" folder onPick={uploadPicked} />
         </span>
       </div>
       <UploadList state={upload.state} onClear={upload.clear} />
@@ -81,21 +83,21 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
         >
           <option value={ALL}>All collections</option>
           {collection !== null && !collections.data?.some(({ name }) => name === collection) && (
-            <option value={`=${collection}`}>{collectionName(collection)}</option>
+            <option value={`=${collection}`}>{collectionLabel(collection)}</option>
           )}
-          {collections.data?.map(({ name, count: held }) => (
+          {collections.data?.map(({ name, count: sourceCount }) => (
             <option key={name} value={`=${name}`}>
-              {collectionName(name)} ({count(held)})
+              {collectionLabel(name)} ({formatCount(sourceCount)})
             </option>
           ))}
         </select>
       </div>
       <Failure query={collections} />
-      {settled.length > 1 && <HitList query={hits} />}
+      {debouncedSearch.length > 1 && <HitList query={hits} />}
       <Loaded
         query={sources}
-        what="the documents"
-        empty={({ pages }) => (pages[0]?.items.length === 0 ? <NoDocuments searched={settled} /> : null)}
+        label="the documents"
+        empty={({ pages }) => (pages[0]?.items.length === 0 ? <NoDocuments search={debouncedSearch} /> : null)}
       >
         {({ pages }) => (
           <ul className="library-list" aria-label="Documents">
@@ -105,26 +107,27 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
                 <SourceRow
                   key={source.id}
                   source={source}
-                  pointed={source.id === pointed}
+                  highlighted={source.id === highlighted}
                   onErase={() => setErasing(source)}
                 />
               ))}
           </ul>
         )}
       </Loaded>
-      <More query={sources} text="More documents" />
+      <LoadMore query={sources} text="More documents" />
       {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
     </main>
   );
 }
 
-function NoDocuments({ searched }: { searched: string }) {
-  if (searched) return <p className="quiet library-none">No document is named like “{searched}”.</p>;
+function NoDocuments({ search }: { search: string }) {
+  if (search) return <p className="quiet library-none">No document name matches “{search}”.</p>;
   return (
     <div className="empty library-none">
-      <b>Nothing here yet</b>
-      Drop a folder of papers, notes or documentation on this page. PDF, HTML, Markdown, plain text and Word are read.
-      From a terminal: <span className="mono">offing ask "…" --docs FOLDER</span> does both at once.
+      <b>No documents yet</b>
+      Drop a folder of papers, notes or documentation on this page. Supported formats are PDF, HTML, Markdown, plain
+      text and Word. In a terminal, <span className="mono">offing ask "…" --docs FOLDER</span> adds a folder and asks a
+      question about it.
     </div>
   );
 }
@@ -136,7 +139,7 @@ function FileButton({
 }: {
   text: string;
   folder?: boolean;
-  onPick(picked: Picked[]): void;
+  onPick(picked: PickedFolder[]): void;
 }) {
   return (
     <label className={folder ? "btn" : "btn primary"}>

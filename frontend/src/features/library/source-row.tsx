@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "react";
-import { collectionName, type Source } from "@/shared/api/library";
-import { bytes, shortHash } from "@/shared/format/numbers";
+import { collectionLabel, type Source } from "@/shared/api/library";
+import { formatBytes, shortHash } from "@/shared/format/numbers";
 
-const KINDS: Record<string, string> = {
+const MEDIA_TYPE_LABELS: Record<string, string> = {
   "application/pdf": "PDF",
   "text/html": "HTML",
   "text/markdown": "Markdown",
@@ -10,22 +10,22 @@ const KINDS: Record<string, string> = {
   "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
 };
 
-export function SourceRow({ source, pointed, onErase }: { source: Source; pointed: boolean; onErase(): void }) {
+export function SourceRow({ source, highlighted, onErase }: { source: Source; highlighted: boolean; onErase(): void }) {
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    if (pointed) row.current?.scrollIntoView({ block: "center" });
-  }, [pointed]);
+    if (highlighted) row.current?.scrollIntoView({ block: "center" });
+  }, [highlighted]);
   return (
-    <li ref={row} className={pointed ? "source-row pointed" : "source-row"}>
+    <li ref={row} className={highlighted ? "source-row highlighted" : "source-row"}>
       <span className="source-title">
         {source.title || source.name}
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">
-        <span title={source.collection}>{collectionName(source.collection)}</span>
-        <span>{KINDS[source.media_type] ?? source.media_type}</span>
-        <span>{bytes(source.bytes)}</span>
-        <span className="tag" title={`SHA-256 of the stored bytes: ${source.snapshot}`}>
+        <span title={source.collection}>{collectionLabel(source.collection)}</span>
+        <span>{MEDIA_TYPE_LABELS[source.media_type] ?? source.media_type}</span>
+        <span>{formatBytes(source.size_bytes)}</span>
+        <span className="tag" title={`SHA-256 of the stored file: ${source.snapshot}`}>
           sha {shortHash(source.snapshot)}
         </span>
       </span>

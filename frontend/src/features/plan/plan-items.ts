@@ -2,13 +2,16 @@
 
 export interface PlanItem {
   seq: number;
-  /** Steps from this plan up to the next. */
+  /** Number of steps from this plan up to the next one. */
   steps: number;
   state: "done" | "now";
 }
 
-/** `plans`: sequence numbers of plan steps, oldest first. `last`: the run's last step. */
-export function planItems(plans: readonly number[], last: number, active: boolean): PlanItem[] {
+/**
+ * Build the items. `plans` are the sequence numbers of the plan steps, oldest first; `last` is the last step of the
+ * run.
+ */
+export function buildPlanItems(plans: readonly number[], last: number, active: boolean): PlanItem[] {
   return plans.map((seq, at) => {
     const next = plans[at + 1];
     return {

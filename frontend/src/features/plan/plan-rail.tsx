@@ -1,8 +1,8 @@
 import { useEffect } from "react";
-import { letterOf, seqsWith } from "@/shared/horizon/marks";
-import { heldSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
+import { findSeqs, parseMark } from "@/shared/minimap/marks";
+import { listLoadedSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { planItems } from "./plan-items";
+import { buildPlanItems } from "./plan-items";
 import "./plan-rail.css";
 
 interface PlanRailProps {
@@ -10,35 +10,38 @@ interface PlanRailProps {
   marks: string;
   active: boolean;
   selected: number | null;
-  need(from: number, to: number): void;
+  loadRange(from: number, to: number): void;
   onPick(seq: number): void;
 }
 
-/** How many of the latest plan steps and memory records are shown. */
-const LATEST_PLANS = 60;
-const LATEST_MEMORIES = 40;
+/** Maximum number of plan steps and memory records shown. */
+const MAX_PLANS = 60;
+const MAX_MEMORY_RECORDS = 40;
 
-/** What the run set out to do, turn by turn, and what it keeps in mind. */
-export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRailProps) {
-  const plans = seqsWith(marks, ["p"]);
-  const shownPlans = plans.slice(-LATEST_PLANS);
-  const memories = seqsWith(marks, ["m"]);
-  const shownMemories = memories.slice(-LATEST_MEMORIES);
-  const firstNeeded = Math.min(shownPlans[0] ?? Number.POSITIVE_INFINITY, shownMemories[0] ?? Number.POSITIVE_INFINITY);
+/** Plans and memory records of the run. */
+export function PlanRail({ log, marks, active, selected, loadRange, onPick }: PlanRailProps) {
+  const plans = findSeqs(marks, ["p"]);
+  const visiblePlans = plans.slice(-MAX_PLANS);
+  const memories = findSeqs(marks, ["m"]);
+  const visibleMemories = memories.slice(-MAX_MEMORY_RECORDS);
+  const firstSeq = Math.min(
+    visiblePlans[0] ?? Number.POSITIVE_INFINITY,
+    visibleMemories[0] ?? Number.POSITIVE_INFINITY,
+  );
   useEffect(() => {
-    if (Number.isFinite(firstNeeded)) need(firstNeeded, marks.length);
-  }, [need, firstNeeded, marks.length]);
+    if (Number.isFinite(firstSeq)) loadRange(firstSeq, marks.length);
+  }, [loadRange, firstSeq, marks.length]);
 
-  const items = planItems(shownPlans, marks.length, active);
+  const items = buildPlanItems(visiblePlans, marks.length, active);
   const current = items.findLast((item) => selected !== null && item.seq <= selected);
-  const go = (by: number) => {
+  const selectRelative = (offset: number) => {
     const at = current ? items.indexOf(current) : items.length;
-    const next = items[Math.min(items.length - 1, Math.max(0, at + by))];
+    const next = items[Math.min(items.length - 1, Math.max(0, at + offset))];
     if (next) onPick(next.seq);
   };
   useHotkeys([
-    { keys: "[", does: "Previous plan item", run: () => go(-1) },
-    { keys: "]", does: "Next plan item", run: () => go(1) },
+    { keys: "[", description: "Previous plan item", run: () => selectRelative(-1) },
+    { keys: "]", description: "Next plan item", run: () => selectRelative(1) },
   ]);
 
   return (
@@ -46,12 +49,10 @@ export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRai
       <section aria-label="Plan">
         <h2 className="label">Plan</h2>
         {items.length === 0 && (
-          <p className="quiet plan-empty">
-            {active ? "Its first plan appears here." : "It took its steps without a plan."}
-          </p>
+          <p className="quiet plan-empty">{active ? "The first plan appears here." : "This run has no plan."}</p>
         )}
-        {plans.length > shownPlans.length && (
-          <p className="quiet plan-empty num">{plans.length - shownPlans.length} earlier in the timeline</p>
+        {plans.length > visiblePlans.length && (
+          <p className="quiet plan-empty num">{plans.length - visiblePlans.length} earlier plans in the timeline</p>
         )}
         <ol className="plan">
           {items.map((item) => (
@@ -62,7 +63,7 @@ export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRai
                 onClick={() => onPick(item.seq)}
               >
                 <span className={`tick ${item.state}`}>
-                  <span className="visually-hidden">{STATE_WORDS[item.state]}</span>
+                  <span className="visually-hidden">{STATE_LABELS[item.state]}</span>
                 </span>
                 <span className="plan-title">{stepAt(log, item.seq)?.title ?? `Step ${item.seq}`}</span>
                 <span className="num quiet" title={`${item.steps} steps`}>
@@ -78,11 +79,11 @@ export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRai
           Memory <span className="num">{memories.length || ""}</span>
         </h2>
         {memories.length === 0 && (
-          <p className="quiet plan-empty">{active ? "What it decides to keep appears here." : "It kept nothing."}</p>
+          <p className="quiet plan-empty">{active ? "Memory records appear here." : "No memory records."}</p>
         )}
         <ol>
-          {heldSteps(log, shownMemories)
-            .filter((step) => letterOf(marks[step.seq - 1]) === "m")
+          {listLoadedSteps(log, visibleMemories)
+            .filter((step) => parseMark(marks[step.seq - 1]) === "m")
             .reverse()
             .map((step) => (
               <li key={step.seq}>
@@ -98,4 +99,4 @@ export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRai
   );
 }
 
-const STATE_WORDS = { done: "done", now: "under way" } as const;
+const STATE_LABELS = { done: "done", now: "in progress" } as const;

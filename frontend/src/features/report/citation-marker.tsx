@@ -1,14 +1,14 @@
 import { useEffect, useId, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 import type { Citation } from "@/shared/api/reports";
-import { type Place, placeCard } from "./place";
+import { type CardPosition, positionCard } from "./card-position";
 import { QuoteCard } from "./quote-card";
 import "./citation-marker.css";
 
-const SHOW_MS = 90;
-const HIDE_MS = 180;
-/** What a card usually measures; only decides between above and below. */
-const CARD = { width: 440, height: 340 };
+const SHOW_DELAY_MS = 90;
+const HIDE_DELAY_MS = 180;
+/** Typical size of a card. It only decides between above and below. */
+const CARD_SIZE = { width: 440, height: 340 };
 
 interface CitationMarkerProps {
   citation: Citation;
@@ -16,49 +16,49 @@ interface CitationMarkerProps {
   onPin(number: number): void;
 }
 
-/** [n]: hover or focus shows the quote in its context, a click pins it beside the report. */
+/** A citation marker [n]. Hover or focus shows the quote in its context; a click pins it beside the report. */
 export function CitationMarker({ citation, pinned, onPin }: CitationMarkerProps) {
-  const [place, setPlace] = useState<Place | null>(null);
+  const [position, setPosition] = useState<CardPosition | null>(null);
   const marker = useRef<HTMLButtonElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const id = useId();
 
-  const later = (ms: number, act: () => void) => {
+  const schedule = (ms: number, act: () => void) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(act, ms);
   };
   const show = () => {
     const anchor = marker.current?.getBoundingClientRect();
-    if (anchor) setPlace(placeCard(anchor, CARD, { width: innerWidth, height: innerHeight }));
+    if (anchor) setPosition(positionCard(anchor, CARD_SIZE, { width: innerWidth, height: innerHeight }));
   };
-  const hide = () => setPlace(null);
+  const hide = () => setPosition(null);
 
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
-    if (!place) return;
-    const keys = (event: KeyboardEvent) => event.key === "Escape" && setPlace(null);
-    const scrolled = () => setPlace(null);
-    document.addEventListener("keydown", keys);
-    document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+    if (!position) return;
+    const handleKeyDown = (event: KeyboardEvent) => event.key === "Escape" && setPosition(null);
+    const handleScroll = () => setPosition(null);
+    document.addEventListener("keydown", handleKeyDown);
+    document.addEventListener("scroll", handleScroll, { capture: true, passive: true });
     return () => {
-      document.removeEventListener("keydown", keys);
-      document.removeEventListener("scroll", scrolled, { capture: true });
+      document.removeEventListener("keydown", handleKeyDown);
+      document.removeEventListener("scroll", handleScroll, { capture: true });
     };
-  }, [place]);
+  }, [position]);
 
   return (
     <>
       <button
         ref={marker}
         type="button"
-        className={citation.verified ? "cite" : "cite bad"}
+        className={citation.verified ? "cite" : "cite unverified"}
         aria-label={`Citation ${citation.number}: ${citation.title}`}
         aria-pressed={pinned}
-        aria-describedby={place ? id : undefined}
-        onPointerEnter={(event) => event.pointerType !== "touch" && later(SHOW_MS, show)}
-        onPointerLeave={() => later(HIDE_MS, hide)}
+        aria-describedby={position ? id : undefined}
+        onPointerEnter={(event) => event.pointerType !== "touch" && schedule(SHOW_DELAY_MS, show)}
+        onPointerLeave={() => schedule(HIDE_DELAY_MS, hide)}
         onFocus={(event) => event.currentTarget.matches(":focus-visible") && show()}
-        onBlur={() => later(HIDE_MS, hide)}
+        onBlur={() => schedule(HIDE_DELAY_MS, hide)}
         onClick={() => {
           clearTimeout(timer.current);
           hide();
@@ -67,15 +67,15 @@ export function CitationMarker({ citation, pinned, onPin }: CitationMarkerProps)
       >
         {citation.number}
       </button>
-      {place &&
+      {position &&
         createPortal(
           <div
             id={id}
             className="quote-float"
             role="tooltip"
-            style={place}
+            style={position}
             onPointerEnter={() => clearTimeout(timer.current)}
-            onPointerLeave={() => later(HIDE_MS, hide)}
+            onPointerLeave={() => schedule(HIDE_DELAY_MS, hide)}
           >
             <QuoteCard citation={citation} />
           </div>,

@@ -1,7 +1,7 @@
 import type { Report } from "@/shared/api/reports";
-import { counted } from "@/shared/format/numbers";
+import { pluralize } from "@/shared/format/numbers";
 import { QuoteCard } from "./quote-card";
-import { unsupported } from "./unsupported";
+import { listUnsupported } from "./unsupported";
 import "./evidence.css";
 
 interface EvidenceProps {
@@ -10,12 +10,12 @@ interface EvidenceProps {
   onPin(number: number): void;
 }
 
-/** What was pinned, and what stands on nothing. */
+/** Pinned citations and unsupported sentences. */
 export function Evidence({ report, pinned, onPin }: EvidenceProps) {
   const cards = pinned
     .map((number) => report.citations.find((citation) => citation.number === number))
     .filter((citation) => citation !== undefined);
-  const weak = unsupported(report);
+  const unsupportedSentences = listUnsupported(report);
   return (
     <div className="evidence">
       <section aria-label="Evidence">
@@ -23,8 +23,8 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
         {cards.length === 0 ? (
           <p className="quiet">
             {report.citations.length > 0
-              ? `Point at a number in the report to see its passage; click to keep it here. ${countedQuotes(report)}`
-              : "This report cites nothing."}
+              ? `Hover over a citation number in the report to see its passage. Click it to pin the passage here. ${quoteSummary(report)}`
+              : "This report has no citations."}
           </p>
         ) : (
           <div className="evidence-cards">
@@ -34,21 +34,21 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
           </div>
         )}
       </section>
-      {weak.length > 0 && (
-        <section aria-label="Not supported yet">
+      {unsupportedSentences.length > 0 && (
+        <section aria-label="Unsupported sentences">
           <h2 className="label">
-            Not supported yet <span className="num">{weak.length}</span>
+            Unsupported sentences <span className="num">{unsupportedSentences.length}</span>
           </h2>
-          <ul className="evidence-weak">
-            {weak.map((sentence) => (
+          <ul className="evidence-unsupported">
+            {unsupportedSentences.map((sentence) => (
               <li key={sentence.id}>
-                <button type="button" onClick={() => reveal(sentence.id)}>
+                <button type="button" onClick={() => scrollToSentence(sentence.id)}>
                   “{sentence.text}”
                 </button>
                 <span className="quiet">
                   {sentence.rejected.length > 0
                     ? sentence.rejected.join(" ")
-                    : "No passage read so far says this. It is marked in every export."}
+                    : "No passage that the run has read supports this sentence. It is marked in every export."}
                 </span>
               </li>
             ))}
@@ -59,11 +59,11 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
   );
 }
 
-function countedQuotes(report: Report): string {
-  const found = report.citations.filter((citation) => citation.verified).length;
-  return `${found} of ${counted(report.citations.length, "quote")} verified just now.`;
+function quoteSummary(report: Report): string {
+  const verified = report.citations.filter((citation) => citation.verified).length;
+  return `${verified} of ${pluralize(report.citations.length, "quote")} verified just now.`;
 }
 
-function reveal(sentence: string): void {
-  document.getElementById(`sentence-${sentence}`)?.scrollIntoView({ block: "center" });
+function scrollToSentence(sentenceId: string): void {
+  document.getElementById(`sentence-${sentenceId}`)?.scrollIntoView({ block: "center" });
 }

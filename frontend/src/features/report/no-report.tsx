@@ -1,13 +1,14 @@
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
-import { ending } from "@/shared/format/run-words";
+import { stopReasonInfo } from "@/shared/format/run-labels";
 
-/** In the report's place where the server said that there is none; never where it could not be asked. */
+/** Shown instead of the report if the server returned none. Not shown if the request failed. */
 export function NoReport({ run }: { run: RunDetail }) {
   if (!hasEnded(run)) {
     return (
       <div className="empty no-report">
         <b>No report yet</b>
-        It is written when the evidence is enough, or at a limit. “Stop and write now” writes what there is at once.
+        The report is written when there is enough evidence or when a limit is reached. “Finish early” writes it now
+        from what there is.
       </div>
     );
   }
@@ -15,15 +16,15 @@ export function NoReport({ run }: { run: RunDetail }) {
     return (
       <div className="empty no-report">
         <b>No report</b>
-        The run ended with enough evidence, but no report of it is stored. Its steps show what it found.
+        The run ended with enough evidence, but no report is stored. Its steps show the evidence.
       </div>
     );
   }
-  const words = ending(run.stop_reason);
+  const info = stopReasonInfo(run.stop_reason);
   return (
     <div className="empty no-report">
       <b>No report</b>
-      {words ? `${words.why} ${words.next}` : "The run ended without one."}
+      {info ? `${info.explanation} ${info.suggestion}` : "The run ended without a report."}
     </div>
   );
 }

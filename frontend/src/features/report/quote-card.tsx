@@ -5,38 +5,38 @@ import { passageQuery } from "@/shared/api/library";
 import type { Citation } from "@/shared/api/reports";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { headOf, oneLine, reflowed, tailOf } from "./excerpt";
+import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
 import "./quote-card.css";
 
-/** Characters of context on each side: at a glance, and when asked for more. */
-const GLANCE = 220;
-const MORE = 1_600;
+/** Characters of context on each side, collapsed and expanded. */
+const SHORT_CONTEXT_CHARS = 220;
+const LONG_CONTEXT_CHARS = 1_600;
 
 interface QuoteCardProps {
   citation: Citation;
-  /** Shown when the card is pinned. */
+  /** Set if the card is pinned. */
   onUnpin?: () => void;
 }
 
-/** A citation's quote in its context, and whether it is still found there. */
+/** The quote of a citation in its context, and whether it is verified. */
 export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
-  const [more, setMore] = useState(false);
+  const [isExpanded, setIsExpanded] = useState(false);
   return (
     <article className="quote-card" data-citation={citation.number} aria-label={`Citation ${citation.number}`}>
-      <Quote citation={citation} more={more} brief={!onUnpin} />
+      <Quote citation={citation} isExpanded={isExpanded} isCompact={!onUnpin} />
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
-        <Standing citation={citation} />
+        <VerificationStatus citation={citation} />
         <span className="quote-title">{citation.title}</span>
-        <Hash citation={citation} />
+        <SnapshotHash citation={citation} />
         {onUnpin && (
           <span className="quote-actions">
-            {citation.artefact_id && (
-              <button type="button" className="btn plain small" onClick={() => setMore(!more)}>
-                {more ? "Less context" : "More context"}
+            {citation.text_id && (
+              <button type="button" className="btn plain small" onClick={() => setIsExpanded(!isExpanded)}>
+                {isExpanded ? "Less context" : "More context"}
               </button>
             )}
-            {citation.artefact_id && (
+            {citation.text_id && (
               <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
                 Source
               </Link>
@@ -56,24 +56,24 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
   );
 }
 
-/** Whether the quote still stands in the stored text. */
-function Standing({ citation }: { citation: Citation }) {
-  if (citation.verified) return <span className="quote-ok">✓ quote verified</span>;
-  if (!citation.artefact_id) return <span className="quote-bad">source erased</span>;
-  return <span className="quote-bad">✗ quote not found in the stored text</span>;
+/** Whether the quote is found in the stored text. */
+function VerificationStatus({ citation }: { citation: Citation }) {
+  if (citation.verified) return <span className="quote-verified">✓ quote verified</span>;
+  if (!citation.text_id) return <span className="quote-unverified">source erased</span>;
+  return <span className="quote-unverified">✗ quote not found in the stored text</span>;
 }
 
-function useContext(citation: Citation, around: number) {
-  const { artefact_id: artefact, start, end } = citation;
-  return useQuery({ ...passageQuery({ artefact: artefact ?? "", start, end }, around), enabled: artefact !== null });
+function usePassage(citation: Citation, around: number) {
+  const { text_id: textId, start, end } = citation;
+  return useQuery({ ...passageQuery({ text_id: textId ?? "", start, end }, around), enabled: textId !== null });
 }
 
-/** `brief`: everything on as few lines as possible, for a card that floats. */
-function Quote({ citation, more, brief }: { citation: Citation; more: boolean; brief: boolean }) {
-  const passage = useContext(citation, more ? 2_000 : 600);
-  const limit = more ? MORE : GLANCE;
-  const laid = brief ? oneLine : reflowed;
-  if (!citation.artefact_id) {
+/** `isCompact` uses as few lines as possible, for a floating card. */
+function Quote({ citation, isExpanded, isCompact }: { citation: Citation; isExpanded: boolean; isCompact: boolean }) {
+  const passage = usePassage(citation, isExpanded ? 2_000 : 600);
+  const limit = isExpanded ? LONG_CONTEXT_CHARS : SHORT_CONTEXT_CHARS;
+  const normalize = isCompact ? collapseWhitespace : reflow;
+  if (!citation.text_id) {
     return (
       <p className="quote-text">
         <mark>{citation.quote}</mark>
@@ -84,18 +84,18 @@ function Quote({ citation, more, brief }: { citation: Citation; more: boolean; b
   return (
     <>
       <p className="quote-text" aria-busy={passage.isPending}>
-        {passage.data && <span className="quote-around">{tailOf(laid(passage.data.before), limit)}</span>}
-        <mark>{laid(passage.data?.text ?? citation.quote)}</mark>
-        {passage.data && <span className="quote-around">{headOf(laid(passage.data.after), limit)}</span>}
+        {passage.data && <span className="quote-context">{truncateStart(normalize(passage.data.before), limit)}</span>}
+        <mark>{normalize(passage.data?.text ?? citation.quote)}</mark>
+        {passage.data && <span className="quote-context">{truncateEnd(normalize(passage.data.after), limit)}</span>}
       </p>
       <ProblemNote error={passage.error} onRetry={() => passage.refetch()} />
     </>
   );
 }
 
-/** Of the same passage as the quote's; where it cannot be fetched, the quote says so. */
-function Hash({ citation }: { citation: Citation }) {
-  const passage = useContext(citation, 600);
+/** SHA-256 of the stored file. If the passage cannot be loaded, the quote above shows the error. */
+function SnapshotHash({ citation }: { citation: Citation }) {
+  const passage = usePassage(citation, 600);
   const { data } = passage;
   if (!data || passage.isError) return null;
   return (

@@ -1,9 +1,9 @@
 import type { Citation, Rating, Sentence } from "@/shared/api/reports";
 import { CitationMarker } from "./citation-marker";
-import { SentenceMenu } from "./rate";
+import { SentenceMenu } from "./ratings";
 
 interface SentenceViewProps {
-  run: string;
+  runId: string;
   sentence: Sentence;
   citations: ReadonlyMap<number, Citation>;
   pinned: readonly number[];
@@ -11,12 +11,12 @@ interface SentenceViewProps {
   onPin(number: number): void;
 }
 
-export function SentenceView({ run, sentence, citations, pinned, rating, onPin }: SentenceViewProps) {
+export function SentenceView({ runId, sentence, citations, pinned, rating, onPin }: SentenceViewProps) {
   return (
     <span className="sentence" id={`sentence-${sentence.id}`}>
       <span
-        className={sentence.supported ? undefined : "weak"}
-        title={sentence.supported ? undefined : "Not supported yet"}
+        className={sentence.supported ? undefined : "unsupported"}
+        title={sentence.supported ? undefined : "Unsupported sentence"}
       >
         {sentence.text}
       </span>
@@ -26,7 +26,7 @@ export function SentenceView({ run, sentence, citations, pinned, rating, onPin }
           citation && <CitationMarker key={number} citation={citation} pinned={pinned.includes(number)} onPin={onPin} />
         );
       })}
-      <SentenceMenu run={run} sentence={sentence} rating={rating} />{" "}
+      <SentenceMenu runId={runId} sentence={sentence} rating={rating} />{" "}
     </span>
   );
 }

@@ -1,12 +1,12 @@
-/** Which sentences of a report stand on nothing. Pure. */
+/** Unsupported sentences of a report. Pure. */
 
 import type { Report, Sentence } from "@/shared/api/reports";
 
-export function allSentences(report: Report): Sentence[] {
+export function listSentences(report: Report): Sentence[] {
   const head = report.answer ? [report.answer] : [];
   return [...head, ...report.sections.flatMap((section) => section.sentences)];
 }
 
-export function unsupported(report: Report): Sentence[] {
-  return allSentences(report).filter((sentence) => !sentence.supported);
+export function listUnsupported(report: Report): Sentence[] {
+  return listSentences(report).filter((sentence) => !sentence.supported);
 }

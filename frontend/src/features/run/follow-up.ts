@@ -1,45 +1,45 @@
-/** What is asked after a run has ended. Pure. */
+/** Requests that follow an ended run. Pure. */
 
-import { collectionName } from "@/shared/api/library";
+import { collectionLabel } from "@/shared/api/library";
 import type { Run, RunRequest } from "@/shared/api/runs";
-import { counted } from "@/shared/format/numbers";
-import { listed } from "@/shared/format/words";
+import { joinList } from "@/shared/format/lists";
+import { pluralize } from "@/shared/format/numbers";
 
-type Parent = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
+type PreviousRun = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
 
-/** A new question in the run's thread, with its graph, engines, limits, and what it may see and use. */
-export function followUpRequest(run: Parent, question: string, turns: number): RunRequest {
+/** Build a new question in the thread of the run, with the same graph, engines, budget and scope. */
+export function buildFollowUp(run: PreviousRun, question: string, turns: number): RunRequest {
   return {
     question,
     graph: run.graph,
     thread_id: run.thread_id,
     engines: run.engines,
-    budget: { ...run.budget, turns },
+    budget: { ...run.budget, max_turns: turns },
     scope: run.scope,
     seed: 0,
   };
 }
 
-const LONGEST = 2048;
+const MAX_TURNS = 2048;
 
-/** The same question with the next preset's turns, and twice the money, tokens and time where they were limited. */
-export function deeperRequest(run: Parent): RunRequest {
-  const { turns, tokens, usd, seconds } = run.budget;
-  const next = [4, 12, 40].find((preset) => preset > turns) ?? Math.min(LONGEST, turns * 2);
-  const twice = (limit: number | null | undefined) => (limit == null ? null : limit * 2);
+/** Build a request for the same question with the next larger turn limit and twice the other limits that are set. */
+export function buildDeeperRequest(run: PreviousRun): RunRequest {
+  const { max_turns: turns, max_tokens: tokens, max_cost_usd: usd, max_seconds: seconds } = run.budget;
+  const next = [4, 12, 40].find((preset) => preset > turns) ?? Math.min(MAX_TURNS, turns * 2);
+  const double = (limit: number | null | undefined) => (limit == null ? null : limit * 2);
   return {
-    ...followUpRequest(run, run.question, next),
-    budget: { turns: next, tokens: twice(tokens), usd: twice(usd), seconds: twice(seconds) },
+    ...buildFollowUp(run, run.question, next),
+    budget: { max_turns: next, max_tokens: double(tokens), max_cost_usd: double(usd), max_seconds: double(seconds) },
   };
 }
 
-/** What a run may see and use, as in "papers, the web and code". */
-export function scopeWords({ collections, sources, web, code, mcp }: Parent["scope"]): string {
+/** Describe the scope of a run, as in "papers, the web and code". */
+export function describeScope({ collections, sources, web, code, mcp }: PreviousRun["scope"]): string {
   const documents =
     sources.length > 0
-      ? [counted(sources.length, "document")]
+      ? [pluralize(sources.length, "document")]
       : collections.length > 0
-        ? collections.map(collectionName)
+        ? collections.map(collectionLabel)
         : ["all documents"];
-  return listed([...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp]);
+  return joinList([...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp]);
 }

@@ -1,14 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
 
-/** Where a fork's first steps were made. Nothing for other runs, and where that run is gone. */
-export function ForkedFrom({ run }: { run: Pick<Run, "forked_from" | "forked_at"> }) {
-  if (!run.forked_from) return null;
+/** Link to the step that a fork started from. Renders nothing if the run is not a fork or its origin was deleted. */
+export function ForkedFrom({ run }: { run: Pick<Run, "forked_from_id" | "forked_at_seq"> }) {
+  if (!run.forked_from_id) return null;
   return (
-    <nav className="run-thread" aria-label="Run that this is a fork of">
+    <nav className="run-thread" aria-label="Origin of this fork">
       <span>Forked from</span>
-      <Link to="/runs/$runId" params={{ runId: run.forked_from }}>
-        step {run.forked_at} of another run
+      <Link to="/runs/$runId" params={{ runId: run.forked_from_id }}>
+        step {run.forked_at_seq} of another run
       </Link>
     </nav>
   );

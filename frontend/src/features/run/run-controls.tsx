@@ -1,30 +1,30 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { cancelRun, exportAddress, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
+import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
 import { Dialog } from "@/shared/ui/dialog";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
 const FORMATS = [
-  { format: "md", name: "Markdown", says: "to read and edit" },
-  { format: "html", name: "HTML", says: "one file that opens anywhere" },
-  { format: "json", name: "JSON", says: "with every quote and span" },
+  { format: "md", name: "Markdown", description: "to read and edit" },
+  { format: "html", name: "HTML", description: "one file that opens anywhere" },
+  { format: "json", name: "JSON", description: "with all quotes and source spans" },
 ] as const;
 
-/** Pause, stop, cancel and export. */
+/** Buttons to pause, finish early, cancel and export. */
 export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boolean }) {
-  const [asking, setAsking] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   const client = useQueryClient();
-  // Pause and stop take effect at the end of the step under way; until then the button says that it was heard.
-  const [asked, setAsked] = useState<{ what: "pause" | "stop"; status: RunDetail["status"] } | null>(null);
-  const waiting = asked?.status === run.status ? asked.what : null;
-  const act = useMutation({
+  // Pause and finish take effect at the end of the current step. Until then the button shows that the request was sent.
+  const [sentRequest, setSentRequest] = useState<{ what: "pause" | "stop"; status: RunDetail["status"] } | null>(null);
+  const pendingRequest = sentRequest?.status === run.status ? sentRequest.what : null;
+  const control = useMutation({
     mutationFn: (call: () => Promise<Run>) => call(),
     onSuccess: (out) => client.setQueryData<RunDetail>(["run", run.id], (was) => was && { ...was, ...out }),
-    onError: () => setAsked(null),
+    onError: () => setSentRequest(null),
   });
   const active = !hasEnded(run);
-  const halted = run.status === "paused";
+  const isPaused = run.status === "paused";
   return (
     <>
       {active && (
@@ -32,48 +32,48 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
           <button
             type="button"
             className="btn"
-            disabled={act.isPending || waiting !== null}
+            disabled={control.isPending || pendingRequest !== null}
             onClick={() => {
-              if (!halted) setAsked({ what: "pause", status: run.status });
-              act.mutate(() => (halted ? resumeRun(run.id) : pauseRun(run.id)));
+              if (!isPaused) setSentRequest({ what: "pause", status: run.status });
+              control.mutate(() => (isPaused ? resumeRun(run.id) : pauseRun(run.id)));
             }}
           >
-            {halted ? "Resume" : waiting === "pause" ? "Pausing after this step…" : "Pause"}
+            {isPaused ? "Resume" : pendingRequest === "pause" ? "Pausing after this step…" : "Pause"}
           </button>
           <button
             type="button"
             className="btn"
-            disabled={act.isPending || waiting === "stop"}
-            title="Stops collecting and writes a report of what there is"
+            disabled={control.isPending || pendingRequest === "stop"}
+            title="Stop collecting and write the report from what there is"
             onClick={() => {
-              setAsked({ what: "stop", status: run.status });
-              act.mutate(() => cancelRun(run.id, "write"));
+              setSentRequest({ what: "stop", status: run.status });
+              control.mutate(() => cancelRun(run.id, "finish"));
             }}
           >
-            {waiting === "stop" ? "Stopping to write…" : "Stop and write now"}
+            {pendingRequest === "stop" ? "Finishing early…" : "Finish early"}
           </button>
-          <button type="button" className="btn danger" onClick={() => setAsking(true)}>
+          <button type="button" className="btn danger" onClick={() => setIsConfirming(true)}>
             Cancel
           </button>
         </>
       )}
-      {hasReport && <ExportMenu run={run.id} primary={!active} />}
-      <ProblemNote error={act.error} />
-      <Dialog open={asking} onClose={() => setAsking(false)} title="Cancel this run?">
+      {hasReport && <ExportMenu runId={run.id} primary={!active} />}
+      <ProblemNote error={control.error} />
+      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title="Cancel this run?">
         <p>
-          It ends now and writes no report. Its steps stay on record. To get a report of what it has found so far,
-          choose Stop and write now instead.
+          The run ends now without a report. Its steps are kept. To get a report of what it has found so far, choose
+          Finish early instead.
         </p>
         <div className="actions">
-          <button type="button" className="btn" onClick={() => setAsking(false)}>
-            Keep it running
+          <button type="button" className="btn" onClick={() => setIsConfirming(false)}>
+            Keep running
           </button>
           <button
             type="button"
             className="btn danger"
             onClick={() => {
-              setAsking(false);
-              act.mutate(() => cancelRun(run.id, "discard"));
+              setIsConfirming(false);
+              control.mutate(() => cancelRun(run.id, "discard"));
             }}
           >
             Cancel without a report
@@ -84,13 +84,13 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
   );
 }
 
-function ExportMenu({ run, primary }: { run: string; primary: boolean }) {
+function ExportMenu({ runId, primary }: { runId: string; primary: boolean }) {
   return (
     <Menu label="Export" className={primary ? "btn primary" : "btn"}>
-      {FORMATS.map(({ format, name, says }) => (
-        <a key={format} role="menuitem" className="menu-item" href={exportAddress(run, format)} download>
+      {FORMATS.map(({ format, name, description }) => (
+        <a key={format} role="menuitem" className="menu-item" href={exportUrl(runId, format)} download>
           {name}
-          <small>{says}</small>
+          <small>{description}</small>
         </a>
       ))}
     </Menu>

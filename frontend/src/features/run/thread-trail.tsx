@@ -4,7 +4,7 @@ import type { Run } from "@/shared/api/runs";
 import { threadQuery } from "@/shared/api/threads";
 import { Failure } from "@/shared/ui/loaded";
 
-/** The thread's other questions, in their order. Nothing when this is the only one. */
+/** Other questions of the thread, in order. Renders nothing if there are none. */
 export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "created_at"> }) {
   const thread = useQuery(threadQuery(run.thread_id));
   if (!thread.data) return <Failure query={thread} />;

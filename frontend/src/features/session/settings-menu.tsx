@@ -1,16 +1,16 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { changeTenant, type Tenant, type TenantChange, tenantQuery } from "@/shared/api/catalog";
+import { type Tenant, type TenantUpdate, tenantQuery, updateTenant } from "@/shared/api/installation";
 import { signOut } from "@/shared/api/session";
-import { money } from "@/shared/format/numbers";
+import { formatUsd } from "@/shared/format/numbers";
 import { Dialog } from "@/shared/ui/dialog";
-import { forgetAllDrafts } from "@/shared/ui/drafts";
+import { deleteAllDrafts } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { forgetUploads } from "@/shared/upload/upload";
+import { cancelUploads } from "@/shared/upload/upload";
 import "./settings-menu.css";
 
-/** What holds for the whole tenant: training opt-in and the day's spending cap. */
+/** Settings of the tenant: training opt-in and the daily spending limit. */
 export function SettingsMenu() {
   const [open, setOpen] = useState(false);
   return (
@@ -28,7 +28,7 @@ export function SettingsMenu() {
 function SettingsForm({ onClose }: { onClose(): void }) {
   const tenant = useQuery(tenantQuery);
   return (
-    <Loaded query={tenant} what="the settings">
+    <Loaded query={tenant} label="the settings">
       {(settings) => <LoadedSettings tenant={settings} onClose={onClose} />}
     </Loaded>
   );
@@ -36,25 +36,25 @@ function SettingsForm({ onClose }: { onClose(): void }) {
 
 function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }) {
   const client = useQueryClient();
-  const [cap, setCap] = useState<string | null>(null);
-  const change = useMutation({
-    mutationFn: (body: TenantChange) => changeTenant(body),
+  const [limitText, setLimitText] = useState<string | null>(null);
+  const update = useMutation({
+    mutationFn: (body: TenantUpdate) => updateTenant(body),
     onSuccess: (now) => client.setQueryData(tenantQuery.queryKey, now),
   });
-  const leave = useMutation({
+  const signingOut = useMutation({
     mutationFn: signOut,
     onSuccess: () => {
-      forgetUploads();
-      forgetAllDrafts();
+      cancelUploads();
+      deleteAllDrafts();
       location.assign("/");
     },
   });
-  const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant;
-  const shownCap = cap ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
-  const amount = cap === null || cap.trim() === "" ? null : Number(cap);
-  const usable = amount === null || amount >= 0;
-  const saveCap = () => {
-    if (cap !== null && usable) change.mutate({ daily_spend_usd: amount });
+  const { training_opt_in, max_daily_spend_usd: daily_spend_usd, spent_today_usd, name } = tenant;
+  const visibleLimit = limitText ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
+  const amount = limitText === null || limitText.trim() === "" ? null : Number(limitText);
+  const isValid = amount === null || amount >= 0;
+  const saveLimit = () => {
+    if (limitText !== null && isValid) update.mutate({ max_daily_spend_usd: amount });
   };
   return (
     <div className="settings">
@@ -62,36 +62,36 @@ function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }
         <input
           type="checkbox"
           checked={training_opt_in}
-          disabled={change.isPending}
-          onChange={(event) => change.mutate({ training_opt_in: event.target.checked })}
+          disabled={update.isPending}
+          onChange={(event) => update.mutate({ training_opt_in: event.target.checked })}
         />
         <span>
-          Learn from my runs, ratings and corrections
-          <small>They train this installation's own planner. Nothing leaves it.</small>
+          Use my runs, ratings and corrections for training
+          <small>They train the planner of this installation. No data leaves it.</small>
         </span>
       </label>
       <label>
-        Spend at most a day, $
+        Daily spending limit, $
         <input
           className="field num"
           inputMode="decimal"
-          placeholder="no cap"
-          value={shownCap}
-          onChange={(event) => setCap(event.target.value)}
-          aria-invalid={!usable}
-          onBlur={saveCap}
+          placeholder="no limit"
+          value={visibleLimit}
+          onChange={(event) => setLimitText(event.target.value)}
+          aria-invalid={!isValid}
+          onBlur={saveLimit}
         />
-        <small>{money(spent_today_usd)} spent today.</small>
-        {!usable && (
-          <small className="settings-wrong" role="alert">
-            Not saved. Give the cap as a number of dollars, such as 2.50, or leave it empty.
+        <small>{formatUsd(spent_today_usd)} spent today.</small>
+        {!isValid && (
+          <small className="settings-error" role="alert">
+            Not saved. Enter the limit as a number of dollars, such as 2.50, or leave it empty.
           </small>
         )}
       </label>
-      <ProblemNote error={change.error ?? leave.error} />
+      <ProblemNote error={update.error ?? signingOut.error} />
       <div className="actions">
-        <span className="quiet settings-who">Signed in as {name}</span>
-        <button type="button" className="btn" onClick={() => leave.mutate()}>
+        <span className="quiet settings-user">Signed in as {name}</span>
+        <button type="button" className="btn" onClick={() => signingOut.mutate()}>
           Sign out
         </button>
         <button type="button" className="btn primary" onClick={onClose}>

@@ -1,60 +1,69 @@
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { Report } from "@/shared/api/reports";
-import { seqsWith } from "@/shared/horizon/marks";
-import { heldSteps, type StepLog } from "@/shared/stream/step-log";
+import { findSeqs } from "@/shared/minimap/marks";
+import { listLoadedSteps, type StepLog } from "@/shared/stream/step-log";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
-import { citedSources } from "./cited";
+import { groupBySource } from "./cited-sources";
 import "./sources-view.css";
 
 interface SourcesViewProps {
-  /** Whether a report was written; before that, nothing is cited. */
-  written: boolean;
+  /** Whether a report was written. Until then, nothing is cited. */
+  isReportWritten: boolean;
   report: Loadable<Report | null>;
   log: StepLog;
   marks: string;
   pinned: readonly number[];
-  need(from: number, to: number): void;
+  loadRange(from: number, to: number): void;
   onPick(seq: number): void;
   onPin(number: number): void;
 }
 
-/** How many of the latest searches and readings are listed. */
-const LATEST = 200;
+/** Maximum number of search and read steps listed. */
+const MAX_STEPS = 200;
 
-/** What the report cites, and everything the run searched for and read. */
-export function SourcesView({ written, report, log, marks, pinned, need, onPick, onPin }: SourcesViewProps) {
-  const reached = seqsWith(marks, ["s", "r"]).slice(-LATEST);
-  const first = reached[0];
+/** What the report cites, and all searches and reads of the run. */
+export function SourcesView({
+  isReportWritten,
+  report,
+  log,
+  marks,
+  pinned,
+  loadRange,
+  onPick,
+  onPin,
+}: SourcesViewProps) {
+  const retrievalSeqs = findSeqs(marks, ["s", "r"]).slice(-MAX_STEPS);
+  const first = retrievalSeqs[0];
   useEffect(() => {
-    if (first !== undefined) need(first, marks.length);
-  }, [first, need, marks.length]);
+    if (first !== undefined) loadRange(first, marks.length);
+  }, [first, loadRange, marks.length]);
   return (
     <div className="sources">
       <section aria-label="Cited">
         <h2 className="label">Cited in the report</h2>
-        {written ? (
-          <Loaded query={report} what="the report">
-            {(it) => <Cited report={it} pinned={pinned} onPin={onPin} />}
+        {isReportWritten ? (
+          <Loaded query={report} label="the report">
+            {(it) => <CitedSourceList report={it} pinned={pinned} onPin={onPin} />}
           </Loaded>
         ) : (
-          <NothingCited />
+          <NoCitations />
         )}
       </section>
       <section aria-label="Searched and read">
         <h2 className="label">
-          Searched and read <span className="num">{reached.length || ""}</span>
+          Searched and read <span className="num">{retrievalSeqs.length || ""}</span>
         </h2>
-        {reached.length === 0 && <p className="quiet">Nothing yet.</p>}
+        {retrievalSeqs.length === 0 && <p className="quiet">No searches or reads yet.</p>}
         <ol>
-          {heldSteps(log, reached).map((step) => (
+          {listLoadedSteps(log, retrievalSeqs).map((step) => (
             <li key={step.seq}>
-              <button type="button" className="reached" onClick={() => onPick(step.seq)}>
+              <button type="button" className="retrieval" onClick={() => onPick(step.seq)}>
                 <span className="mono quiet">{step.seq}</span>
-                <span className="reached-kind">{step.label || step.kind}</span>
+                <span className="retrieval-kind">{step.label || step.kind}</span>
                 <span>
                   {step.title}
-                  {step.detail && <span className="reached-detail">{step.detail}</span>}
+                  {step.detail && <span className="retrieval-detail">{step.detail}</span>}
                 </span>
               </button>
             </li>
@@ -65,16 +74,20 @@ export function SourcesView({ written, report, log, marks, pinned, need, onPick,
   );
 }
 
-function NothingCited() {
-  return <p className="quiet">Nothing is cited yet.</p>;
+function NoCitations() {
+  return <p className="quiet">No citations yet.</p>;
 }
 
-function Cited({ report, pinned, onPin }: Pick<SourcesViewProps, "pinned" | "onPin"> & { report: Report | null }) {
-  const cited = citedSources(report);
-  if (cited.length === 0) return <NothingCited />;
+function CitedSourceList({
+  report,
+  pinned,
+  onPin,
+}: Pick<SourcesViewProps, "pinned" | "onPin"> & { report: Report | null }) {
+  const sources = groupBySource(report);
+  if (sources.length === 0) return <NoCitations />;
   return (
     <ol>
-      {cited.map((source) => (
+      {sources.map((source) => (
         <li key={source.id} className="cited">
           <Link to="/library" search={{ source: source.id }}>
             {source.title}

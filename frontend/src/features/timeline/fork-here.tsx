@@ -2,18 +2,21 @@ import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useRef } from "react";
 import { forkRun } from "@/shared/api/runs";
-import { randomName } from "@/shared/stream/browser";
+import { randomId } from "@/shared/stream/browser";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
-/** Goes on from a step in a run of its own, and shows that run. Asked again after a lost answer, it makes no second one. */
-export function ForkHere({ run, seq }: { run: string; seq: number }) {
+/**
+ * Forks the run after a step and opens the new run. A retry uses the same idempotency key, so it creates no second
+ * fork.
+ */
+export function ForkHere({ runId, seq }: { runId: string; seq: number }) {
   const navigate = useNavigate();
-  const key = useRef(randomName());
+  const key = useRef(randomId());
   const fork = useMutation({
-    mutationFn: () => forkRun(run, seq, key.current),
-    onSuccess: (made) => {
-      key.current = randomName();
-      return navigate({ to: "/runs/$runId", params: { runId: made.id } });
+    mutationFn: () => forkRun(runId, seq, key.current),
+    onSuccess: (created) => {
+      key.current = randomId();
+      return navigate({ to: "/runs/$runId", params: { runId: created.id } });
     },
   });
   return (
@@ -22,7 +25,7 @@ export function ForkHere({ run, seq }: { run: string; seq: number }) {
         type="button"
         className="linkish"
         disabled={fork.isPending}
-        title="A new run goes on after this step; what is on record up to here is not done again"
+        title="Start a new run that continues after this step. The recorded steps up to here are not repeated."
         onClick={() => fork.mutate()}
       >
         {fork.isPending ? "Forking…" : "Fork from here"}

@@ -1,19 +1,19 @@
 import { useState } from "react";
-import { isSpan, SpanList } from "./span-list";
+import { isSourceSpan, SpanList } from "./span-list";
 
-/** A text longer than this is folded. */
-const FOLD = 900;
-const DEPTH = 6;
+/** A longer text is folded. */
+const MAX_VISIBLE_CHARS = 900;
+const MAX_DEPTH = 6;
 
 function isScalar(value: unknown): boolean {
   return value === null || typeof value !== "object";
 }
 
-/** JSON as something one can read: names beside values, lists as lists, long texts folded. All of it is shown as text. */
+/** Renders JSON readably: names beside values, lists as lists, long texts folded. All of it is rendered as text. */
 export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: number }) {
   if (typeof value === "string") return <LongText text={value} />;
   if (isScalar(value)) return <span className="mono">{String(value)}</span>;
-  if (depth > DEPTH) return <span className="mono">{JSON.stringify(value)}</span>;
+  if (depth > MAX_DEPTH) return <span className="mono">{JSON.stringify(value)}</span>;
   if (Array.isArray(value)) return <List values={value} depth={depth} />;
   const entries = Object.entries(value as Record<string, unknown>).filter(([, part]) => part !== null && part !== "");
   if (entries.length === 0) return <span className="quiet">nothing</span>;
@@ -33,7 +33,7 @@ export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: numb
 
 function List({ values, depth }: { values: unknown[]; depth: number }) {
   if (values.length === 0) return <span className="quiet">none</span>;
-  if (values.every(isSpan)) return <SpanList spans={values} />;
+  if (values.every(isSourceSpan)) return <SpanList spans={values} />;
   if (values.every((value) => isScalar(value) && String(value).length < 40)) {
     return <span>{values.map(String).join(", ")}</span>;
   }
@@ -52,13 +52,13 @@ function List({ values, depth }: { values: unknown[]; depth: number }) {
 
 function LongText({ text }: { text: string }) {
   const [open, setOpen] = useState(false);
-  const folded = text.length > FOLD && !open;
+  const isFolded = text.length > MAX_VISIBLE_CHARS && !open;
   return (
     <span className="payload-text">
-      {folded ? `${text.slice(0, FOLD)}…` : text}
-      {text.length > FOLD && (
+      {isFolded ? `${text.slice(0, MAX_VISIBLE_CHARS)}…` : text}
+      {text.length > MAX_VISIBLE_CHARS && (
         <button type="button" className="linkish" onClick={() => setOpen(!open)}>
-          {open ? "Fold" : `All ${text.length} characters`}
+          {open ? "Collapse" : `Show all ${text.length} characters`}
         </button>
       )}
     </span>

@@ -1,7 +1,7 @@
-/** Which step stands in which row: all of them in order, or a chosen few. Pure. */
+/** Maps rows to steps: all steps in order, or a filtered list. Pure. */
 
 export type Rows = { count: number } | { seqs: readonly number[] };
 
-export function rowAt(rows: Rows, index: number): number {
+export function seqOfRow(rows: Rows, index: number): number {
   return "count" in rows ? index + 1 : (rows.seqs[index] ?? 0);
 }

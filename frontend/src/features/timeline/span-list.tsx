@@ -1,32 +1,32 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { isGone } from "@/shared/api/client";
-import { passageQuery, type SpanKey } from "@/shared/api/library";
+import { isNotFound } from "@/shared/api/client";
+import { passageQuery, type SourceSpan } from "@/shared/api/library";
 import { Loaded } from "@/shared/ui/loaded";
 
-/** Passages shown before the rest is asked for. */
-const FIRST = 6;
+/** Number of passages shown before the list is expanded. */
+const MAX_COLLAPSED_SPANS = 6;
 
-/** True for what the log calls a span: a stretch of a stored text. */
-export function isSpan(value: unknown): value is SpanKey {
+/** Return whether a value is a source span: a range of an extracted text. */
+export function isSourceSpan(value: unknown): value is SourceSpan {
   if (typeof value !== "object" || value === null) return false;
-  const { artefact, start, end } = value as Record<string, unknown>;
-  return typeof artefact === "string" && typeof start === "number" && typeof end === "number";
+  const { text_id: textId, start, end } = value as Record<string, unknown>;
+  return typeof textId === "string" && typeof start === "number" && typeof end === "number";
 }
 
-/** Spans as the passages they stand for. */
-export function SpanList({ spans }: { spans: readonly SpanKey[] }) {
-  const [all, setAll] = useState(false);
-  const shown = all ? spans : spans.slice(0, FIRST);
+/** Passages of the source spans. */
+export function SpanList({ spans }: { spans: readonly SourceSpan[] }) {
+  const [showsAll, setShowsAll] = useState(false);
+  const visible = showsAll ? spans : spans.slice(0, MAX_COLLAPSED_SPANS);
   return (
     <ol className="spans">
-      {shown.map((span) => (
-        <SpanLine key={`${span.artefact} ${span.start} ${span.end}`} span={span} />
+      {visible.map((span) => (
+        <SpanLine key={`${span.text_id} ${span.start} ${span.end}`} span={span} />
       ))}
-      {shown.length < spans.length && (
+      {visible.length < spans.length && (
         <li>
-          <button type="button" className="linkish" onClick={() => setAll(true)}>
-            {spans.length - shown.length} more
+          <button type="button" className="linkish" onClick={() => setShowsAll(true)}>
+            Show {spans.length - visible.length} more
           </button>
         </li>
       )}
@@ -34,13 +34,13 @@ export function SpanList({ spans }: { spans: readonly SpanKey[] }) {
   );
 }
 
-function SpanLine({ span }: { span: SpanKey }) {
+function SpanLine({ span }: { span: SourceSpan }) {
   const [open, setOpen] = useState(false);
   const passage = useQuery(passageQuery(span, 0));
-  if (isGone(passage.error)) return <li className="quiet">This passage was erased from the library.</li>;
+  if (isNotFound(passage.error)) return <li className="quiet">This passage was erased from the library.</li>;
   return (
     <li>
-      <Loaded query={passage} what="the passage">
+      <Loaded query={passage} label="the passage">
         {({ title, text }) => (
           <button type="button" className="span-line" aria-expanded={open} onClick={() => setOpen(!open)}>
             <span className="span-title">{title}</span>

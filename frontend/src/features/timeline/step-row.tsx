@@ -1,27 +1,27 @@
 import { useQuery } from "@tanstack/react-query";
-import { filesOf } from "@/shared/api/files";
+import { parseFiles } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
-import { took } from "@/shared/format/numbers";
-import { MARKS, markOf } from "@/shared/horizon/marks";
+import { formatMs } from "@/shared/format/numbers";
+import { MARK_STYLES, markForStep } from "@/shared/minimap/marks";
 import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
 import { ForkHere } from "./fork-here";
 import { PayloadView } from "./payload-view";
 
 interface StepRowProps {
-  run: string;
+  runId: string;
   seq: number;
-  /** undefined: not fetched yet; its place is kept. */
+  /** `undefined` means that the step is not loaded yet. Its row keeps its position. */
   step: Step | undefined;
-  before: Step | undefined;
+  previous: Step | undefined;
   selected: boolean;
   open: boolean;
   onToggle(): void;
 }
 
-export function StepRow({ run, seq, step, before, selected, open, onToggle }: StepRowProps) {
+export function StepRow({ runId, seq, step, previous, selected, open, onToggle }: StepRowProps) {
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
-  const newTurn = step.turn > 0 && step.turn !== before?.turn;
+  const newTurn = step.turn > 0 && step.turn !== previous?.turn;
   return (
     <>
       {newTurn && (
@@ -42,37 +42,37 @@ export function StepRow({ run, seq, step, before, selected, open, onToggle }: St
           <span className="step-title">{step.title}</span>
           {step.detail && <span className="step-detail">{step.detail}</span>}
         </span>
-        <span className="step-took num">
-          {step.ms !== null && step.ms > 0 && took(step.ms)}
+        <span className="step-duration num">
+          {step.ms !== null && step.ms > 0 && formatMs(step.ms)}
           {step.tokens > 0 && <span className="step-tokens">{step.tokens} tok</span>}
         </span>
       </button>
-      {open && <StepDetails run={run} seq={seq} />}
+      {open && <StepDetails runId={runId} seq={seq} />}
     </>
   );
 }
 
 function StepKind({ step }: { step: Step }) {
-  const { color } = MARKS[markOf(step)];
-  const word = step.ok ? step.label || step.kind : "failed";
+  const { color } = MARK_STYLES[markForStep(step)];
+  const label = step.ok ? step.label || step.kind : "failed";
   return (
     <span className="step-kind" style={{ color: `var(${color === "--sun-mark" ? "--sun" : color})` }}>
-      {word}
+      {label}
     </span>
   );
 }
 
-function StepDetails({ run, seq }: { run: string; seq: number }) {
-  const detail = useQuery(stepQuery(run, seq));
+function StepDetails({ runId, seq }: { runId: string; seq: number }) {
+  const detail = useQuery(stepQuery(runId, seq));
   return (
     <div className="step-open">
-      <Loaded query={detail} what="the step">
+      <Loaded query={detail} label="the step">
         {({ at, kind, payload }) => (
           <>
             <p className="quiet">{new Date(at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}</p>
-            <RunFiles run={run} files={filesOf(payload)} />
+            <RunFiles runId={runId} files={parseFiles(payload)} />
             <PayloadView value={payload} />
-            {kind !== "ended" && <ForkHere run={run} seq={seq} />}
+            {kind !== "ended" && <ForkHere runId={runId} seq={seq} />}
           </>
         )}
       </Loaded>

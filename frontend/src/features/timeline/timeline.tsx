@@ -1,41 +1,54 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { counted } from "@/shared/format/numbers";
-import { type Letter, seqsWith } from "@/shared/horizon/marks";
+import { pluralize } from "@/shared/format/numbers";
+import { findSeqs, type StepMark } from "@/shared/minimap/marks";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { type Rows, rowAt } from "./rows";
+import { type Rows, seqOfRow } from "./rows";
 import { StepRow } from "./step-row";
 import { useTail } from "./use-tail";
 import "./timeline.css";
 
 interface TimelineProps {
-  run: string;
+  runId: string;
   log: StepLog;
   marks: string;
-  /** Letters to show. Empty: all. */
-  only: string;
+  /** Step marks to show. Empty means all. */
+  markFilter: string;
   active: boolean;
   selected: number | null;
-  /** The element that scrolls: the column on a desk, the page on a phone. */
+  /** The scrolling element: the column on a wide screen, the page on a phone. */
   scroller: HTMLElement | null;
   /** An active run opens at its last step. */
   startAtEnd: boolean;
-  need(from: number, to: number): void;
+  loadRange(from: number, to: number): void;
   onSelect(seq: number): void;
-  onView(view: readonly [number, number] | null): void;
+  onVisibleRange(range: readonly [number, number] | null): void;
   onShowAll(): void;
 }
 
 const ROW_HEIGHT = 56;
-const THIN_ROW_HEIGHT = 36;
+const ONE_LINE_ROW_HEIGHT = 36;
 
 export function Timeline(props: TimelineProps) {
-  const { run, log, marks, only, active, selected, scroller, startAtEnd, need, onSelect, onView, onShowAll } = props;
+  const {
+    runId,
+    log,
+    marks,
+    markFilter,
+    active,
+    selected,
+    scroller,
+    startAtEnd,
+    loadRange,
+    onSelect,
+    onVisibleRange,
+    onShowAll,
+  } = props;
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const rows = useMemo<Rows>(
-    () => (only ? { seqs: seqsWith(marks, [...only] as Letter[]) } : { count: log.last }),
-    [only, marks, log.last],
+    () => (markFilter ? { seqs: findSeqs(marks, [...markFilter] as StepMark[]) } : { count: log.last }),
+    [markFilter, marks, log.last],
   );
   const count = "count" in rows ? rows.count : rows.seqs.length;
   const list = useRef<HTMLOListElement>(null);
@@ -48,41 +61,41 @@ export function Timeline(props: TimelineProps) {
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => scroller,
-    estimateSize: (index) => (stepAt(log, rowAt(rows, index))?.detail === "" ? THIN_ROW_HEIGHT : ROW_HEIGHT),
-    getItemKey: (index) => rowAt(rows, index),
+    estimateSize: (index) => (stepAt(log, seqOfRow(rows, index))?.detail === "" ? ONE_LINE_ROW_HEIGHT : ROW_HEIGHT),
+    getItemKey: (index) => seqOfRow(rows, index),
     overscan: 8,
     scrollMargin: margin,
     useFlushSync: false,
   });
   const items = virtual.getVirtualItems();
-  const first = items[0] ? rowAt(rows, items[0].index) : 0;
-  const last = items.length > 0 ? rowAt(rows, items.at(-1)?.index ?? 0) : 0;
+  const first = items[0] ? seqOfRow(rows, items[0].index) : 0;
+  const last = items.length > 0 ? seqOfRow(rows, items.at(-1)?.index ?? 0) : 0;
 
   useEffect(() => {
-    if (first > 0) need(Math.max(1, first - 40), last + 40);
-    onView(first > 0 && !only ? [first, last] : null);
-  }, [first, last, only, need, onView]);
-  useEffect(() => () => onView(null), [onView]);
+    if (first > 0) loadRange(Math.max(1, first - 40), last + 40);
+    onVisibleRange(first > 0 && !markFilter ? [first, last] : null);
+  }, [first, last, markFilter, loadRange, onVisibleRange]);
+  useEffect(() => () => onVisibleRange(null), [onVisibleRange]);
 
-  const toEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
-  const tail = useTail({ scroller, count, active, startAtEnd, toEnd });
+  const scrollToEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
+  const tail = useTail({ scroller, count, active, startAtEnd, scrollToEnd });
 
-  // Scrolls to the step that was picked elsewhere, and again when its page has come and the rows have their heights; a
-  // step already in sight stays where it is.
-  const selectedHeld = selected !== null && stepAt(log, selected) !== undefined;
+  // Scroll to a step that was selected elsewhere, and again when its page is loaded and the rows have their heights. A
+  // visible step stays where it is.
+  const isSelectedLoaded = selected !== null && stepAt(log, selected) !== undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new choice, or its arrival, scrolls
   useEffect(() => {
     if (selected === null || !scroller) return;
-    need(Math.max(1, selected - 40), selected + 40);
+    loadRange(Math.max(1, selected - 40), selected + 40);
     const index = "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);
-    const near = items.some((item) => item.index === index) && selectedHeld;
-    if (index >= 0 && index < count) virtual.scrollToIndex(index, { align: near ? "auto" : "center" });
-  }, [selected, selectedHeld, scroller]);
+    const isNear = items.some((item) => item.index === index) && isSelectedLoaded;
+    if (index >= 0 && index < count) virtual.scrollToIndex(index, { align: isNear ? "auto" : "center" });
+  }, [selected, isSelectedLoaded, scroller]);
 
-  const move = (by: number) => {
+  const selectRelative = (offset: number) => {
     const at = selected === null ? -1 : "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);
-    const next = Math.min(count - 1, Math.max(0, at + by));
-    if (count > 0) onSelect(rowAt(rows, next));
+    const next = Math.min(count - 1, Math.max(0, at + offset));
+    if (count > 0) onSelect(seqOfRow(rows, next));
   };
   const toggle = (seq: number) => {
     const next = new Set(open);
@@ -90,26 +103,26 @@ export function Timeline(props: TimelineProps) {
     setOpen(next);
   };
   useHotkeys([
-    { keys: "j", does: "Next step", run: () => move(1) },
-    { keys: "k", does: "Previous step", run: () => move(-1) },
-    { keys: "o", does: "Open or close the step", run: () => selected !== null && toggle(selected) },
-    { keys: "G", does: "To the last step", run: toEnd },
+    { keys: "j", description: "Next step", run: () => selectRelative(1) },
+    { keys: "k", description: "Previous step", run: () => selectRelative(-1) },
+    { keys: "o", description: "Open or close the step", run: () => selected !== null && toggle(selected) },
+    { keys: "G", description: "Go to the last step", run: scrollToEnd },
   ]);
 
   return (
     <div className="timeline">
-      {only && (
+      {markFilter && (
         <p className="timeline-only">
-          {counted(count, "step")} of {log.last} shown
+          {pluralize(count, "step")} of {log.last} shown
           <button type="button" className="btn small" onClick={onShowAll}>
             Show all
           </button>
         </p>
       )}
-      {count === 0 && <p className="quiet timeline-empty">The first step appears here in a moment.</p>}
+      {count === 0 && <p className="quiet timeline-empty">The first step appears here shortly.</p>}
       <ol ref={list} style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => {
-          const seq = rowAt(rows, item.index);
+          const seq = seqOfRow(rows, item.index);
           return (
             <li
               key={item.key}
@@ -118,10 +131,10 @@ export function Timeline(props: TimelineProps) {
               style={{ transform: `translateY(${item.start - margin}px)` }}
             >
               <StepRow
-                run={run}
+                runId={runId}
                 seq={seq}
                 step={stepAt(log, seq)}
-                before={stepAt(log, seq - 1)}
+                previous={stepAt(log, seq - 1)}
                 selected={seq === selected}
                 open={open.has(seq)}
                 onToggle={() => {

@@ -1,45 +1,45 @@
 import { useEffect, useRef, useState } from "react";
 
-/** So close to the end counts as at the end, in pixels. */
-const NEAR = 48;
+/** Maximum distance from the end, in pixels, that counts as being at the end. */
+const NEAR_END_PX = 48;
 
 interface TailOptions {
   scroller: HTMLElement | null;
   count: number;
   active: boolean;
-  /** At the start the reader is taken to the end. */
+  /** Scroll to the end when the view opens. */
   startAtEnd: boolean;
-  toEnd(): void;
+  scrollToEnd(): void;
 }
 
-/** Follows the last row only while the reader is at the end; else counts what came in. */
-export function useTail({ scroller, count, active, startAtEnd, toEnd }: TailOptions) {
-  const [seen, setSeen] = useState(count);
-  const atEnd = useRef(active && startAtEnd);
-  const known = useRef(count);
+/** Follow the last row while the reader is at the end. Otherwise count the new rows. */
+export function useTail({ scroller, count, active, startAtEnd, scrollToEnd }: TailOptions) {
+  const [seenCount, setSeenCount] = useState(count);
+  const isAtEnd = useRef(active && startAtEnd);
+  const latestCount = useRef(count);
 
   useEffect(() => {
     if (!scroller) return;
-    const look = () => {
-      atEnd.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
-      if (atEnd.current) setSeen(known.current);
+    const updateAtEnd = () => {
+      isAtEnd.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
+      if (isAtEnd.current) setSeenCount(latestCount.current);
     };
-    scroller.addEventListener("scroll", look, { passive: true });
-    return () => scroller.removeEventListener("scroll", look);
+    scroller.addEventListener("scroll", updateAtEnd, { passive: true });
+    return () => scroller.removeEventListener("scroll", updateAtEnd);
   }, [scroller]);
 
   useEffect(() => {
-    known.current = count;
-    if (!active) return setSeen(count);
-    if (!atEnd.current) return;
-    setSeen(count);
-    toEnd();
-  }, [count, active, toEnd]);
+    latestCount.current = count;
+    if (!active) return setSeenCount(count);
+    if (!isAtEnd.current) return;
+    setSeenCount(count);
+    scrollToEnd();
+  }, [count, active, scrollToEnd]);
 
   const catchUp = () => {
-    atEnd.current = true;
-    setSeen(count);
-    toEnd();
+    isAtEnd.current = true;
+    setSeenCount(count);
+    scrollToEnd();
   };
-  return { unseen: active ? Math.max(0, count - seen) : 0, catchUp };
+  return { unseen: active ? Math.max(0, count - seenCount) : 0, catchUp };
 }

@@ -1,9 +1,9 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { RunDetail } from "@/shared/api/runs";
-import { type Segment, type Trajectory, type Turn, trajectoryQuery } from "@/shared/api/trajectories";
-import { counted } from "@/shared/format/numbers";
-import { Loaded, More } from "@/shared/ui/loaded";
-import { TurnTokens } from "./turn-tokens";
+import { type RoleCall, type Segment, type Trajectory, trajectoryQuery } from "@/shared/api/trajectories";
+import { pluralize } from "@/shared/format/numbers";
+import { Loaded, LoadMore } from "@/shared/ui/loaded";
+import { RoleCallTokens } from "./role-call-tokens";
 import "./tokens.css";
 
 interface TokensViewProps {
@@ -12,32 +12,32 @@ interface TokensViewProps {
   onPick(seq: number): void;
 }
 
-/** The run as a trainer reads it: segments, and in each the turns with their tokens. */
+/** The trajectory of the run: segments with their role calls and tokens. */
 export function TokensView({ run, active, onPick }: TokensViewProps) {
   const pages = useInfiniteQuery(trajectoryQuery(run.id, active));
   return (
     <section className="tokens" aria-label="Tokens">
-      <Loaded query={pages} what="the record">
-        {(loaded) => <Turns pages={loaded.pages} onPick={onPick} />}
+      <Loaded query={pages} label="the trajectory">
+        {(loaded) => <RoleCalls pages={loaded.pages} onPick={onPick} />}
       </Loaded>
-      <More query={pages} text="More turns" />
+      <LoadMore query={pages} text="More role calls" />
     </section>
   );
 }
 
-function Turns({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq: number): void }) {
+function RoleCalls({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq: number): void }) {
   const first = pages[0];
-  const turns = pages.flatMap((page) => page.turns);
+  const calls = pages.flatMap((page) => page.role_calls);
   return (
     <>
-      {first && <Summary record={first} />}
-      {turns.some((turn) => turn.tokens) && <Legend />}
-      {turns.length === 0 && <p className="quiet">Its first role call appears here once it is answered.</p>}
+      {first && <TrajectorySummary trajectory={first} />}
+      {calls.some((call) => call.tokens) && <Legend />}
+      {calls.length === 0 && <p className="quiet">The first role call appears here when it completes.</p>}
       <ol>
-        {turns.map((turn, nth) => (
+        {calls.map((turn, nth) => (
           <li key={turn.seq}>
-            {begins(turn, turns[nth - 1]) && <SegmentHead segment={segmentOf(first, turn)} turn={turn} />}
-            <TurnTokens turn={turn} onPick={onPick} />
+            {isSegmentStart(turn, calls[nth - 1]) && <SegmentHead segment={findSegment(first, turn)} call={turn} />}
+            <RoleCallTokens call={turn} onPick={onPick} />
           </li>
         ))}
       </ol>
@@ -48,43 +48,43 @@ function Turns({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq: nu
 function Legend() {
   return (
     <p className="quiet tokens-legend">
-      A token's ground is <span className="tok s2">sun</span> to <span className="tok s4">coral</span> the less likely
-      it was; one that is <span className="tok masked">dotted</span> is not trained.
+      The less likely a token was, the stronger its background, from <span className="tok s2">yellow</span> to{" "}
+      <span className="tok s4">red</span>. <span className="tok masked">Dotted</span> tokens are not trained.
     </p>
   );
 }
 
-function begins(turn: Turn, before: Turn | undefined): boolean {
-  return before === undefined || before.segment !== turn.segment || before.role !== turn.role;
+function isSegmentStart(call: RoleCall, previous: RoleCall | undefined): boolean {
+  return previous === undefined || previous.segment !== call.segment || previous.role !== call.role;
 }
 
-function segmentOf(record: Trajectory | undefined, turn: Turn): Segment | undefined {
-  return record?.segments.find((segment) => segment.idx === turn.segment);
+function findSegment(trajectory: Trajectory | undefined, call: RoleCall): Segment | undefined {
+  return trajectory?.segments.find((segment) => segment.index === call.segment);
 }
 
-/** What the run was, for training, and who scored it how. */
-function Summary({ record }: { record: Trajectory }) {
-  const scores = record.scores.map((score) => `${score.scorer} ${score.value ?? score.failure}`);
-  const said = [
-    record.outcome?.replace("_", " "),
-    record.reward === null ? null : `reward ${record.reward}`,
-    record.member === null ? null : `member ${record.member} of its group`,
-    counted(record.segments.length, "segment"),
+/** Outcome, reward and scores of the trajectory. */
+function TrajectorySummary({ trajectory }: { trajectory: Trajectory }) {
+  const scores = trajectory.scores.map((score) => `${score.scorer} ${score.value ?? score.failure}`);
+  const parts = [
+    trajectory.outcome?.replace("_", " "),
+    trajectory.reward === null ? null : `reward ${trajectory.reward}`,
+    trajectory.member === null ? null : `rollout ${trajectory.member} of its group`,
+    pluralize(trajectory.segments.length, "segment"),
     ...scores,
   ];
-  return <p className="quiet num">{said.filter(Boolean).join(" · ")}</p>;
+  return <p className="quiet num">{parts.filter(Boolean).join(" · ")}</p>;
 }
 
-function SegmentHead({ segment, turn }: { segment: Segment | undefined; turn: Turn }) {
-  if (!segment) return <h3 className="tokens-segment">{turn.role}: no segment</h3>;
-  const shared = segment.parent_tokens ? `, ${counted(segment.parent_tokens, "token")} shared with it` : "";
+function SegmentHead({ segment, call }: { segment: Segment | undefined; call: RoleCall }) {
+  if (!segment) return <h3 className="tokens-segment">{call.role}: no segment</h3>;
+  const shared = segment.shared_tokens ? `, ${pluralize(segment.shared_tokens, "token")} shared with it` : "";
   return (
     <h3 className="tokens-segment">
-      Segment <span className="num">{segment.idx}</span>, {segment.role}
+      Segment <span className="num">{segment.index}</span>, {segment.role}
       <span className="quiet">
         {" · "}
-        {segment.fracture.replaceAll("_", " ")}
-        {segment.parent !== null && ` after segment ${segment.parent}${shared}`}
+        {segment.boundary_reason.replaceAll("_", " ")}
+        {segment.parent_index !== null && ` after segment ${segment.parent_index}${shared}`}
       </span>
     </h3>
   );

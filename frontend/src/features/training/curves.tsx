@@ -1,130 +1,157 @@
 import { type PointerEvent, useState } from "react";
-import { explainedBy, HEADS } from "@/shared/api/training";
+import { CRITIC_HEADS, explainedVarianceMetric } from "@/shared/api/training";
 import { useWidth } from "@/shared/ui/hooks";
 import {
-  barPaths,
-  groupBars,
-  pathOf,
-  pointAt,
-  rangeOf,
+  buildGroupBars,
+  findPoint,
+  findRange,
+  fitScale,
+  groupBarPaths,
+  linePath,
   type Series,
-  scaleOf,
-  stepAt,
-  xOf,
-  yOf,
+  stepAtX,
+  stepX,
+  valueY,
 } from "./curve-geometry";
-import { figure } from "./training-words";
+import { formatMetric } from "./training-labels";
 
-interface Figure {
+interface Chart {
   title: string;
-  /** What it says, for who does not know it. */
-  hint: string;
-  lines: readonly { name: string; says: string }[];
+  /** Explanation of the metric. */
+  description: string;
+  lines: readonly { name: string; prefix: string }[];
 }
 
-const FIGURES: readonly Figure[] = [
-  { title: "Reward", hint: "Mean of a step's rollouts", lines: [{ name: "reward", says: "" }] },
-  { title: "Success", hint: "Share of rollouts that did their task", lines: [{ name: "success", says: "" }] },
-  { title: "Entropy", hint: "Nats a token; falls as the policy grows sure", lines: [{ name: "entropy", says: "" }] },
-  { title: "KL", hint: "Nats a token from the weights that sampled", lines: [{ name: "kl", says: "" }] },
+const CHARTS: readonly Chart[] = [
+  { title: "Reward", description: "Mean over the rollouts of a step", lines: [{ name: "reward", prefix: "" }] },
+  {
+    title: "Success",
+    description: "Fraction of rollouts that completed their task",
+    lines: [{ name: "success_rate", prefix: "" }],
+  },
+  {
+    title: "Entropy",
+    description: "Nats per token; falls as the policy becomes more certain",
+    lines: [{ name: "entropy", prefix: "" }],
+  },
+  {
+    title: "KL",
+    description: "Nats per token, relative to the weights that sampled",
+    lines: [{ name: "kl", prefix: "" }],
+  },
   {
     title: "Gradient norm",
-    hint: "Before clipping, mean of a step's updates",
-    lines: [{ name: "grad_norm", says: "" }],
+    description: "Before clipping; mean over the updates of a step",
+    lines: [{ name: "grad_norm", prefix: "" }],
   },
   {
     title: "Clipped",
-    hint: "Share of tokens whose ratio left the band below (dashed) and above",
+    description: "Fraction of tokens whose ratio was outside the clip range, below (dashed) and above",
     lines: [
-      { name: "clip_high", says: "above " },
-      { name: "clip_low", says: "below " },
+      { name: "clip_high", prefix: "above " },
+      { name: "clip_low", prefix: "below " },
     ],
   },
 ];
 
-const FORESEEN: Record<(typeof HEADS)[number], string> = {
-  value: "Explained by the critic",
-  value_high: "Explained by the critic of subgoals",
-  value_low: "Explained by the critic of actions",
-  value_term: "Explained by the critic of switches",
+const CRITIC_TITLES: Record<(typeof CRITIC_HEADS)[number], string> = {
+  value: "Explained variance",
+  value_high: "Explained variance, subgoals",
+  value_low: "Explained variance, actions",
+  value_switch: "Explained variance, switches",
 };
 
-/** Only for jobs that have a critic. */
-const CRITICS: readonly Figure[] = HEADS.map((head) => ({
-  title: FORESEEN[head],
-  hint: "Share of the variance of what a turn came to: 1 all of it, 0 no better than one number for all turns",
-  lines: [{ name: explainedBy(head), says: "" }],
+/** Shown only for jobs with a critic. */
+const CRITIC_CHARTS: readonly Chart[] = CRITIC_HEADS.map((head) => ({
+  title: CRITIC_TITLES[head],
+  description:
+    "Fraction of the variance of the returns of turns that the critic explains: 1 is all of it, 0 is no better than a constant",
+  lines: [{ name: explainedVarianceMetric(head), prefix: "" }],
 }));
 
-const HEIGHT = 84;
+const HEIGHT_PX = 84;
 
 interface CurvesProps {
   series: Series;
-  /** Steps that the width stands for. */
+  /** Number of steps in the full width. */
   steps: number;
-  /** Steps at which something went wrong. */
-  marks: readonly number[];
+  /** Steps that a guard or a non-finite gradient stopped. */
+  problemSteps: readonly number[];
 }
 
-/** Small curves over the same steps. Pointing at one tells the figures of that step in all. */
-export function Curves({ series, steps, marks }: CurvesProps) {
-  const [pointed, setPointed] = useState<number | null>(null);
-  const shared = { series, steps, marks, pointed, onPoint: setPointed };
+/** Small charts over the same steps. Hovering over one shows the values of that step in all of them. */
+export function Curves({ series, steps, problemSteps }: CurvesProps) {
+  const [hoveredStep, setHoveredStep] = useState<number | null>(null);
+  const shared = { series, steps, problemSteps, hoveredStep, onHover: setHoveredStep };
   return (
     <section className="curves" aria-label="Curves">
-      {[...FIGURES, ...CRITICS.filter(({ lines }) => lines.some(({ name }) => series.has(name)))].map((one) => (
-        <Curve key={one.title} figure={one} {...shared} />
+      {[...CHARTS, ...CRITIC_CHARTS.filter(({ lines }) => lines.some(({ name }) => series.has(name)))].map((one) => (
+        <Curve key={one.title} chart={one} {...shared} />
       ))}
     </section>
   );
 }
 
 interface CurveProps extends CurvesProps {
-  figure: Figure;
-  pointed: number | null;
-  onPoint(step: number | null): void;
+  chart: Chart;
+  hoveredStep: number | null;
+  onHover(step: number | null): void;
 }
 
-function Curve({ figure: { title, hint, lines }, series, steps, marks, pointed, onPoint }: CurveProps) {
-  const [box, setBox] = useState<HTMLElement | null>(null);
-  const width = useWidth(box);
+function Curve({
+  chart: { title, description: hint, lines },
+  series,
+  steps,
+  problemSteps,
+  hoveredStep,
+  onHover,
+}: CurveProps) {
+  const [element, setBox] = useState<HTMLElement | null>(null);
+  const width = useWidth(element);
   const points = lines.map(({ name }) => series.get(name) ?? []);
-  const scale = scaleOf(points, width, HEIGHT, steps);
-  const known = points.some((line) => line.length > 0);
-  const said = lines.map(({ says }, nth) => valueWords(says, pointAt(points[nth] ?? [], pointed)?.value)).join(" · ");
-  const move = (event: PointerEvent) => {
+  const scale = fitScale(points, width, HEIGHT_PX, steps);
+  const isMeasured = points.some((line) => line.length > 0);
+  const valueLabel = lines
+    .map(({ prefix }, nth) => valueText(prefix, findPoint(points[nth] ?? [], hoveredStep)?.value))
+    .join(" · ");
+  const handlePointerMove = (event: PointerEvent) => {
     const from = event.currentTarget.getBoundingClientRect();
-    onPoint(stepAt(event.clientX - from.left, from.width, steps));
+    onHover(stepAtX(event.clientX - from.left, from.width, steps));
   };
   return (
     <figure className="curve">
       <figcaption title={hint}>
         <b>{title}</b>
-        <span className="num">{known ? said : "not measured"}</span>
-        {pointed !== null && known && <span className="quiet num">step {pointed}</span>}
+        <span className="num">{isMeasured ? valueLabel : "not measured"}</span>
+        {hoveredStep !== null && isMeasured && <span className="quiet num">step {hoveredStep}</span>}
       </figcaption>
-      <div ref={setBox} onPointerMove={move} onPointerLeave={() => onPoint(null)}>
-        <svg width={width} height={HEIGHT} role="img" aria-label={`${title}: ${known ? said : "not measured"}`}>
-          {marks.map((step) => (
-            <path key={step} className="curve-mark" d={`M${xOf(step, scale)} 0V${HEIGHT}`} />
+      <div ref={setBox} onPointerMove={handlePointerMove} onPointerLeave={() => onHover(null)}>
+        <svg
+          width={width}
+          height={HEIGHT_PX}
+          role="img"
+          aria-label={`${title}: ${isMeasured ? valueLabel : "not measured"}`}
+        >
+          {problemSteps.map((step) => (
+            <path key={step} className="curve-problem" d={`M${stepX(step, scale)} 0V${HEIGHT_PX}`} />
           ))}
-          {pointed !== null && <path className="curve-here" d={`M${xOf(pointed, scale)} 0V${HEIGHT}`} />}
+          {hoveredStep !== null && <path className="curve-cursor" d={`M${stepX(hoveredStep, scale)} 0V${HEIGHT_PX}`} />}
           {points.map((line, nth) => (
             <path
               key={lines[nth]?.name}
               className={nth === 0 ? "curve-line" : "curve-line second"}
-              d={pathOf(line, scale)}
+              d={linePath(line, scale)}
             />
           ))}
           {points.map((line, nth) => {
-            const at = pointAt(line, pointed);
+            const at = findPoint(line, hoveredStep);
             if (at?.value === null || at?.value === undefined) return null;
             return (
               <circle
                 key={lines[nth]?.name}
                 className="curve-dot"
-                cx={xOf(at.step, scale)}
-                cy={yOf(at.value, scale)}
+                cx={stepX(at.step, scale)}
+                cy={valueY(at.value, scale)}
                 r="2.5"
               />
             );
@@ -132,39 +159,39 @@ function Curve({ figure: { title, hint, lines }, series, steps, marks, pointed, 
         </svg>
       </div>
       <p className="curve-ends quiet num" aria-hidden="true">
-        {known && rangeWords(rangeOf(points))}
+        {isMeasured && rangeText(findRange(points))}
       </p>
     </figure>
   );
 }
 
-/** What was measured, and never the ends of the drawing's own scale. */
-export function rangeWords(range: { low: number; high: number } | null): string {
+/** Return the measured range, not the range of the chart's scale. */
+export function rangeText(range: { low: number; high: number } | null): string {
   if (range === null) return "no finite value";
   const { low, high } = range;
-  return low === high ? `${figure(low)} throughout` : `${figure(low)} to ${figure(high)}`;
+  return low === high ? `${formatMetric(low)} throughout` : `${formatMetric(low)} to ${formatMetric(high)}`;
 }
 
-function valueWords(says: string, value: number | null | undefined): string {
-  if (value === undefined) return `${says}–`;
-  return `${says}${value === null ? "not finite" : figure(value)}`;
+function valueText(prefix: string, value: number | null | undefined): string {
+  if (value === undefined) return `${prefix}–`;
+  return `${prefix}${value === null ? "not finite" : formatMetric(value)}`;
 }
 
-const GROUPS = 56;
+const GROUPS_HEIGHT_PX = 56;
 
-/** The groups of each step on one line: above it those that teach, below it those that do not. */
-export function GroupHorizon({ series, steps }: { series: Series; steps: number }) {
-  const [box, setBox] = useState<HTMLElement | null>(null);
-  const width = useWidth(box);
-  const paths = barPaths(groupBars(series), { width, height: GROUPS, steps });
-  const thick = Math.max(0.8, Math.min(6, (width / Math.max(1, steps)) * 0.6));
+/** Groups of each step on one line: informative groups above it, the others below it. */
+export function GroupOutcomeChart({ series, steps }: { series: Series; steps: number }) {
+  const [element, setBox] = useState<HTMLElement | null>(null);
+  const width = useWidth(element);
+  const paths = groupBarPaths(buildGroupBars(series), { width, height: GROUPS_HEIGHT_PX, steps });
+  const strokeWidth = Math.max(0.8, Math.min(6, (width / Math.max(1, steps)) * 0.6));
   return (
-    <div ref={setBox} className="group-horizon">
-      <svg width={width} height={GROUPS} role="img" aria-label="Groups by step" strokeWidth={thick}>
-        <path className="curve-base" d={`M0 ${GROUPS / 2}H${width}`} />
-        <path className="groups-differing" d={paths.differing} />
-        <path className="groups-alike" d={paths.alike} />
-        <path className="groups-lost" d={paths.lost} />
+    <div ref={setBox} className="group-outcomes">
+      <svg width={width} height={GROUPS_HEIGHT_PX} role="img" aria-label="Groups by step" strokeWidth={strokeWidth}>
+        <path className="curve-base" d={`M0 ${GROUPS_HEIGHT_PX / 2}H${width}`} />
+        <path className="groups-informative" d={paths.informative} />
+        <path className="groups-uniform" d={paths.uniform} />
+        <path className="groups-unused" d={paths.unused} />
       </svg>
     </div>
   );

@@ -1,15 +1,15 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { type Job, jobQuery, tellJob } from "@/shared/api/training";
+import { controlJob, type Job, jobQuery } from "@/shared/api/training";
 import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
-/** Pause, resume and cancel. */
+/** Buttons to pause, resume and cancel. */
 export function JobControls({ job }: { job: Job }) {
-  const [asking, setAsking] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   const client = useQueryClient();
-  const tell = useMutation({
-    mutationFn: (verb: "pause" | "resume" | "cancel") => tellJob(job.id, verb),
+  const control = useMutation({
+    mutationFn: (action: "pause" | "resume" | "cancel") => controlJob(job.id, action),
     onSuccess: (out) => {
       client.setQueryData(jobQuery(job.id).queryKey, (was) => was && { ...was, ...out });
       for (const key of ["training-job", "training-jobs", "training-events"])
@@ -17,42 +17,42 @@ export function JobControls({ job }: { job: Job }) {
     },
   });
   if (job.state === "done" || job.state === "cancelled") return null;
-  const rests = job.state === "paused" || job.state === "failed";
+  const canResume = job.state === "paused" || job.state === "failed";
   return (
     <>
       <button
         type="button"
-        className={rests ? "btn primary" : "btn"}
-        disabled={tell.isPending || job.wish === "cancel"}
-        title={rests ? "Goes on from its last committed step" : "Rests after the step under way"}
-        onClick={() => tell.mutate(rests || job.wish === "pause" ? "resume" : "pause")}
+        className={canResume ? "btn primary" : "btn"}
+        disabled={control.isPending || job.requested_action === "cancel"}
+        title={canResume ? "Continue after the last committed step" : "Pause after the current training step"}
+        onClick={() => control.mutate(canResume || job.requested_action === "pause" ? "resume" : "pause")}
       >
-        {rests ? "Resume" : job.wish === "pause" ? "Do not pause" : "Pause"}
+        {canResume ? "Resume" : job.requested_action === "pause" ? "Keep running" : "Pause"}
       </button>
       <button
         type="button"
         className="btn danger"
-        disabled={tell.isPending || job.wish === "cancel"}
-        onClick={() => setAsking(true)}
+        disabled={control.isPending || job.requested_action === "cancel"}
+        onClick={() => setIsConfirming(true)}
       >
-        {job.wish === "cancel" ? "Cancelling after this step…" : "Cancel"}
+        {job.requested_action === "cancel" ? "Cancelling after this step…" : "Cancel"}
       </button>
-      <ProblemNote error={tell.error} />
-      <Dialog open={asking} onClose={() => setAsking(false)} title="Cancel this job?">
+      <ProblemNote error={control.error} />
+      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title="Cancel this job?">
         <p>
-          It ends after the step under way, for good, and registers no version. Its committed steps, figures and ledger
-          stay. To go on later, pause it instead.
+          The job ends after the current training step and registers no version. It cannot be resumed. Its committed
+          steps, metrics and ledger are kept. To continue it later, pause it instead.
         </p>
         <div className="actions">
-          <button type="button" className="btn" onClick={() => setAsking(false)}>
-            Keep it
+          <button type="button" className="btn" onClick={() => setIsConfirming(false)}>
+            Keep the job
           </button>
           <button
             type="button"
             className="btn danger"
             onClick={() => {
-              setAsking(false);
-              tell.mutate("cancel");
+              setIsConfirming(false);
+              control.mutate("cancel");
             }}
           >
             Cancel the job

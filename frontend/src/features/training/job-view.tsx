@@ -7,38 +7,46 @@ import {
   metricsQuery,
   type TrainingEvent,
 } from "@/shared/api/training";
-import { count, since, span } from "@/shared/format/numbers";
+import { formatCount, formatDuration, secondsSince } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
-import { Loaded, together } from "@/shared/ui/loaded";
-import { groupBars, groupTotals, type Series, seriesOf } from "./curve-geometry";
-import { Curves, GroupHorizon } from "./curves";
+import { combineQueries, Loaded } from "@/shared/ui/loaded";
+import { buildGroupBars, buildSeries, type Series, sumGroupBars } from "./curve-geometry";
+import { Curves, GroupOutcomeChart } from "./curves";
+import { DistillationDetails, DistillationMetrics } from "./distillation-job";
 import { JobControls } from "./job-controls";
 import { Events, Ledger } from "./job-record";
-import { LearningFigures, LearningRecord } from "./learning-job";
-import { askedWords, doingWords, jobWording, learns, shortId, stepWords, whyWords } from "./training-words";
+import {
+  isDistillation,
+  jobConfigText,
+  jobStatusLabel,
+  phaseText,
+  shortId,
+  stopReasonText,
+  trainingStepText,
+} from "./training-labels";
 
-/** One job: what it does, how its figures go, what became of its rollouts, and what was decided. */
-export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): void }) {
-  const query = useQuery(jobQuery(id));
+/** One job with its state, metrics, ledger and events. */
+export function JobView({ jobId, onPolicy }: { jobId: string; onPolicy(name: string): void }) {
+  const query = useQuery(jobQuery(jobId));
   return (
-    <Loaded query={query} what="the job">
+    <Loaded query={query} label="the job">
       {(job) => (
-        <article className="job" aria-label={`Job ${shortId(id)}`}>
+        <article className="job" aria-label={`Job ${shortId(jobId)}`}>
           <JobHead job={job} onPolicy={onPolicy} />
-          {learns(job) ? <LearningRecord job={job} /> : <JobRecord job={job} />}
+          {isDistillation(job) ? <DistillationDetails job={job} /> : <TrainingDetails job={job} />}
         </article>
       )}
     </Loaded>
   );
 }
 
-const WHY: Partial<Record<JobDetail["state"], string>> = { failed: "notice coral", queued: "notice sun" };
+const NOTICE_CLASSES: Partial<Record<JobDetail["state"], string>> = { failed: "notice coral", queued: "notice sun" };
 
 function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): void }) {
   const now = useNow(1_000, isLive(job));
-  const { word, tone } = jobWording(job);
+  const { label, tone } = jobStatusLabel(job);
   const end = job.ended_at ? Date.parse(job.ended_at) : now;
-  const why = whyWords(job);
+  const reason = stopReasonText(job);
   return (
     <header className="job-head">
       <h1>
@@ -47,65 +55,72 @@ function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): vo
       <div className="job-meta num">
         <span className={`pill ${tone}`}>
           <i />
-          {word}
+          {label}
         </span>
-        {doingWords(job) && <span>{doingWords(job)}</span>}
-        {learns(job) ? <LearningFigures job={job} /> : <TrainingFigures job={job} />}
-        {job.started_at && <span>{span(since(job.started_at, end))}</span>}
-        <span>{askedWords(job)}</span>
-        {job.produced_id && (
+        {phaseText(job) && <span>{phaseText(job)}</span>}
+        {isDistillation(job) ? <DistillationMetrics job={job} /> : <TrainingMetrics job={job} />}
+        {job.started_at && <span>{formatDuration(secondsSince(job.started_at, end))}</span>}
+        <span>{jobConfigText(job)}</span>
+        {job.produced_version_id && (
           <button type="button" className="linkish" onClick={() => onPolicy(job.name)}>
-            its versions
+            show versions
           </button>
         )}
         <span className="job-controls">
           <JobControls job={job} />
         </span>
       </div>
-      {why && <p className={WHY[job.state] ?? "quiet"}>{why}</p>}
+      {reason && <p className={NOTICE_CLASSES[job.state] ?? "quiet"}>{reason}</p>}
     </header>
   );
 }
 
-function TrainingFigures({ job }: { job: JobDetail }) {
+function TrainingMetrics({ job }: { job: JobDetail }) {
   return (
     <>
       <span>
-        <b>{stepWords(job)}</b>
+        <b>{trainingStepText(job)}</b>
       </span>
       <span>
-        <b>{count(job.groups)}</b> groups looked at
+        <b>{formatCount(job.groups)}</b> groups considered
       </span>
       <span>
-        <b>{count(job.rollouts)}</b> rollouts trained on
+        <b>{formatCount(job.rollouts)}</b> rollouts trained on
       </span>
     </>
   );
 }
 
-function JobRecord({ job }: { job: JobDetail }) {
+function TrainingDetails({ job }: { job: JobDetail }) {
   const metrics = useQuery(metricsQuery(job));
   const events = useQuery(jobEventsQuery(job));
-  const planned = job.config.steps;
-  const measured = together({ metrics, events });
-  const steps = (marks: readonly number[]) =>
-    Math.max(job.step, typeof planned === "number" && isLive(job) ? planned : 1, ...marks);
+  const plannedSteps = job.config.steps;
+  const chartData = combineQueries({ metrics, events });
+  const steps = (problemSteps: readonly number[]) =>
+    Math.max(job.step, typeof plannedSteps === "number" && isLive(job) ? plannedSteps : 1, ...problemSteps);
   return (
     <>
-      {job.step === 0 && <p className="quiet">Its curves begin with its first step.</p>}
+      {job.step === 0 && <p className="quiet">Charts appear after the first training step.</p>}
       {job.step > 0 && (
-        <Loaded query={measured} what="its curves">
-          {(known) => {
-            const marks = troubles(known.events.items);
-            return <Curves series={seriesOf(known.metrics)} steps={steps(marks)} marks={marks} />;
+        <Loaded query={chartData} label="the charts">
+          {(loaded) => {
+            const problemSteps = listProblemSteps(loaded.events.items);
+            return (
+              <Curves series={buildSeries(loaded.metrics)} steps={steps(problemSteps)} problemSteps={problemSteps} />
+            );
           }}
         </Loaded>
       )}
       <div className="job-parts">
         <section aria-label="Groups">
           <h2 className="label">Groups</h2>
-          <Loaded query={measured} what="the groups">
-            {(known) => <Groups series={seriesOf(known.metrics)} steps={steps(troubles(known.events.items))} />}
+          <Loaded query={chartData} label="the groups">
+            {(loaded) => (
+              <GroupOutcomes
+                series={buildSeries(loaded.metrics)}
+                steps={steps(listProblemSteps(loaded.events.items))}
+              />
+            )}
           </Loaded>
         </section>
         <Ledger job={job} />
@@ -119,39 +134,39 @@ function JobRecord({ job }: { job: JobDetail }) {
   );
 }
 
-/** Steps that a guard or a gradient that was no number stopped. */
-function troubles(events: readonly TrainingEvent[]): number[] {
-  const bad = events.filter(({ kind }) => kind === "guard" || kind === "not_finite");
-  return [...new Set(bad.map(({ detail }) => Number(detail.step)).filter((step) => step > 0))];
+/** Return the steps that a guard or a non-finite gradient stopped. */
+function listProblemSteps(events: readonly TrainingEvent[]): number[] {
+  const problems = events.filter(({ kind }) => kind === "guard" || kind === "not_finite");
+  return [...new Set(problems.map(({ detail }) => Number(detail.step)).filter((step) => step > 0))];
 }
 
-function Groups({ series, steps }: { series: Series; steps: number }) {
-  const bars = groupBars(series);
-  const total = groupTotals(bars);
+function GroupOutcomes({ series, steps }: { series: Series; steps: number }) {
+  const bars = buildGroupBars(series);
+  const total = sumGroupBars(bars);
   return (
     <>
-      {bars.length === 0 && <p className="quiet">No group has been looked at.</p>}
-      {bars.length > 0 && <GroupHorizon series={series} steps={steps} />}
+      {bars.length === 0 && <p className="quiet">No groups yet.</p>}
+      {bars.length > 0 && <GroupOutcomeChart series={series} steps={steps} />}
       {bars.length > 0 && (
-        <dl className="figures num">
-          <Total sign="differing" name="used, attempts differ" value={total.differing} />
-          <Total sign="alike" name="used, all alike (zero variance)" value={total.alike} />
-          <Total sign="lost" name="stale" value={total.stale} />
-          <Total sign="lost" name="short" value={total.short} />
+        <dl className="metrics num">
+          <GroupTotal sign="informative" name="used, different rewards" value={total.informative} />
+          <GroupTotal sign="uniform" name="used, equal rewards (zero variance)" value={total.uniform} />
+          <GroupTotal sign="unused" name="stale" value={total.stale} />
+          <GroupTotal sign="unused" name="incomplete" value={total.incomplete} />
         </dl>
       )}
     </>
   );
 }
 
-function Total({ sign, name, value }: { sign: string; name: string; value: number }) {
+function GroupTotal({ sign, name, value }: { sign: string; name: string; value: number }) {
   return (
     <div>
       <dt>
         <i className={`sign ${sign}`} />
         {name}
       </dt>
-      <dd>{count(value)}</dd>
+      <dd>{formatCount(value)}</dd>
     </div>
   );
 }

@@ -1,84 +1,98 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { forgetStanding, promoteVersion, takeVersionBack, tryVersion, type Version } from "@/shared/api/training";
+import {
+  invalidateVersionQueries,
+  promoteVersion,
+  rollBackVersion,
+  startCanary,
+  type Version,
+} from "@/shared/api/training";
 import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { percent } from "./training-words";
+import { formatPercent } from "./training-labels";
 
-type Act = "promote" | "canary" | "back";
+type VersionAction = "promote" | "canary" | "back";
 
-const SHARES = [0.05, 0.1, 0.25, 0.5];
+const CANARY_SHARES = [0.05, 0.1, 0.25, 0.5];
 
-/** What a version may do next; each asks once before it is done. */
+/** Actions of a version. Each asks for confirmation. */
 export function VersionActions({ version, active }: { version: Version; active: Version | undefined }) {
-  const [act, setAct] = useState<Act | null>(null);
-  const close = () => setAct(null);
-  const has = actsOf(version);
+  const [openAction, setOpenAction] = useState<VersionAction | null>(null);
+  const close = () => setOpenAction(null);
+  const allowedActions = listActions(version);
   return (
     <>
-      {has.includes("promote") && (
-        <button type="button" className="btn small" onClick={() => setAct("promote")}>
+      {allowedActions.includes("promote") && (
+        <button type="button" className="btn small" onClick={() => setOpenAction("promote")}>
           Promote
         </button>
       )}
-      {has.includes("canary") && (
-        <button type="button" className="btn small" onClick={() => setAct("canary")}>
+      {allowedActions.includes("canary") && (
+        <button type="button" className="btn small" onClick={() => setOpenAction("canary")}>
           Canary
         </button>
       )}
-      {has.includes("back") && (
-        <button type="button" className="btn small" onClick={() => setAct("back")}>
-          {version.state === "canary" ? "Take back" : "Roll back"}
+      {allowedActions.includes("back") && (
+        <button type="button" className="btn small" onClick={() => setOpenAction("back")}>
+          {version.state === "canary" ? "Withdraw" : "Roll back"}
         </button>
       )}
-      {act === "promote" && <PromoteDialog version={version} active={active} onClose={close} />}
-      {act === "canary" && <CanaryDialog version={version} onClose={close} />}
-      {act === "back" && <BackDialog version={version} onClose={close} />}
+      {openAction === "promote" && <PromoteDialog version={version} active={active} onClose={close} />}
+      {openAction === "canary" && <CanaryDialog version={version} onClose={close} />}
+      {openAction === "back" && <RollBackDialog version={version} onClose={close} />}
     </>
   );
 }
 
-function actsOf({ state }: Version): Act[] {
+function listActions({ state }: Version): VersionAction[] {
   if (state === "active") return ["back"];
   if (state === "canary") return ["promote", "back"];
   if (state === "candidate") return ["promote", "canary"];
   return state === "retired" ? ["promote"] : [];
 }
 
-function named(version: Version): string {
+function versionName(version: Version): string {
   return `${version.name}@${version.version}`;
 }
 
-interface ActDialogProps {
+interface ActionDialogProps {
   title: string;
-  doing: string;
-  does: string;
-  act(): Promise<unknown>;
+  pendingLabel: string;
+  actionLabel: string;
+  action(): Promise<unknown>;
   onClose(): void;
-  /** What else may be done once it was refused. */
-  otherwise?: (refused: boolean, done: () => void) => ReactNode;
+  /** Another action, offered after the first was rejected. */
+  secondaryAction?: (isRejected: boolean, done: () => void) => ReactNode;
   children: ReactNode;
 }
 
-/** Asks, does it, and closes; a refusal stays to be read. */
-function ActDialog({ title, doing, does, act, onClose, otherwise, children }: ActDialogProps) {
+/** Asks for confirmation, runs the action and closes. An error stays visible. */
+function ActionDialog({
+  title,
+  pendingLabel,
+  actionLabel,
+  action,
+  onClose,
+  secondaryAction,
+  children,
+}: ActionDialogProps) {
   const client = useQueryClient();
   const done = () => {
-    void forgetStanding(client);
+    void invalidateVersionQueries(client);
     onClose();
   };
-  const run = useMutation({ mutationFn: act, onSuccess: done });
+  const mutation = useMutation({ mutationFn: action, onSuccess: done });
   return (
     <Dialog open onClose={onClose} title={title}>
       {children}
-      <ProblemNote error={run.error} />
+      <ProblemNote error={mutation.error} />
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Leave it
+          Cancel
         </button>
-        {otherwise?.(run.isError, done)}
-        <button type="button" className="btn primary" disabled={run.isPending} onClick={() => run.mutate()}>
-          {run.isPending ? doing : does}
+        {secondaryAction?.(mutation.isError, done)}
+        <button type="button" className="btn primary" disabled={mutation.isPending} onClick={() => mutation.mutate()}>
+          {mutation.isPending ? pendingLabel : actionLabel}
         </button>
       </div>
     </Dialog>
@@ -96,14 +110,14 @@ function PromoteDialog({
 }) {
   const force = useMutation({ mutationFn: () => promoteVersion(version.id, true) });
   return (
-    <ActDialog
-      title={`Promote ${named(version)}?`}
-      doing="Asking the gate…"
-      does="Promote"
-      act={() => promoteVersion(version.id, false)}
+    <ActionDialog
+      title={`Promote ${versionName(version)}?`}
+      pendingLabel="Checking the gate…"
+      actionLabel="Promote"
+      action={() => promoteVersion(version.id, false)}
       onClose={onClose}
-      otherwise={(refused, done) =>
-        refused && (
+      secondaryAction={(isRejected, done) =>
+        isRejected && (
           <button
             type="button"
             className="btn danger"
@@ -116,61 +130,61 @@ function PromoteDialog({
       }
     >
       <p>
-        New runs that name {version.name} without a version get {named(version)} from then on.{" "}
+        New runs that name {version.name} without a version will use {versionName(version)}.{" "}
         {active
-          ? `It takes over from ${named(active)} if it is no worse on the tasks that both were evaluated on.`
-          : "No version is active, so there is nothing to compare it with."}{" "}
-        Runs under way keep theirs.
+          ? `It replaces ${versionName(active)} if it is no worse on the tasks that both were evaluated on.`
+          : "No version is active, so there is no comparison."}{" "}
+        Active runs keep their version.
       </p>
       <ProblemNote error={force.error} />
-    </ActDialog>
+    </ActionDialog>
   );
 }
 
 function CanaryDialog({ version, onClose }: { version: Version; onClose(): void }) {
   const [share, setShare] = useState(0.1);
   return (
-    <ActDialog
-      title={`Try ${named(version)} on a share of new runs?`}
-      doing="Starting…"
-      does="Start the canary"
-      act={() => tryVersion(version.id, share)}
+    <ActionDialog
+      title={`Start a canary of ${versionName(version)}?`}
+      pendingLabel="Starting…"
+      actionLabel="Start canary"
+      action={() => startCanary(version.id, share)}
       onClose={onClose}
     >
       <p>
-        It answers this share of the new runs that name {version.name} without a version. A running stack takes it back
-        by itself when its rollouts score surely worse than those of the active one.
+        This fraction of the new runs that name {version.name} without a version will use it. A running stack withdraws
+        it automatically if its rollouts score significantly worse than those of the active version.
       </p>
       <label className="canary-share">
-        Share
+        Fraction of new runs{" "}
         <select className="field num" value={share} onChange={(event) => setShare(Number(event.target.value))}>
-          {SHARES.map((one) => (
+          {CANARY_SHARES.map((one) => (
             <option key={one} value={one}>
-              {percent(one)}
+              {formatPercent(one)}
             </option>
           ))}
         </select>
       </label>
-    </ActDialog>
+    </ActionDialog>
   );
 }
 
-function BackDialog({ version, onClose }: { version: Version; onClose(): void }) {
+function RollBackDialog({ version, onClose }: { version: Version; onClose(): void }) {
   const canary = version.state === "canary";
   return (
-    <ActDialog
-      title={canary ? `Take ${named(version)} back?` : `Roll ${named(version)} back?`}
-      doing="Going back…"
-      does={canary ? "Take back" : "Roll back"}
-      act={() => takeVersionBack(version.id)}
+    <ActionDialog
+      title={canary ? `Withdraw ${versionName(version)}?` : `Roll back ${versionName(version)}?`}
+      pendingLabel="Rolling back…"
+      actionLabel={canary ? "Withdraw" : "Roll back"}
+      action={() => rollBackVersion(version.id)}
       onClose={onClose}
     >
       <p>
         {canary
-          ? "New runs get the active version again, and it becomes a candidate."
-          : "The version that it took over from becomes active again, and it retires."}{" "}
-        No file is touched. Runs under way keep theirs.
+          ? "New runs use the active version again, and this version becomes a candidate."
+          : "The version that it replaced becomes active again, and this version is retired."}{" "}
+        No files are changed. Active runs keep their version.
       </p>
-    </ActDialog>
+    </ActionDialog>
   );
 }

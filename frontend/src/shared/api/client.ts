@@ -1,13 +1,16 @@
-/** The one way to the server: typed requests, the session's CSRF token on writes, and problems as errors. */
+/** The API client: typed requests, the session's CSRF token on writes, and problem documents as errors. */
 
 import createClient, { type Middleware } from "openapi-fetch";
-import { suspectAway } from "./reach";
 import type { components, paths } from "./schema";
+import { checkServer } from "./server-status";
 
 export type Schemas = components["schemas"];
 
-/** A refusal in the server's own words. `field` and `remedy` say what to change. Status 0: the server was not reached. */
-export class ApiProblem extends Error {
+/**
+ * A problem document of the server. `field` and `remedy` say what to change. Status 0 means that the server was not
+ * reached.
+ */
+export class ProblemError extends Error {
   constructor(
     readonly status: number,
     readonly title: string,
@@ -20,15 +23,15 @@ export class ApiProblem extends Error {
   }
 }
 
-/** A part of the web UI itself that could not be fetched. */
-export class MissingCode extends ApiProblem {
+/** The code of a view could not be loaded. */
+export class ViewLoadError extends ProblemError {
   constructor() {
     super(
       0,
       "This view could not be loaded",
       "The server cannot be reached, or it was updated after this page was opened.",
       null,
-      "Try again, or reload the page. What you have typed is kept.",
+      "Try again, or reload the page. Your input is saved.",
     );
     this.name = "MissingCode";
   }
@@ -36,15 +39,15 @@ export class MissingCode extends ApiProblem {
 
 let csrfToken: string | null = null;
 
-export function rememberCsrfToken(token: string | null): void {
+export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
-const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 const csrf: Middleware = {
   onRequest({ request }) {
-    if (csrfToken && !SAFE.has(request.method)) request.headers.set("X-CSRF-Token", csrfToken);
+    if (csrfToken && !SAFE_METHODS.has(request.method)) request.headers.set("X-CSRF-Token", csrfToken);
     return request;
   },
 };
@@ -52,65 +55,68 @@ const csrf: Middleware = {
 export const api = createClient<paths>({
   baseUrl: globalThis.location?.origin ?? "",
   credentials: "same-origin",
-  // Looked up at each call: tests put theirs in place after this module was read.
+  // Looked up at each call, because tests replace it after this module was loaded.
   fetch: (request) => globalThis.fetch(request),
 });
 api.use(csrf);
 
-function textOf(value: unknown): string {
+function stringOrEmpty(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A problem document, or whatever else came in its place, as an error. */
-export function problemFrom(status: number, body: unknown): ApiProblem {
+/** Return an error for a problem document, or for another body that was received instead. */
+export function parseProblem(status: number, body: unknown): ProblemError {
   const fields = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
-  const title = textOf(fields.title) || `The server answered ${status}`;
-  return new ApiProblem(
+  const title = stringOrEmpty(fields.title) || `The server responded with status ${status}`;
+  return new ProblemError(
     status,
     title,
-    textOf(fields.detail),
-    textOf(fields.field) || null,
-    textOf(fields.remedy) || null,
+    stringOrEmpty(fields.detail),
+    stringOrEmpty(fields.field) || null,
+    stringOrEmpty(fields.remedy) || null,
   );
 }
 
-/** Not reached at all, and what proxies and the server itself answer while a part is away. */
-const AWAY = new Set([0, 502, 503, 504]);
+/** Statuses of requests that reached no server, and of proxies or servers whose dependencies are unavailable. */
+const UNAVAILABLE_STATUSES = new Set([0, 502, 503, 504]);
 
-interface Outcome<T> {
+interface ApiResult<T> {
   data?: T;
   error?: unknown;
   response: Response;
 }
 
-/** The answer's data. Throws ApiProblem for every refusal and for a server that cannot be reached. */
-export async function unwrap<T>(request: Promise<Outcome<T>>): Promise<T> {
-  let outcome: Outcome<T>;
+/** Return the data of the response. Throws ProblemError if the server rejects the request or cannot be reached. */
+export async function unwrap<T>(request: Promise<ApiResult<T>>): Promise<T> {
+  let result: ApiResult<T>;
   try {
-    outcome = await request;
+    result = await request;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    suspectAway();
-    throw new ApiProblem(0, "The server cannot be reached", "Nothing is lost: the run goes on without this page.");
+    checkServer();
+    throw new ProblemError(0, "The server cannot be reached", "No data is lost. Runs continue on the server.");
   }
-  if (!outcome.response.ok) {
-    if (AWAY.has(outcome.response.status)) suspectAway();
-    throw problemFrom(outcome.response.status, outcome.error);
+  if (!result.response.ok) {
+    if (UNAVAILABLE_STATUSES.has(result.response.status)) checkServer();
+    throw parseProblem(result.response.status, result.error);
   }
-  return outcome.data as T;
+  return result.data as T;
 }
 
-/** Whether the error says that the server, or what it needs, is away. The banner says so for the whole page. */
-export function isAway(error: unknown): boolean {
-  return error instanceof ApiProblem && AWAY.has(error.status);
+/** Return whether the server, or a service that it needs, is unavailable. The banner shows this for the whole page. */
+export function isServerUnavailable(error: unknown): boolean {
+  return error instanceof ProblemError && UNAVAILABLE_STATUSES.has(error.status);
 }
 
-/** Whether the server said that there is no such thing; any other failure says nothing about that. */
-export function isGone(error: unknown): boolean {
-  return error instanceof ApiProblem && error.status === 404;
+/** Return whether the server responded that the object does not exist. Other errors do not imply that. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ProblemError && error.status === 404;
 }
 
-/** Worth asking again by itself: the server was away or stumbled. A refusal stays a refusal. */
-export function isPassing(error: unknown): boolean {
-  return error instanceof ApiProblem && (error.status === 0 || error.status >= 500);
+/**
+ * Return whether a retry can help: the server was unreachable or had an internal error. A rejected request stays
+ * rejected.
+ */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof ProblemError && (error.status === 0 || error.status >= 500);
 }

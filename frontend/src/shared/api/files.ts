@@ -1,11 +1,11 @@
-/** Files that the code of a run has written. */
+/** Files written by the code of a run. */
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap } from "./client";
 
-export type RunFile = Schemas["FileOut"];
+export type RunFile = Schemas["RunFileOut"];
 
-/** All of a run, in order. */
+/** All files of a run, in order. */
 export function runFilesQuery(runId: string) {
   return queryOptions({
     queryKey: ["run-files", runId],
@@ -14,26 +14,29 @@ export function runFilesQuery(runId: string) {
   });
 }
 
-/** Where a file's bytes are; the server makes everything but a PNG a download. */
-export function fileAddress(runId: string, sha256: string): string {
+/** Return the URL of a file. The server sends everything except PNG images as a download. */
+export function fileUrl(runId: string, sha256: string): string {
   return `/api/v1/runs/${encodeURIComponent(runId)}/files/${encodeURIComponent(sha256)}`;
 }
 
-const PICTURES = ["image/png", "image/svg+xml"];
+const IMAGE_TYPES = ["image/png", "image/svg+xml"];
 
-/** The files that a tool's stored result names. What does not look like one is left out: a record may be old. Pure. */
-export function filesOf(payload: unknown): RunFile[] {
-  const content = part(payload, "content");
-  const files = part(content, "files");
+/**
+ * Return the files named in a stored tool result. Entries without the expected form are skipped, since the record may
+ * be old. Pure.
+ */
+export function parseFiles(payload: unknown): RunFile[] {
+  const content = getField(payload, "content");
+  const files = getField(content, "files");
   if (!Array.isArray(files)) return [];
   return files.flatMap((file: unknown) => {
-    const [name, sha256, bytes, kind] = ["name", "sha256", "bytes", "kind"].map((field) => part(file, field));
+    const [name, sha256, bytes, kind] = ["name", "sha256", "bytes", "kind"].map((field) => getField(file, field));
     if (typeof name !== "string" || typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) return [];
     if (typeof bytes !== "number" || typeof kind !== "string") return [];
-    return [{ name, sha256, bytes, kind, picture: PICTURES.includes(kind) }];
+    return [{ name, sha256, size_bytes: bytes, media_type: kind, is_image: IMAGE_TYPES.includes(kind) }];
   });
 }
 
-function part(value: unknown, name: string): unknown {
+function getField(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -3,12 +3,12 @@ import type { PickedFile } from "../upload/read-drop";
 import { api, type Schemas, unwrap } from "./client";
 
 export type Source = Schemas["SourceOut"];
-export type Hit = Schemas["HitOut"];
+export type Hit = Schemas["SearchHitOut"];
 export type Passage = Schemas["PassageOut"];
-export type Uploaded = Schemas["UploadedOut"];
-export type Erased = Schemas["ErasedOut"];
+export type Uploaded = Schemas["UploadedFileOut"];
+export type Erased = Schemas["ErasureOut"];
 
-/** `collection` null: all of them. The empty one holds what was uploaded file by file. */
+/** List sources. `null` means all collections; the empty collection contains files that were uploaded singly. */
 export function sourcesQuery(collection: string | null, search: string) {
   return infiniteQueryOptions({
     queryKey: ["library", "sources", collection, search],
@@ -50,38 +50,43 @@ export function passagesQuery(collection: string | null, search: string) {
   });
 }
 
-/** What a collection is called: a folder of this machine by its last name. */
-export function collectionName(name: string): string {
+/** Return the label of a collection. A folder on the server is shown by its last path segment. */
+export function collectionLabel(name: string): string {
   return name.split(/[\\/]/).findLast(Boolean) ?? "single files";
 }
 
-/** Whether a collection is a folder of the server's machine, which only `offing` adds documents to. */
+/** Return whether a collection is a folder on the server. Only the `offing` command adds documents to it. */
 export function isServerFolder(collection: string): boolean {
   return /[\\/]/.test(collection);
 }
 
-export interface SpanKey {
-  artefact: string;
+export interface SourceSpan {
+  text_id: string;
   start: number;
   end: number;
 }
 
-/** A span with the text around it. Stored text never changes, so it is fetched once. */
-export function passageQuery({ artefact, start, end }: SpanKey, around = 600) {
+/** A source span with its surrounding text. Stored text never changes, so it is loaded once. */
+export function passageQuery({ text_id: textId, start, end }: SourceSpan, around = 600) {
   return queryOptions({
-    queryKey: ["passage", artefact, start, end, around],
+    queryKey: ["passage", textId, start, end, around],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/library/passages", { params: { query: { artefact, start, end, around } }, signal })),
+      unwrap(
+        api.GET("/api/v1/library/passages", {
+          params: { query: { text_id: textId, start, end, context_chars: around } },
+          signal,
+        }),
+      ),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
-/** Sends files; each has an outcome of its own. `collection` empty: single files. */
+/** Upload files. Each file has its own outcome. An empty `collection` uploads single files. */
 export function uploadFiles(files: readonly PickedFile[], collection: string, signal?: AbortSignal) {
   return unwrap(
     api.POST("/api/v1/library", {
       body: { files: files.map(({ name }) => name), ...(collection && { collection }) },
-      // The fields are those of the typed body, so that a field that the server does not know is a type error.
+      // The fields are those of the typed body, so a field that the server does not know is a type error.
       bodySerializer: ({ files: _names, ...fields }) => {
         const form = new FormData();
         for (const { name, file } of files) form.append("files", file, name);
@@ -93,6 +98,6 @@ export function uploadFiles(files: readonly PickedFile[], collection: string, si
   );
 }
 
-export function eraseSource(id: string) {
-  return unwrap(api.DELETE("/api/v1/library/sources/{source_id}", { params: { path: { source_id: id } } }));
+export function eraseSource(sourceId: string) {
+  return unwrap(api.DELETE("/api/v1/library/sources/{source_id}", { params: { path: { source_id: sourceId } } }));
 }

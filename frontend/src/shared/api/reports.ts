@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, isGone, type Schemas, unwrap } from "./client";
+import { api, isNotFound, type Schemas, unwrap } from "./client";
 
 export type Report = Schemas["ReportOut"];
 export type Sentence = Schemas["SentenceOut"];
@@ -7,16 +7,16 @@ export type Citation = Schemas["CitationOut"];
 export type Rating = Schemas["RatingOut"];
 export type RatingRequest = Schemas["RatingIn"];
 
-/** The latest report of a run, asked for only once `written`. null: there is none. */
-export function reportQuery(runId: string, written: boolean) {
+/** The latest report of a run, requested only once `isWritten`. `null` means that there is none. */
+export function reportQuery(runId: string, isWritten: boolean) {
   return queryOptions({
     queryKey: ["report", runId],
-    enabled: written,
+    enabled: isWritten,
     queryFn: async ({ signal }) => {
       try {
         return await unwrap(api.GET("/api/v1/runs/{run_id}/report", { params: { path: { run_id: runId } }, signal }));
       } catch (error) {
-        if (isGone(error)) return null;
+        if (isNotFound(error)) return null;
         throw error;
       }
     },
@@ -31,6 +31,6 @@ export function ratingsQuery(runId: string) {
   });
 }
 
-export function rate(runId: string, body: RatingRequest) {
+export function createRating(runId: string, body: RatingRequest) {
   return unwrap(api.POST("/api/v1/runs/{run_id}/ratings", { params: { path: { run_id: runId } }, body }));
 }

@@ -5,19 +5,19 @@ export type Run = Schemas["RunOut"];
 export type RunDetail = Schemas["RunDetail"];
 export type RunStatus = Schemas["RunStatus"];
 export type StopReason = Schemas["StopReason"];
-export type Live = Schemas["LiveOut"];
+export type Live = Schemas["LiveStatusOut"];
 export type Step = Schemas["StepOut"];
 export type StepKind = Schemas["StepKind"];
 export type RunRequest = Schemas["RunIn"];
 
-/** Steps a page of the timeline is fetched in. */
-export const STEP_PAGE = 256;
+/** Number of steps per page of the timeline. */
+export const STEP_PAGE_SIZE = 256;
 
-const ENDED: ReadonlySet<RunStatus> = new Set(["done", "failed", "cancelled", "dead"]);
+const ENDED_STATUSES: ReadonlySet<RunStatus> = new Set(["done", "failed", "cancelled"]);
 
-/** True once nothing more will be appended to the run. */
+/** Return whether the run has ended: no more steps will be appended. */
 export function hasEnded(run: { status: RunStatus }): boolean {
-  return ENDED.has(run.status);
+  return ENDED_STATUSES.has(run.status);
 }
 
 export function runsQuery(search: string) {
@@ -36,63 +36,63 @@ export function runsQuery(search: string) {
   });
 }
 
-export function runQuery(id: string) {
+export function runQuery(runId: string) {
   return queryOptions({
-    queryKey: ["run", id],
-    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id } }, signal })),
+    queryKey: ["run", runId],
+    queryFn: ({ signal }) => unwrap(api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: runId } }, signal })),
   });
 }
 
-/** One page of slim steps, those with a sequence number above `after`. */
-export function fetchSteps(id: string, after: number, signal?: AbortSignal) {
+/** Fetch one page of steps without payloads, after the sequence number `after`. */
+export function fetchSteps(runId: string, after: number, signal?: AbortSignal) {
   return unwrap(
     api.GET("/api/v1/runs/{run_id}/steps", {
-      params: { path: { run_id: id }, query: { after, limit: STEP_PAGE } },
+      params: { path: { run_id: runId }, query: { after, limit: STEP_PAGE_SIZE } },
       signal,
     }),
   );
 }
 
-export function stepQuery(id: string, seq: number) {
+export function stepQuery(runId: string, seq: number) {
   return queryOptions({
-    queryKey: ["step", id, seq],
+    queryKey: ["step", runId, seq],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/runs/{run_id}/steps/{seq}", { params: { path: { run_id: id, seq } }, signal })),
+      unwrap(api.GET("/api/v1/runs/{run_id}/steps/{seq}", { params: { path: { run_id: runId, seq } }, signal })),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
-/** `key` makes a repeat of the same request harmless. */
+/** Create a run. `key` is the idempotency key. */
 export function createRun(body: RunRequest, key: string) {
   return unwrap(api.POST("/api/v1/runs", { body, params: { header: { "idempotency-key": key } } }));
 }
 
-/** `key` makes a repeat of the same request harmless. */
-export function forkRun(id: string, step: number, key: string) {
+/** Fork a run after a step. `key` is the idempotency key. */
+export function forkRun(runId: string, step: number, key: string) {
   return unwrap(
     api.POST("/api/v1/runs/{run_id}/fork", {
-      params: { path: { run_id: id }, header: { "idempotency-key": key } },
-      body: { at: step, engines: {}, message: "" },
+      params: { path: { run_id: runId }, header: { "idempotency-key": key } },
+      body: { at_seq: step, engines: {}, message: "" },
     }),
   );
 }
 
-export function cancelRun(id: string, mode: "discard" | "write") {
-  return unwrap(api.POST("/api/v1/runs/{run_id}/cancel", { params: { path: { run_id: id } }, body: { mode } }));
+export function cancelRun(runId: string, mode: "discard" | "finish") {
+  return unwrap(api.POST("/api/v1/runs/{run_id}/cancel", { params: { path: { run_id: runId } }, body: { mode } }));
 }
 
-export function pauseRun(id: string) {
-  return unwrap(api.POST("/api/v1/runs/{run_id}/pause", { params: { path: { run_id: id } } }));
+export function pauseRun(runId: string) {
+  return unwrap(api.POST("/api/v1/runs/{run_id}/pause", { params: { path: { run_id: runId } } }));
 }
 
-export function resumeRun(id: string) {
-  return unwrap(api.POST("/api/v1/runs/{run_id}/resume", { params: { path: { run_id: id } } }));
+export function resumeRun(runId: string) {
+  return unwrap(api.POST("/api/v1/runs/{run_id}/resume", { params: { path: { run_id: runId } } }));
 }
 
-export function steerRun(id: string, text: string) {
-  return unwrap(api.POST("/api/v1/runs/{run_id}/messages", { params: { path: { run_id: id } }, body: { text } }));
+export function sendUserMessage(runId: string, text: string) {
+  return unwrap(api.POST("/api/v1/runs/{run_id}/messages", { params: { path: { run_id: runId } }, body: { text } }));
 }
 
-export function exportAddress(id: string, format: "md" | "html" | "json"): string {
-  return `/api/v1/runs/${encodeURIComponent(id)}/export?format=${format}`;
+export function exportUrl(runId: string, format: "md" | "html" | "json"): string {
+  return `/api/v1/runs/${encodeURIComponent(runId)}/export?format=${format}`;
 }

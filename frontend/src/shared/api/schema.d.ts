@@ -4,70 +4,6 @@
  */
 
 export interface paths {
-    "/api/v1/batches": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Batches
-         * @description Batches with their progress, newest first.
-         */
-        get: operations["list_batches"];
-        put?: never;
-        /**
-         * Create Batch
-         * @description Collect rollouts. Answers when all groups are stored; workers begin with the first ones before that.
-         */
-        post: operations["create_batch"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/batches/{batch_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Batch
-         * @description One batch and how far it is.
-         */
-        get: operations["get_batch"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/batches/{batch_id}/cancel": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Cancel Batch
-         * @description End all of its runs; what was settled stays.
-         */
-        post: operations["cancel_batch"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/engines": {
         parameters: {
             query?: never;
@@ -77,7 +13,7 @@ export interface paths {
         };
         /**
          * List Engines
-         * @description Engines that can answer roles here, and the models found for them.
+         * @description List the engines that can answer roles on this installation, with the models that were found for each.
          */
         get: operations["list_engines"];
         put?: never;
@@ -97,7 +33,7 @@ export interface paths {
         };
         /**
          * List Evaluations
-         * @description Evaluations, newest first.
+         * @description List evaluations, newest first.
          */
         get: operations["list_evaluations"];
         put?: never;
@@ -117,10 +53,10 @@ export interface paths {
         };
         /**
          * Follow Runs
-         * @description Server-sent events of several runs on one connection.
+         * @description Stream the events of several runs on one connection as server-sent events.
          *
-         *     As for one run, but `id:` is the whole updated cursor, every data object names its `run_id`, and live events are
-         *     `{run_id, live}`. The server closes when all of them have ended.
+         *     The events are those of a single run, but `id:` is the complete updated cursor, every data object names its
+         *     `run_id`, and live events are `{run_id, live}`. The server closes the stream when all runs have ended.
          */
         get: operations["follow_runs"];
         put?: never;
@@ -140,49 +76,9 @@ export interface paths {
         };
         /**
          * List Graphs
-         * @description Graphs that runs can name.
+         * @description List the graphs that runs can name.
          */
         get: operations["list_graphs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/groups": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Groups
-         * @description Groups, newest first.
-         */
-        get: operations["list_groups"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/groups/{group_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Group
-         * @description One group with every attempt of its members, and what scorers found.
-         */
-        get: operations["get_group"];
         put?: never;
         post?: never;
         delete?: never;
@@ -199,10 +95,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Live
-         * @description This process serves.
+         * Get Liveness
+         * @description Report that this process serves requests.
          */
-        get: operations["live"];
+        get: operations["get_liveness"];
         put?: never;
         post?: never;
         delete?: never;
@@ -219,10 +115,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ready
-         * @description What it needs answers. Without Redis it is `degraded`: everything works, with hints a few seconds late.
+         * Get Readiness
+         * @description Report whether the dependencies answer.
+         *
+         *     Without Redis the status is `degraded`: everything works, with notifications delayed by a few seconds.
          */
-        get: operations["ready"];
+        get: operations["get_readiness"];
         put?: never;
         post?: never;
         delete?: never;
@@ -240,15 +138,15 @@ export interface paths {
         };
         /**
          * List Sources
-         * @description Sources, newest first.
+         * @description List sources, newest first.
          */
         get: operations["list_sources"];
         put?: never;
         /**
-         * Upload
-         * @description Add documents. Each file has an outcome of its own; bytes already known are not read again.
+         * Upload Documents
+         * @description Upload documents. Each file has its own outcome; bytes that are already stored are not read again.
          */
-        post: operations["upload"];
+        post: operations["upload_documents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -264,7 +162,7 @@ export interface paths {
         };
         /**
          * List Collections
-         * @description Collections with the number of their sources.
+         * @description List collections with the number of their sources.
          */
         get: operations["list_collections"];
         put?: never;
@@ -284,7 +182,7 @@ export interface paths {
         };
         /**
          * Get Passage
-         * @description A span of stored text, with what stands around it.
+         * @description Get a span of a stored text with the text around it.
          */
         get: operations["get_passage"];
         put?: never;
@@ -304,7 +202,7 @@ export interface paths {
         };
         /**
          * Search Library
-         * @description The best passages for some words.
+         * @description Search the library for the passages that match a query best.
          */
         get: operations["search_library"];
         put?: never;
@@ -324,16 +222,19 @@ export interface paths {
         };
         /**
          * Get Source
-         * @description One source.
+         * @description Get a source.
          */
         get: operations["get_source"];
         put?: never;
         post?: never;
         /**
-         * Erase Source
-         * @description Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports.
+         * Delete Source
+         * @description Delete a source with everything derived from it.
+         *
+         *     This deletes its bytes unless another source uses them, its text and passages, and copies of its text in
+         *     steps and reports.
          */
-        delete: operations["erase_source"];
+        delete: operations["delete_source"];
         options?: never;
         head?: never;
         patch?: never;
@@ -348,7 +249,7 @@ export interface paths {
         };
         /**
          * List Mcp Servers
-         * @description MCP servers that a run's scope can name, as the operator has set them up.
+         * @description List the MCP servers that a run's scope can name, as the operator configured them.
          */
         get: operations["list_mcp_servers"];
         put?: never;
@@ -368,7 +269,7 @@ export interface paths {
         };
         /**
          * Get Metrics
-         * @description Your runs' figures and this process's, in Prometheus text format.
+         * @description Get the metrics of your runs and of this process in Prometheus text format.
          */
         get: operations["get_metrics"];
         put?: never;
@@ -379,7 +280,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies": {
+    "/api/v1/policy-versions": {
         parameters: {
             query?: never;
             header?: never;
@@ -387,10 +288,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Policies
-         * @description Policy versions, newest first.
+         * List Policy Versions
+         * @description List policy versions, newest first.
          */
-        get: operations["list_policies"];
+        get: operations["list_policy_versions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -399,7 +300,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}": {
+    "/api/v1/policy-versions/{policy_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -407,10 +308,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Policy
-         * @description One policy version.
+         * Get Policy Version
+         * @description Get a policy version.
          */
-        get: operations["get_policy"];
+        get: operations["get_policy_version"];
         put?: never;
         post?: never;
         delete?: never;
@@ -419,7 +320,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}/canary": {
+    "/api/v1/policy-versions/{policy_id}/canary": {
         parameters: {
             query?: never;
             header?: never;
@@ -429,17 +330,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try Policy
-         * @description Let it answer a share of the new runs that name the policy without a version.
+         * Start Canary
+         * @description Start a canary: the version answers a fraction of the new runs that name the policy without a version.
          */
-        post: operations["try_policy"];
+        post: operations["start_canary"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}/events": {
+    "/api/v1/policy-versions/{policy_id}/events": {
         parameters: {
             query?: never;
             header?: never;
@@ -447,10 +348,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Policy Events
-         * @description What was decided about a version, in order.
+         * List Policy Version Events
+         * @description List the decisions about a policy version, in order.
          */
-        get: operations["get_policy_events"];
+        get: operations["list_policy_version_events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -459,27 +360,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}/library": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Library
-         * @description What a version of a prompt library says, which runs each part comes from, and what it changed.
-         */
-        get: operations["get_library"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/policies/{policy_id}/promote": {
+    "/api/v1/policy-versions/{policy_id}/promote": {
         parameters: {
             query?: never;
             header?: never;
@@ -489,19 +370,41 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Promote Policy
-         * @description Make it the active version of its name, if it passes the gate against the one that is; `force`: in any case.
+         * Promote Policy Version
+         * @description Promote a policy version if it passes the promotion gate against the active version.
          *
-         *     A version that is served by other machines is made active by `offing policy promote`, which loads it there first.
+         *     `force` skips the gate.
+         *
+         *     Use `offing policy promote` for a version that other machines serve; the command loads it there first.
          */
-        post: operations["promote_policy"];
+        post: operations["promote_policy_version"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}/rollback": {
+    "/api/v1/policy-versions/{policy_id}/prompt-library": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Prompt Library
+         * @description Get the text of a prompt library version, the runs that each part comes from, and its changes.
+         */
+        get: operations["get_prompt_library"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy-versions/{policy_id}/rollback": {
         parameters: {
             query?: never;
             header?: never;
@@ -511,17 +414,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Roll Policy Back
-         * @description Take it back: a canary leaves, an active version gives way to the one that it took over from.
+         * Roll Back Policy Version
+         * @description Roll a policy version back: end its canary, or make the previously active version active again.
          */
-        post: operations["roll_policy_back"];
+        post: operations["roll_back_policy_version"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/policies/{policy_id}/state": {
+    "/api/v1/policy-versions/{policy_id}/state": {
         parameters: {
             query?: never;
             header?: never;
@@ -531,17 +434,19 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change Policy State
-         * @description Move it to another state. Making one active retires the active one of its name; `bad` is for good.
+         * Set Policy Version State
+         * @description Change the state of a policy version.
+         *
+         *     Activating a version retires the active one; `blocked` is permanent.
          */
-        post: operations["change_policy_state"];
+        post: operations["set_policy_version_state"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/prompt-libraries/{name}/jobs": {
+    "/api/v1/prompt-libraries/{name}/distill": {
         parameters: {
             query?: never;
             header?: never;
@@ -551,18 +456,21 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Learn
-         * @description Queue a job that compares judged runs and registers what they teach as a candidate. It is a training job of kind
-         *     `prompts`, watched and told what to do as one.
+         * Distill Prompt Library
+         * @description Queue a distillation job.
+         *
+         *     It compares rated runs and registers the resulting prompt library as a candidate.
+         *
+         *     It is a training job of kind `prompt_library` and is watched and controlled like one.
          */
-        post: operations["learn"];
+        post: operations["distill_prompt_library"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/prompt-libraries/{name}/outlook": {
+    "/api/v1/prompt-libraries/{name}/preview": {
         parameters: {
             query?: never;
             header?: never;
@@ -570,10 +478,116 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Outlook
-         * @description How many judged runs there are that a library has not learned from.
+         * Preview Distillation
+         * @description Get the number of rated runs that a prompt library has not been distilled from.
          */
-        get: operations["get_outlook"];
+        get: operations["preview_distillation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollout-batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rollout Batches
+         * @description List rollout batches with their progress, newest first.
+         */
+        get: operations["list_rollout_batches"];
+        put?: never;
+        /**
+         * Create Rollout Batch
+         * @description Collect rollouts.
+         *
+         *     The response is sent when all groups are stored; workers start with the first ones before that.
+         */
+        post: operations["create_rollout_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollout-batches/{batch_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rollout Batch
+         * @description Get a rollout batch with its progress.
+         */
+        get: operations["get_rollout_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollout-batches/{batch_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Rollout Batch
+         * @description Cancel all runs of a rollout batch. Rollouts that are finalized are kept.
+         */
+        post: operations["cancel_rollout_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollout-groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rollout Groups
+         * @description List rollout groups, newest first.
+         */
+        get: operations["list_rollout_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollout-groups/{group_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rollout Group
+         * @description Get a rollout group with every attempt of its members and their scores.
+         */
+        get: operations["get_rollout_group"];
         put?: never;
         post?: never;
         delete?: never;
@@ -591,7 +605,7 @@ export interface paths {
         };
         /**
          * List Rollouts
-         * @description Rollouts, newest first.
+         * @description List rollouts, newest first.
          */
         get: operations["list_rollouts"];
         put?: never;
@@ -611,7 +625,7 @@ export interface paths {
         };
         /**
          * Get Rollout
-         * @description One rollout with what scorers found.
+         * @description Get a rollout with its scores.
          */
         get: operations["get_rollout"];
         put?: never;
@@ -631,13 +645,13 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Runs, newest first.
+         * @description List runs, newest first.
          */
         get: operations["list_runs"];
         put?: never;
         /**
          * Create Run
-         * @description Submit a question. Answers as soon as the run is stored; follow it with its events.
+         * @description Submit a question. The response is sent as soon as the run is stored; follow the run with its events.
          */
         post: operations["create_run"];
         delete?: never;
@@ -655,7 +669,7 @@ export interface paths {
         };
         /**
          * Get Run
-         * @description One run with what it does now and its horizon.
+         * @description Get a run with its current action and its step marks.
          */
         get: operations["get_run"];
         put?: never;
@@ -677,7 +691,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Run
-         * @description End a run: `discard` at once and without a report, `write` with a report of what there is.
+         * @description Cancel a run. `discard` ends it at once without a report; `finish` ends it with a report of what there is.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -695,11 +709,12 @@ export interface paths {
         };
         /**
          * Follow Run
-         * @description Server-sent events of one run.
+         * @description Stream the events of one run as server-sent events.
          *
-         *     `step` events carry a StepOut and are durable: each comes once, in order, with its seq as `id:`. `run` (RunDetail)
-         *     and `live` (LiveOut or null) tell the state and have no id. After the run's last step comes `end`, and the server
-         *     closes. A comment every 15 s keeps the connection open.
+         *     `step` events carry a StepOut and are durable: each is sent once, in order, with its seq as `id:`. `run`
+         *     (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. After the last
+         *     step of the run comes an `end` event, and the server closes the stream. A comment every 15 seconds keeps the
+         *     connection open.
          */
         get: operations["follow_run"];
         put?: never;
@@ -719,29 +734,9 @@ export interface paths {
         };
         /**
          * Export Report
-         * @description The report with its evidence as Markdown, HTML or JSON.
+         * @description Export the report with its evidence as Markdown, HTML or JSON.
          */
         get: operations["export_report"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run_id}/family": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Family
-         * @description The runs that a run has started, and the one that started it.
-         */
-        get: operations["get_family"];
         put?: never;
         post?: never;
         delete?: never;
@@ -758,10 +753,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Files
-         * @description Files that the run's code has written, in order.
+         * List Run Files
+         * @description List the files that the run's code has written, in order.
          */
-        get: operations["list_files"];
+        get: operations["list_run_files"];
         put?: never;
         post?: never;
         delete?: never;
@@ -778,10 +773,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get File
-         * @description One file. A PNG may be shown; everything else is a download.
+         * Get Run File
+         * @description Get a file. A PNG may be displayed; every other file is a download.
          */
-        get: operations["get_file"];
+        get: operations["get_run_file"];
         put?: never;
         post?: never;
         delete?: never;
@@ -801,9 +796,51 @@ export interface paths {
         put?: never;
         /**
          * Fork Run
-         * @description Go on from a recorded step of a run, in a run of its own: what is on record up to there is not done again.
+         * @description Fork a run: create a run that continues from a recorded step of this run.
+         *
+         *     Steps up to there are not repeated.
          */
         post: operations["fork_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/input-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Input Requests
+         * @description List the input requests of a run, oldest first, with their responses.
+         */
+        get: operations["list_input_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/input-requests/{number}/response": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Respond To Input Request
+         * @description Respond to an input request. The first response counts, and a waiting run continues.
+         */
+        post: operations["respond_to_input_request"];
         delete?: never;
         options?: never;
         head?: never;
@@ -820,10 +857,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Steer Run
-         * @description Write to a run while it works; its planner reads the message at the next turn.
+         * Send User Message
+         * @description Send a user message to a running run. Its planner reads the message in the next turn.
          */
-        post: operations["steer_run"];
+        post: operations["send_user_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -841,49 +878,9 @@ export interface paths {
         put?: never;
         /**
          * Pause Run
-         * @description Hold a run at its next step boundary.
+         * @description Pause a run at its next step boundary.
          */
         post: operations["pause_run"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run_id}/questions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Questions
-         * @description What a run has asked so far, oldest first, with the answers that there are.
-         */
-        get: operations["list_questions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run_id}/questions/{number}/answer": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Answer Question
-         * @description Answer a question; the first answer stands, and a waiting run goes on.
-         */
-        post: operations["answer_question"];
         delete?: never;
         options?: never;
         head?: never;
@@ -899,13 +896,13 @@ export interface paths {
         };
         /**
          * List Ratings
-         * @description Every version of every rating of this run's reports, newest first.
+         * @description List every version of every rating of this run's reports, newest first.
          */
         get: operations["list_ratings"];
         put?: never;
         /**
          * Rate Report
-         * @description Rate or correct the latest report, or one of its sentences. A new opinion supersedes the one before.
+         * @description Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one.
          */
         post: operations["rate_report"];
         delete?: never;
@@ -923,7 +920,7 @@ export interface paths {
         };
         /**
          * Get Report
-         * @description The report. `verified` says of each citation whether its quote was found in the stored text just now.
+         * @description Get the report. `verified` tells for each citation whether its quote was just found in the stored text.
          */
         get: operations["get_report"];
         put?: never;
@@ -945,7 +942,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Run
-         * @description Let a paused run go on.
+         * @description Resume a paused run.
          */
         post: operations["resume_run"];
         delete?: never;
@@ -963,7 +960,7 @@ export interface paths {
         };
         /**
          * List Steps
-         * @description Steps in order, without their payloads. `next` is the `after` of the next page.
+         * @description List steps in order, without their payloads. `next` is the `after` of the next page.
          */
         get: operations["list_steps"];
         put?: never;
@@ -983,7 +980,7 @@ export interface paths {
         };
         /**
          * Get Step
-         * @description One step, whole.
+         * @description Get a step with its payload.
          */
         get: operations["get_step"];
         put?: never;
@@ -1003,9 +1000,31 @@ export interface paths {
         };
         /**
          * Get Trajectory
-         * @description A run as its rows: segments, and turns with tokens, mask, log-probabilities and spans.
+         * @description Get a run as a trajectory.
+         *
+         *     The response has its segments, and its role calls with tokens, loss mask, logprobs and completion spans.
          */
         get: operations["get_trajectory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Tree
+         * @description The runs that a run has started, and the one that started it.
+         */
+        get: operations["get_run_tree"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1023,7 +1042,7 @@ export interface paths {
         };
         /**
          * Wait For Run
-         * @description The run when it has ended, or as it is when the time is over.
+         * @description Wait for a run to end. Returns the run when it has ended or when the timeout has passed.
          */
         get: operations["wait_for_run"];
         put?: never;
@@ -1042,10 +1061,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Whole Steps
-         * @description Steps of some kinds in order, with their payloads. `next` is the `after` of the next page.
+         * List Full Steps
+         * @description List steps of some kinds in order, with their payloads. `next` is the `after` of the next page.
          */
-        get: operations["list_whole_steps"];
+        get: operations["list_full_steps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1063,16 +1082,16 @@ export interface paths {
         };
         /**
          * Get Session
-         * @description Who you are, and the token that the page's writes must carry.
+         * @description Get the tenant of the session and the token that writes of the web UI must carry.
          */
         get: operations["get_session"];
         put?: never;
         post?: never;
         /**
-         * Log Out
-         * @description End the session. With an API key there is none, and nothing happens.
+         * Delete Session
+         * @description End the session. With an API key there is no session, and nothing happens.
          */
-        delete: operations["log_out"];
+        delete: operations["delete_session"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1087,13 +1106,13 @@ export interface paths {
         };
         /**
          * List Tasks
-         * @description Tasks, newest first.
+         * @description List tasks, newest first.
          */
         get: operations["list_tasks"];
         put?: never;
         /**
          * Store Tasks
-         * @description Store tasks, each content once. Reference answers go in here and come out nowhere.
+         * @description Store tasks. Each content is stored once. Reference answers are stored and never returned.
          */
         post: operations["store_tasks"];
         delete?: never;
@@ -1111,7 +1130,7 @@ export interface paths {
         };
         /**
          * Get Task
-         * @description One task.
+         * @description Get a task.
          */
         get: operations["get_task"];
         put?: never;
@@ -1131,7 +1150,7 @@ export interface paths {
         };
         /**
          * Get Tenant
-         * @description Your settings, and what was spent today (UTC).
+         * @description Get your tenant's settings and what was spent today (UTC).
          */
         get: operations["get_tenant"];
         put?: never;
@@ -1140,10 +1159,10 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change Tenant
-         * @description Change the settings that are sent; the others stay.
+         * Update Tenant
+         * @description Update tenant settings. Fields that are not sent stay unchanged.
          */
-        patch: operations["change_tenant"];
+        patch: operations["update_tenant"];
         trace?: never;
     };
     "/api/v1/threads": {
@@ -1155,7 +1174,7 @@ export interface paths {
         };
         /**
          * List Threads
-         * @description Threads with their runs, newest first.
+         * @description List threads with their runs, newest first.
          */
         get: operations["list_threads"];
         put?: never;
@@ -1175,7 +1194,7 @@ export interface paths {
         };
         /**
          * Get Thread
-         * @description A thread with its runs, oldest first. To follow up, submit a run with its thread_id.
+         * @description Get a thread with its runs, oldest first. To follow up, submit a run with its thread_id.
          */
         get: operations["get_thread"];
         put?: never;
@@ -1195,13 +1214,15 @@ export interface paths {
         };
         /**
          * List Training Jobs
-         * @description Training jobs, newest first.
+         * @description List training jobs, newest first.
          */
         get: operations["list_training_jobs"];
         put?: never;
         /**
          * Create Training Job
-         * @description Queue a job. The chain of plug-ins is checked when it begins; a job that cannot be done fails with the reason.
+         * @description Queue a training job.
+         *
+         *     Its pipeline is checked when the job starts; an invalid pipeline fails the job with the reason.
          */
         post: operations["create_training_job"];
         delete?: never;
@@ -1219,7 +1240,7 @@ export interface paths {
         };
         /**
          * Get Training Job
-         * @description A job with what it decided about rollouts.
+         * @description Get a training job with the ledger reasons of its rollouts.
          */
         get: operations["get_training_job"];
         put?: never;
@@ -1241,7 +1262,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Training Job
-         * @description End a job after the step that it is in; what it committed stays.
+         * @description Cancel a training job after its current training step. Committed steps are kept.
          */
         post: operations["cancel_training_job"];
         delete?: never;
@@ -1258,10 +1279,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Training Events
-         * @description What was decided about a job and what came of it, in order.
+         * List Training Events
+         * @description List the decisions about a training job and their results, in order.
          */
-        get: operations["get_training_events"];
+        get: operations["list_training_events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1278,10 +1299,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Training Metrics
-         * @description Figures, step by step; whole steps, unless one alone has more than `limit`.
+         * List Training Metrics
+         * @description List metrics in order of training steps.
+         *
+         *     Steps are complete unless a single step has more than `limit` metrics.
          */
-        get: operations["get_training_metrics"];
+        get: operations["list_training_metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1301,7 +1324,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Training Job
-         * @description Let a job rest after the step that it is in.
+         * @description Pause a training job after its current training step.
          */
         post: operations["pause_training_job"];
         delete?: never;
@@ -1321,7 +1344,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Training Job
-         * @description Let a job that rests or failed go on from its last committed step.
+         * @description Resume a paused or failed training job from its last committed training step.
          */
         post: operations["resume_training_job"];
         delete?: never;
@@ -1339,7 +1362,9 @@ export interface paths {
         };
         /**
          * Stream Trajectories
-         * @description Finished runs as training records, the first to become final first. Reads no faster than it is read.
+         * @description Stream finalized runs as training records, oldest first.
+         *
+         *     The stream applies backpressure: it reads from the database at the client's pace.
          */
         get: operations["stream_trajectories"];
         put?: never;
@@ -1358,12 +1383,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Log In
-         * @description Use a one-time link: sets the session's cookie and redirects to the web UI.
+         * Redeem Login Link
+         * @description Use a one-time login link: set the session cookie and redirect to the web UI.
          *
-         *     A browser whose link cannot be used is redirected to the sign-in view, which says why and how to get a new link.
+         *     If the link cannot be used, the browser is redirected to the sign-in view, which shows the reason and how to
+         *     get a new link.
          */
-        get: operations["log_in"];
+        get: operations["redeem_login_link"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1377,331 +1403,103 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * AnswerIn
-         * @description An answer; which fields count depends on the question's kind.
-         * @example {
-         *       "comment": "Leave the search out.",
-         *       "steps": [
-         *         "Read what Pool does"
-         *       ],
-         *       "verdict": "edited"
-         *     }
+         * ArgumentSource
+         * @description Source of an argument of a substitute call: an argument of the original call or a fixed value.
          */
-        AnswerIn: {
-            /**
-             * Approved
-             * @description Required for an approval and a tool call.
-             */
-            approved?: boolean | null;
-            /**
-             * Comment
-             * @description Words beside a decision.
-             * @default
-             */
-            comment: string;
-            /**
-             * Decisions
-             * @description To a form with reviews: one for each, in their order. null: `text` has them.
-             */
-            decisions?: components["schemas"]["DecisionIn"][] | null;
-            /**
-             * Steps
-             * @description Of the edited plan.
-             * @default []
-             */
-            steps: string[];
-            /**
-             * Text
-             * @description To a question or an interrupt. JSON where the question has a form with a schema.
-             * @default
-             */
-            text: string;
-            /** @description Required for a review. */
-            verdict?: components["schemas"]["Verdict"] | null;
-        };
-        /** AnswerOut */
-        AnswerOut: {
-            answerer: components["schemas"]["Answerer"];
-            /**
-             * Approved
-             * @description Of an approval or a tool call. null for the other kinds.
-             */
-            approved: boolean | null;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * By
-             * @description `key:<id>` or `page`. Empty: no person.
-             */
-            by: string;
-            /** Comment */
-            comment: string;
-            /**
-             * Steps
-             * @description The plan as a person edited it.
-             */
-            steps: string[];
-            /**
-             * Text
-             * @description To a question or an interrupt. Empty for the other kinds.
-             */
-            text: string;
-            /** @description Of a review. null for the other kinds. */
-            verdict: components["schemas"]["Verdict"] | null;
+        ArgumentSource: {
+            /** Arg */
+            arg: string;
+            /** From Arg */
+            from_arg?: string | null;
+            /** Value */
+            value?: string | number | boolean | null;
         };
         /**
-         * Answerer
-         * @description Who answered.
-         * @enum {string}
+         * BatchProgressOut
+         * @description Counts of groups and rollouts. A retry counts as a separate rollout.
          */
-        Answerer: "person" | "default";
-        /**
-         * BatchIn
-         * @description Rollouts to collect: a group of `group_size` runs for each task.
-         * @example {
-         *       "budget": {
-         *         "turns": 3
-         *       },
-         *       "graph": "agentflow",
-         *       "group_size": 8,
-         *       "policies": {
-         *         "planner": "planner@3"
-         *       },
-         *       "scorers": [
-         *         {
-         *           "name": "exact_match",
-         *           "options": {},
-         *           "weight": 1
-         *         }
-         *       ],
-         *       "tasks": {
-         *         "dataset": "capitals"
-         *       }
-         *     }
-         */
-        BatchIn: {
+        BatchProgressOut: {
+            /** Complete */
+            complete: number;
             /**
-             * Attempts
-             * @description Runs of a member at most, after infrastructure errors.
-             * @default 3
+             * Created Groups
+             * @description Groups that exist.
              */
-            attempts: number;
+            created_groups: number;
             /**
-             * @default {
-             *       "turns": 12
-             *     }
+             * Failed
+             * @description Settled as infrastructure errors.
              */
-            budget: components["schemas"]["BudgetIn"];
+            failed: number;
+            /** Finalized */
+            finalized: number;
             /**
-             * Durability
-             * @description null: exit where the turns fit one slice, else sync.
+             * Groups
+             * @description Asked for.
              */
-            durability?: ("exit" | "sync") | null;
+            groups: number;
+            /** Incomplete */
+            incomplete: number;
+            /** Mean Reward */
+            mean_reward: number | null;
+            /** Open */
+            open: number;
+            /** Rollouts */
+            rollouts: number;
+            /** Running */
+            running: number;
             /**
-             * Engines
-             * @description By role, for those without a policy.
-             * @default {}
+             * Unfinalized
+             * @description Ended, and not yet scored by all scorers.
              */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
-            /**
-             * Graph
-             * @example agentflow
-             */
-            graph: string;
-            /** Group Size */
-            group_size: number;
-            /**
-             * Name
-             * @default
-             */
-            name: string;
-            /**
-             * Policies
-             * @description NAME@VERSION by role, pinned for every group.
-             * @default {}
-             */
-            policies: {
-                [key: string]: string;
-            };
-            /**
-             * Scorers
-             * @description null: exact_match, if every task has a reference.
-             */
-            scorers?: components["schemas"]["ScorerIn"][] | null;
-            /**
-             * Seed
-             * @default 0
-             */
-            seed: number;
-            /**
-             * Tags
-             * @default []
-             */
-            tags: string[];
-            tasks: components["schemas"]["TaskChoice"];
-        };
-        /**
-         * BatchOut
-         * @example {
-         *       "cancelled_at": null,
-         *       "created_at": "2026-11-21T09:00:00Z",
-         *       "graph": "agentflow",
-         *       "group_size": 8,
-         *       "id": "01980000-0000-7000-8000-000000000010",
-         *       "name": "first",
-         *       "progress": {
-         *         "complete": 79,
-         *         "failed": 3,
-         *         "groups": 200,
-         *         "made": 200,
-         *         "mean_reward": 0.41,
-         *         "open": 120,
-         *         "rollouts": 1603,
-         *         "running": 60,
-         *         "settled": 641,
-         *         "short": 1,
-         *         "unsettled": 2,
-         *         "waiting": 900
-         *       },
-         *       "scorers": [
-         *         {
-         *           "name": "exact_match",
-         *           "options": {},
-         *           "weight": 1
-         *         }
-         *       ],
-         *       "seed": 0,
-         *       "tags": [
-         *         "pilot"
-         *       ]
-         *     }
-         */
-        BatchOut: {
-            /** Cancelled At */
-            cancelled_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Graph */
-            graph: string;
-            /** Group Size */
-            group_size: number;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Name */
-            name: string;
-            progress: components["schemas"]["ProgressOut"];
-            /** Scorers */
-            scorers: components["schemas"]["ScorerIn"][];
-            /** Seed */
-            seed: number;
-            /** Tags */
-            tags: string[];
-        };
-        /**
-         * BatchPage
-         * @example {
-         *       "items": [
-         *         {
-         *           "cancelled_at": null,
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "graph": "agentflow",
-         *           "group_size": 8,
-         *           "id": "01980000-0000-7000-8000-000000000010",
-         *           "name": "first",
-         *           "progress": {
-         *             "complete": 79,
-         *             "failed": 3,
-         *             "groups": 200,
-         *             "made": 200,
-         *             "mean_reward": 0.41,
-         *             "open": 120,
-         *             "rollouts": 1603,
-         *             "running": 60,
-         *             "settled": 641,
-         *             "short": 1,
-         *             "unsettled": 2,
-         *             "waiting": 900
-         *           },
-         *           "scorers": [
-         *             {
-         *               "name": "exact_match",
-         *               "options": {},
-         *               "weight": 1
-         *             }
-         *           ],
-         *           "seed": 0,
-         *           "tags": [
-         *             "pilot"
-         *           ]
-         *         }
-         *       ],
-         *       "next": null
-         *     }
-         */
-        BatchPage: {
-            /** Items */
-            items: components["schemas"]["BatchOut"][];
-            /**
-             * Next
-             * @description Cursor for the next page. null: this was the last.
-             */
-            next: string | null;
+            unfinalized: number;
+            /** Waiting */
+            waiting: number;
         };
         /**
          * BudgetIn
-         * @description Limits on a run; whichever is reached first makes it write what it has.
+         * @description Limits of a run. When one is reached, the run writes a report of what it has.
          */
         BudgetIn: {
             /**
-             * Seconds
+             * Max Cost Usd
+             * @description Money. null: only the tenant's daily cap.
+             */
+            max_cost_usd?: number | null;
+            /**
+             * Max Seconds
              * @description Seconds of work. null: no limit.
              */
-            seconds?: number | null;
+            max_seconds?: number | null;
             /**
-             * Tokens
+             * Max Tokens
              * @description Prompt and completion tokens. null: no limit.
              */
-            tokens?: number | null;
+            max_tokens?: number | null;
             /**
-             * Turns
+             * Max Turns
              * @description Turns of the graph's loop.
              * @default 12
              */
-            turns: number;
-            /**
-             * Usd
-             * @description Money. null: only the tenant's daily cap.
-             */
-            usd?: number | null;
+            max_turns: number;
         };
         /**
          * CanaryIn
          * @example {
-         *       "share": 0.1
+         *       "fraction": 0.1
          *     }
          */
         CanaryIn: {
             /**
-             * Share
+             * Fraction
              * @description Of the new runs that name the policy without a version.
              */
-            share: number;
+            fraction: number;
         };
         /**
          * CancelIn
          * @example {
-         *       "mode": "write"
+         *       "mode": "discard"
          *     }
          */
         CancelIn: {
@@ -1712,14 +1510,14 @@ export interface components {
          * CancelMode
          * @enum {string}
          */
-        CancelMode: "discard" | "write";
+        CancelMode: "discard" | "finish";
         /** CaseOut */
         CaseOut: {
             /**
-             * New
+             * Is New
              * @description Not in the version before.
              */
-            new: boolean;
+            is_new: boolean;
             /** Outcome */
             outcome: string;
             /** Plan */
@@ -1732,33 +1530,8 @@ export interface components {
             run_id: string | null;
         };
         /**
-         * ChangeOut
-         * @description How an experience differs from the version before.
-         */
-        ChangeOut: {
-            /**
-             * After
-             * @description Its text here. Empty: it is gone.
-             */
-            after: string;
-            /**
-             * Before
-             * @description Its text there. Empty: it is new.
-             */
-            before: string;
-            /** Id */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "added" | "changed" | "removed";
-            /** Runs */
-            runs: string[];
-        };
-        /**
-         * ChildOut
-         * @description A run that another one started. It is a run like any: read it, follow it, cancel it by its id.
+         * ChildRunOut
+         * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
          * @example {
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "ended_at": "2026-11-21T09:00:04Z",
@@ -1771,7 +1544,7 @@ export interface components {
          *       "waiting_for": null
          *     }
          */
-        ChildOut: {
+        ChildRunOut: {
             /**
              * Created At
              * Format: date-time
@@ -1805,11 +1578,6 @@ export interface components {
         /** CitationOut */
         CitationOut: {
             /**
-             * Artefact Id
-             * @description null: the source was erased.
-             */
-            artefact_id: string | null;
-            /**
              * End
              * @description Code point after the span.
              */
@@ -1828,6 +1596,11 @@ export interface components {
              * @description First code point of the span in the stored text.
              */
             start: number;
+            /**
+             * Text Id
+             * @description null: the source was erased.
+             */
+            text_id: string | null;
             /** Title */
             title: string;
             /**
@@ -1854,7 +1627,7 @@ export interface components {
         };
         /**
          * Condition
-         * @description What one argument must be. All that is given here must hold.
+         * @description Condition on one argument. All restrictions that are set must hold.
          */
         Condition: {
             /** Arg */
@@ -1890,7 +1663,7 @@ export interface components {
         };
         /**
          * DecisionIn
-         * @description What a person decides about one tool call of a form.
+         * @description A person's decision about one tool call of a response form.
          */
         DecisionIn: {
             /** @description Required to edit a call. */
@@ -1901,1427 +1674,55 @@ export interface components {
              * @default
              */
             message: string;
-            type: components["schemas"]["DecisionType"];
+            type: components["schemas"]["ToolReviewDecisionType"];
         };
         /**
-         * DecisionType
-         * @description What a person decides about a tool call.
-         * @enum {string}
-         */
-        DecisionType: "approve" | "edit" | "reject" | "respond" | "ignore";
-        /**
-         * EditedActionIn
-         * @description The call as it is to be made.
-         */
-        EditedActionIn: {
-            /**
-             * Args
-             * @description All arguments.
-             */
-            args: {
-                [key: string]: unknown;
-            };
-            /**
-             * Name
-             * @description Empty: the tool that was asked for.
-             * @default
-             */
-            name: string;
-        };
-        /**
-         * EngineChoice
-         * @description Which engine answers a role, and how.
-         */
-        EngineChoice: {
-            /**
-             * Api Base
-             * @default
-             */
-            api_base: string;
-            /**
-             * Engine
-             * @default extractive
-             */
-            engine: string;
-            /**
-             * Form
-             * @default
-             */
-            form: string;
-            /**
-             * Library
-             * @default
-             */
-            library: string;
-            /**
-             * Max Tokens
-             * @default 2048
-             */
-            max_tokens: number;
-            /**
-             * Model
-             * @default
-             */
-            model: string;
-            /**
-             * Options
-             * @default {}
-             */
-            options: {
-                [key: string]: unknown;
-            };
-            /** Temperature */
-            temperature?: number | null;
-            /**
-             * Timeout Seconds
-             * @default 120
-             */
-            timeout_seconds: number;
-        };
-        /**
-         * EngineOut
-         * @example {
-         *       "available": true,
-         *       "models": [],
-         *       "name": "extractive",
-         *       "note": "Quotes; it is no language model."
-         *     }
-         */
-        EngineOut: {
-            /** Available */
-            available: boolean;
-            /** Models */
-            models: string[];
-            /** Name */
-            name: string;
-            /** Note */
-            note: string;
-            /**
-             * Offered At
-             * @description Where a server answers that the operator has not accepted. Empty: none.
-             * @default
-             */
-            offered_at: string;
-        };
-        /**
-         * ErasedOut
-         * @example {
-         *       "passages": 9,
-         *       "snapshots": 1,
-         *       "sources": 1,
-         *       "steps": 3
-         *     }
-         */
-        ErasedOut: {
-            /** Passages */
-            passages: number;
-            /** Snapshots */
-            snapshots: number;
-            /** Sources */
-            sources: number;
-            /**
-             * Steps
-             * @description Steps of runs whose copies of the text were removed.
-             */
-            steps: number;
-        };
-        /**
-         * EvaluationOut
-         * @description A version on one set of tasks.
-         * @example {
-         *       "answered": 0.98,
-         *       "batch_id": null,
-         *       "created_at": "2026-11-21T09:00:00Z",
-         *       "dataset": "heldout-1@500",
-         *       "graph": "agentflow",
-         *       "high": 0.68,
-         *       "id": "01980000-0000-7000-8000-00000000001c",
-         *       "low": 0.54,
-         *       "mode": "greedy",
-         *       "policy": "planner@3",
-         *       "policy_id": "01980000-0000-7000-8000-00000000001d",
-         *       "reward": 0.61,
-         *       "rollouts": 200,
-         *       "scored": 200,
-         *       "seed": 0,
-         *       "tasks": 200,
-         *       "tokens": 410,
-         *       "turns": 3.2,
-         *       "violated": 0
-         *     }
-         */
-        EvaluationOut: {
-            /**
-             * Answered
-             * @description Share of the scored rollouts.
-             */
-            answered: number | null;
-            /**
-             * Batch Id
-             * @description The rollouts behind it. null: they were erased.
-             */
-            batch_id: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Dataset */
-            dataset: string;
-            /** Graph */
-            graph: string;
-            /** High */
-            high: number | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Low
-             * @description Of its 95 % interval, by the spread of tasks. null: fewer than two tasks.
-             */
-            low: number | null;
-            /**
-             * Mode
-             * @enum {string}
-             */
-            mode: "greedy" | "sampled";
-            /**
-             * Policy
-             * @description NAME@VERSION.
-             */
-            policy: string;
-            /**
-             * Policy Id
-             * Format: uuid
-             */
-            policy_id: string;
-            /**
-             * Reward
-             * @description Mean over tasks. null: nothing was scored.
-             */
-            reward: number | null;
-            /** Rollouts */
-            rollouts: number;
-            /**
-             * Scored
-             * @description In the others the platform failed.
-             */
-            scored: number;
-            /** Seed */
-            seed: number;
-            /** Tasks */
-            tasks: number;
-            /** Tokens */
-            tokens: number | null;
-            /**
-             * Turns
-             * @description Of a rollout, on average.
-             */
-            turns: number | null;
-            /**
-             * Violated
-             * @description Share that broke a rule of their flow.
-             */
-            violated: number | null;
-        };
-        /**
-         * EvaluationPage
-         * @example {
-         *       "items": [
-         *         {
-         *           "answered": 0.98,
-         *           "batch_id": null,
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "dataset": "heldout-1@500",
-         *           "graph": "agentflow",
-         *           "high": 0.68,
-         *           "id": "01980000-0000-7000-8000-00000000001c",
-         *           "low": 0.54,
-         *           "mode": "greedy",
-         *           "policy": "planner@3",
-         *           "policy_id": "01980000-0000-7000-8000-00000000001d",
-         *           "reward": 0.61,
-         *           "rollouts": 200,
-         *           "scored": 200,
-         *           "seed": 0,
-         *           "tasks": 200,
-         *           "tokens": 410,
-         *           "turns": 3.2,
-         *           "violated": 0
-         *         }
-         *       ],
-         *       "next": null
-         *     }
-         */
-        EvaluationPage: {
-            /** Items */
-            items: components["schemas"]["EvaluationOut"][];
-            /**
-             * Next
-             * @description Cursor for the next page. null: this was the last.
-             */
-            next: string | null;
-        };
-        /**
-         * EventList
-         * @example {
-         *       "items": [
-         *         {
-         *           "at": "2026-11-21T09:00:00Z",
-         *           "detail": {
-         *             "policy": "planner@1"
-         *           },
-         *           "id": "01980000-0000-7000-8000-00000000001b",
-         *           "job_id": "01980000-0000-7000-8000-00000000001a",
-         *           "kind": "created",
-         *           "policy_id": null
-         *         }
-         *       ],
-         *       "next": "01980000-0000-7000-8000-00000000001b"
-         *     }
-         */
-        EventList: {
-            /** Items */
-            items: components["schemas"]["EventOut"][];
-            /**
-             * Next
-             * @description `after` of the next request. null: there was nothing new.
-             */
-            next: string | null;
-        };
-        /**
-         * EventOut
-         * @description A decision, on record for good.
-         */
-        EventOut: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Detail */
-            detail: {
-                [key: string]: unknown;
-            };
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Job Id */
-            job_id: string | null;
-            /** Kind */
-            kind: string;
-            /** Policy Id */
-            policy_id: string | null;
-        };
-        /** ExperienceOut */
-        ExperienceOut: {
-            /**
-             * Groups
-             * @description Comparisons that made or changed it.
-             */
-            groups: number;
-            /** Id */
-            id: string;
-            /**
-             * Runs
-             * @description The latest runs that it comes from. Empty: a person wrote it.
-             */
-            runs: string[];
-            /**
-             * Text
-             * @description Untrusted: a model wrote it.
-             */
-            text: string;
-        };
-        /**
-         * FamilyOut
-         * @example {
-         *       "children": [
-         *         {
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "ended_at": "2026-11-21T09:00:04Z",
-         *           "graph": "agentflow",
-         *           "id": "019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11",
-         *           "question": "How does undici reuse connections?",
-         *           "status": "done",
-         *           "stop_reason": "answered",
-         *           "turns": 3,
-         *           "waiting_for": null
-         *         }
-         *       ],
-         *       "parent": null
-         *     }
-         */
-        FamilyOut: {
-            /**
-             * Children
-             * @description Runs that this one started, in the order of its asking.
-             */
-            children: components["schemas"]["ChildOut"][];
-            /**
-             * Parent
-             * @description The run that started this one. null: a person asked for it.
-             */
-            parent: string | null;
-        };
-        /**
-         * FileList
-         * @example {
-         *       "items": [
-         *         {
-         *           "bytes": 18204,
-         *           "kind": "image/png",
-         *           "name": "plot.png",
-         *           "picture": true,
-         *           "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
-         *         }
-         *       ]
-         *     }
-         */
-        FileList: {
-            /** Items */
-            items: components["schemas"]["FileOut"][];
-        };
-        /**
-         * FileOut
-         * @description A file that the code of a run has written.
-         * @example {
-         *       "bytes": 18204,
-         *       "kind": "image/png",
-         *       "name": "plot.png",
-         *       "picture": true,
-         *       "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
-         *     }
-         */
-        FileOut: {
-            /** Bytes */
-            bytes: number;
-            /**
-             * Kind
-             * @description Media type, told by the bytes.
-             */
-            kind: string;
-            /**
-             * Name
-             * @description Its path in the folder in which the code ran.
-             */
-            name: string;
-            /**
-             * Picture
-             * @description Whether a page may draw it.
-             */
-            picture: boolean;
-            /**
-             * Sha256
-             * @description Of its bytes, in hex; what it is fetched by.
-             */
-            sha256: string;
-        };
-        /**
-         * ForkIn
-         * @description Where to fork a run, and what the fork has in place of what that run has.
-         * @example {
-         *       "at": 7,
-         *       "budget": {
-         *         "seconds": 600,
-         *         "tokens": 200000,
-         *         "turns": 12,
-         *         "usd": 0.5
-         *       },
-         *       "engines": {
-         *         "planner": {
-         *           "api_base": "",
-         *           "engine": "extractive",
-         *           "max_tokens": 2048,
-         *           "model": "",
-         *           "options": {},
-         *           "temperature": null,
-         *           "timeout_seconds": 120
-         *         }
-         *       },
-         *       "message": "Look at the newer release."
-         *     }
-         */
-        ForkIn: {
-            /**
-             * At
-             * @description The last step that is kept. null: the last one before the run's end.
-             */
-            at?: number | null;
-            /** @description What the kept steps have used counts with it. null: that of the run. */
-            budget?: components["schemas"]["BudgetIn"] | null;
-            /**
-             * Engines
-             * @description Engine by role from then on; roles left out keep theirs.
-             * @default {}
-             */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
-            /**
-             * Message
-             * @description What the fork is told as a person's message. Empty: nothing.
-             * @default
-             */
-            message: string;
-        };
-        /**
-         * GateIn
-         * @description On what the candidate is measured against the active version.
-         */
-        GateIn: {
-            /**
-             * Dataset
-             * @description Of stored tasks, others than those learned from.
-             */
-            dataset: string;
-            /** @description Who reads the library and answers every role. null: the installation's default. */
-            engine?: components["schemas"]["EngineChoice"] | null;
-            /**
-             * Graph
-             * @default agentflow
-             */
-            graph: string;
-            /**
-             * Members
-             * @description Runs of each task.
-             * @default 1
-             */
-            members: number;
-            /**
-             * Role
-             * @description Which role is shown the library.
-             * @default planner
-             */
-            role: string;
-            /**
-             * Tasks
-             * @description Tasks at most.
-             * @default 50
-             */
-            tasks: number;
-            /**
-             * Turns
-             * @default 12
-             */
-            turns: number;
-            /**
-             * Usd
-             * @description Money of one run. null: the daily cap alone.
-             */
-            usd?: number | null;
-        };
-        /**
-         * Given
-         * @description Where an argument of a substitute comes from: `of`, an argument of the call, or a fixed `value`.
-         */
-        Given: {
-            /** Arg */
-            arg: string;
-            /** Of */
-            of?: string | null;
-            /** Value */
-            value?: string | number | boolean | null;
-        };
-        /**
-         * GraphOut
-         * @example {
-         *       "description": "Plans, acts, checks and writes.",
-         *       "diagram": "graph TD; planner-->executor;",
-         *       "name": "agentflow",
-         *       "roles": [
-         *         "planner",
-         *         "executor",
-         *         "verifier",
-         *         "generator"
-         *       ],
-         *       "title": "AgentFlow",
-         *       "version": "3f1c"
-         *     }
-         */
-        GraphOut: {
-            /** Description */
-            description: string;
-            /**
-             * Diagram
-             * @description Mermaid text drawn from the graph itself.
-             */
-            diagram: string;
-            /** Name */
-            name: string;
-            /** Roles */
-            roles: string[];
-            /** Title */
-            title: string;
-            /** Version */
-            version: string;
-        };
-        /**
-         * GroupDetail
-         * @example {
-         *       "attempts": 3,
-         *       "batch_id": "01980000-0000-7000-8000-000000000010",
-         *       "completed_at": "2026-11-21T09:00:00Z",
-         *       "created_at": "2026-11-21T09:00:00Z",
-         *       "engines": {
-         *         "planner": {
-         *           "api_base": "",
-         *           "engine": "policy",
-         *           "max_tokens": 2048,
-         *           "model": "planner@3",
-         *           "options": {},
-         *           "temperature": null,
-         *           "timeout_seconds": 120
-         *         }
-         *       },
-         *       "graph": "agentflow",
-         *       "graph_version": "3f1c",
-         *       "id": "01980000-0000-7000-8000-000000000011",
-         *       "policies": {
-         *         "planner": "01980000-0000-7000-8000-000000000012"
-         *       },
-         *       "question": "What is the capital of Australia?",
-         *       "rollouts": [
-         *         {
-         *           "attempt": 1,
-         *           "batch_id": "01980000-0000-7000-8000-000000000010",
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "ended_at": "2026-11-21T09:00:00Z",
-         *           "graph": "agentflow",
-         *           "group_id": "01980000-0000-7000-8000-000000000011",
-         *           "member": 0,
-         *           "outcome": "answered",
-         *           "question": "What is the capital of Australia?",
-         *           "reward": 1,
-         *           "run_id": "01980000-0000-7000-8000-00000000000a",
-         *           "seed": 204467781,
-         *           "settled_at": "2026-11-21T09:00:00Z",
-         *           "status": "done",
-         *           "stop_reason": "answered",
-         *           "task_id": "01980000-0000-7000-8000-00000000000f",
-         *           "tokens": 310,
-         *           "turns": 2
-         *         }
-         *       ],
-         *       "scorers": [
-         *         {
-         *           "name": "exact_match",
-         *           "options": {},
-         *           "version": "1",
-         *           "weight": 1
-         *         }
-         *       ],
-         *       "scores": [
-         *         {
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "detail": {},
-         *           "failure": "",
-         *           "run_id": "01980000-0000-7000-8000-00000000000a",
-         *           "scorer": "exact_match",
-         *           "scorer_version": "1",
-         *           "value": 1,
-         *           "version": 1
-         *         }
-         *       ],
-         *       "seed": 0,
-         *       "size": 8,
-         *       "state": "complete",
-         *       "tags": [
-         *         "pilot"
-         *       ],
-         *       "task_id": "01980000-0000-7000-8000-00000000000f"
-         *     }
-         */
-        GroupDetail: {
-            /** Attempts */
-            attempts: number;
-            /**
-             * Batch Id
-             * Format: uuid
-             */
-            batch_id: string;
-            /** Completed At */
-            completed_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Engines */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
-            /** Graph */
-            graph: string;
-            /** Graph Version */
-            graph_version: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Policies
-             * @description Policy version by role.
-             */
-            policies: {
-                [key: string]: string;
-            };
-            /** Question */
-            question: string;
-            /** Rollouts */
-            rollouts: components["schemas"]["RolloutOut"][];
-            /** Scorers */
-            scorers: components["schemas"]["PinnedScorer"][];
-            /** Scores */
-            scores: components["schemas"]["ScoreOut"][];
-            /** Seed */
-            seed: number;
-            /** Size */
-            size: number;
-            /**
-             * State
-             * @description short: some members left it.
-             * @enum {string}
-             */
-            state: "open" | "complete" | "short";
-            /** Tags */
-            tags: string[];
-            /**
-             * Task Id
-             * Format: uuid
-             */
-            task_id: string;
-        };
-        /**
-         * GroupOut
-         * @description The rollouts of one task under one version of graph and policies.
-         */
-        GroupOut: {
-            /** Attempts */
-            attempts: number;
-            /**
-             * Batch Id
-             * Format: uuid
-             */
-            batch_id: string;
-            /** Completed At */
-            completed_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Engines */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
-            /** Graph */
-            graph: string;
-            /** Graph Version */
-            graph_version: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Policies
-             * @description Policy version by role.
-             */
-            policies: {
-                [key: string]: string;
-            };
-            /** Question */
-            question: string;
-            /** Scorers */
-            scorers: components["schemas"]["PinnedScorer"][];
-            /** Seed */
-            seed: number;
-            /** Size */
-            size: number;
-            /**
-             * State
-             * @description short: some members left it.
-             * @enum {string}
-             */
-            state: "open" | "complete" | "short";
-            /** Tags */
-            tags: string[];
-            /**
-             * Task Id
-             * Format: uuid
-             */
-            task_id: string;
-        };
-        /**
-         * GroupPage
-         * @example {
-         *       "items": [
-         *         {
-         *           "attempts": 3,
-         *           "batch_id": "01980000-0000-7000-8000-000000000010",
-         *           "completed_at": "2026-11-21T09:00:00Z",
-         *           "created_at": "2026-11-21T09:00:00Z",
-         *           "engines": {
-         *             "planner": {
-         *               "api_base": "",
-         *               "engine": "policy",
-         *               "max_tokens": 2048,
-         *               "model": "planner@3",
-         *               "options": {},
-         *               "temperature": null,
-         *               "timeout_seconds": 120
-         *             }
-         *           },
-         *           "graph": "agentflow",
-         *           "graph_version": "3f1c",
-         *           "id": "01980000-0000-7000-8000-000000000011",
-         *           "policies": {
-         *             "planner": "01980000-0000-7000-8000-000000000012"
-         *           },
-         *           "question": "What is the capital of Australia?",
-         *           "scorers": [
-         *             {
-         *               "name": "exact_match",
-         *               "options": {},
-         *               "version": "1",
-         *               "weight": 1
-         *             }
-         *           ],
-         *           "seed": 0,
-         *           "size": 8,
-         *           "state": "complete",
-         *           "tags": [
-         *             "pilot"
-         *           ],
-         *           "task_id": "01980000-0000-7000-8000-00000000000f"
-         *         }
-         *       ],
-         *       "next": null
-         *     }
-         */
-        GroupPage: {
-            /** Items */
-            items: components["schemas"]["GroupOut"][];
-            /**
-             * Next
-             * @description Cursor for the next page. null: this was the last.
-             */
-            next: string | null;
-        };
-        /**
-         * HealthOut
-         * @example {
-         *       "parts": {
-         *         "postgres": "ok",
-         *         "redis": "ok"
-         *       },
-         *       "status": "ok"
-         *     }
-         */
-        HealthOut: {
-            /** Parts */
-            parts: {
-                [key: string]: string;
-            };
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "ok" | "degraded" | "down";
-        };
-        /** HitOut */
-        HitOut: {
-            /**
-             * Artefact Id
-             * Format: uuid
-             */
-            artefact_id: string;
-            /** End */
-            end: number;
-            /** Heading */
-            heading: string;
-            /** Score */
-            score: number;
-            /**
-             * Source Id
-             * Format: uuid
-             */
-            source_id: string;
-            /** Start */
-            start: number;
-            /** Text */
-            text: string;
-            /** Title */
-            title: string;
-        };
-        /**
-         * HitPage
-         * @example {
-         *       "items": [
-         *         {
-         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
-         *           "end": 196,
-         *           "heading": "Class: Pool",
-         *           "score": 11.2,
-         *           "source_id": "01980000-0000-7000-8000-00000000000c",
-         *           "start": 120,
-         *           "text": "A Pool keeps several Client instances connected to the same upstream target.",
-         *           "title": "Pool"
-         *         }
-         *       ]
-         *     }
-         */
-        HitPage: {
-            /** Items */
-            items: components["schemas"]["HitOut"][];
-        };
-        /**
-         * JobDetail
-         * @example {
-         *       "config": {
-         *         "algorithm": "flow-grpo",
-         *         "policy": "planner@1"
-         *       },
-         *       "config_sha256": "9f2c",
-         *       "created_at": "2026-11-21T09:00:00Z",
-         *       "ended_at": null,
-         *       "error": "",
-         *       "groups": 384,
-         *       "id": "01980000-0000-7000-8000-00000000001a",
-         *       "kind": "train",
-         *       "ledger": {
-         *         "kept": 2950,
-         *         "zero_advantage": 122
-         *       },
-         *       "name": "planner",
-         *       "phase": "step 12",
-         *       "produced_id": null,
-         *       "rollouts": 2950,
-         *       "seed": 0,
-         *       "started_at": "2026-11-21T09:00:02Z",
-         *       "state": "running",
-         *       "step": 12,
-         *       "stop_reason": "",
-         *       "waits_for": "",
-         *       "wish": null
-         *     }
-         */
-        JobDetail: {
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Config Sha256 */
-            config_sha256: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string;
-            /**
-             * Groups
-             * @description Looked at.
-             */
-            groups: number;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "train" | "loop" | "prompts";
-            /**
-             * Ledger
-             * @description Rollouts by what the job decided about them.
-             */
-            ledger: {
-                [key: string]: number;
-            };
-            /**
-             * Name
-             * @description Of the policy that it makes a version of.
-             */
-            name: string;
-            /** Phase */
-            phase: string;
-            /**
-             * Produced Id
-             * @description The policy version that came of it.
-             */
-            produced_id: string | null;
-            /**
-             * Rollouts
-             * @description Trained on.
-             */
-            rollouts: number;
-            /** Seed */
-            seed: number;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
-            /**
-             * Step
-             * @description Steps that are committed.
-             */
-            step: number;
-            /** Stop Reason */
-            stop_reason: string;
-            /**
-             * Waits For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
-             */
-            waits_for: string;
-            /**
-             * Wish
-             * @description Seen after the step that it is in.
-             */
-            wish: ("pause" | "cancel") | null;
-        };
-        /**
-         * JobIn
-         * @description A training job to queue.
-         */
-        JobIn: {
-            /**
-             * Config
-             * @description As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
-             * @example {
-             *       "algorithm": "flow-grpo",
-             *       "policy": "planner@1"
-             *     }
-             */
-            config: {
-                [key: string]: unknown;
-            };
-        };
-        /** JobListed */
-        JobListed: {
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Config Sha256 */
-            config_sha256: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string;
-            /**
-             * Groups
-             * @description Looked at.
-             */
-            groups: number;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "train" | "loop" | "prompts";
-            /**
-             * Name
-             * @description Of the policy that it makes a version of.
-             */
-            name: string;
-            /** Phase */
-            phase: string;
-            /**
-             * Produced Id
-             * @description The policy version that came of it.
-             */
-            produced_id: string | null;
-            /**
-             * Reward
-             * @description Mean of the last step's rollouts. null: no step has one.
-             */
-            reward: number | null;
-            /**
-             * Rollouts
-             * @description Trained on.
-             */
-            rollouts: number;
-            /** Seed */
-            seed: number;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
-            /**
-             * Step
-             * @description Steps that are committed.
-             */
-            step: number;
-            /** Stop Reason */
-            stop_reason: string;
-            /**
-             * Waits For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
-             */
-            waits_for: string;
-            /**
-             * Wish
-             * @description Seen after the step that it is in.
-             */
-            wish: ("pause" | "cancel") | null;
-        };
-        /**
-         * JobOut
-         * @description A training job.
-         * @example {
-         *       "config": {
-         *         "algorithm": "flow-grpo",
-         *         "policy": "planner@1"
-         *       },
-         *       "config_sha256": "9f2c",
-         *       "created_at": "2026-11-21T09:00:00Z",
-         *       "ended_at": null,
-         *       "error": "",
-         *       "groups": 384,
-         *       "id": "01980000-0000-7000-8000-00000000001a",
-         *       "kind": "train",
-         *       "name": "planner",
-         *       "phase": "step 12",
-         *       "produced_id": null,
-         *       "rollouts": 2950,
-         *       "seed": 0,
-         *       "started_at": "2026-11-21T09:00:02Z",
-         *       "state": "running",
-         *       "step": 12,
-         *       "stop_reason": "",
-         *       "waits_for": "",
-         *       "wish": null
-         *     }
-         */
-        JobOut: {
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Config Sha256 */
-            config_sha256: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string;
-            /**
-             * Groups
-             * @description Looked at.
-             */
-            groups: number;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "train" | "loop" | "prompts";
-            /**
-             * Name
-             * @description Of the policy that it makes a version of.
-             */
-            name: string;
-            /** Phase */
-            phase: string;
-            /**
-             * Produced Id
-             * @description The policy version that came of it.
-             */
-            produced_id: string | null;
-            /**
-             * Rollouts
-             * @description Trained on.
-             */
-            rollouts: number;
-            /** Seed */
-            seed: number;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
-            /**
-             * Step
-             * @description Steps that are committed.
-             */
-            step: number;
-            /** Stop Reason */
-            stop_reason: string;
-            /**
-             * Waits For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
-             */
-            waits_for: string;
-            /**
-             * Wish
-             * @description Seen after the step that it is in.
-             */
-            wish: ("pause" | "cancel") | null;
-        };
-        /**
-         * JobPage
-         * @example {
-         *       "items": [],
-         *       "next": null
-         *     }
-         */
-        JobPage: {
-            /** Items */
-            items: components["schemas"]["JobListed"][];
-            /**
-             * Next
-             * @description Cursor for the next page. null: this was the last.
-             */
-            next: string | null;
-        };
-        /**
-         * LearnIn
-         * @description What to learn from, and who compares.
+         * DistillIn
+         * @description What to distill from, and which engine compares runs.
          * @example {
          *       "engine": {
          *         "engine": "litellm",
          *         "model": "openai/gpt-5-mini"
          *       },
-         *       "usd": 0.5
+         *       "max_cost_usd": 0.5
          *     }
          */
-        LearnIn: {
-            /**
-             * Cases
-             * @description Remember runs as cases, too.
-             * @default true
-             */
-            cases: boolean;
+        DistillIn: {
             /** @description Who compares. null: the installation's default; extractive takes over corrections. */
-            engine?: components["schemas"]["EngineChoice"] | null;
+            engine?: components["schemas"]["EngineConfig"] | null;
             /** @description null: the candidate is registered and not measured. */
-            gate?: components["schemas"]["GateIn"] | null;
+            gate?: components["schemas"]["GateConfigIn"] | null;
             /**
              * Graph
              * @description Only runs of this graph. null: of any.
              */
             graph?: string | null;
             /**
-             * Groups
+             * Include Cases
+             * @description Remember runs as cases, too.
+             * @default true
+             */
+            include_cases: boolean;
+            /**
+             * Max Cost Usd
+             * @description Money of all comparisons. null: only the tenant's daily cap.
+             */
+            max_cost_usd?: number | null;
+            /**
+             * Max Groups
              * @description Comparisons at most.
              * @default 50
              */
-            groups: number;
+            max_groups: number;
             /**
              * Tag
              * @description Only rollouts of batches with it. null: any.
              */
             tag?: string | null;
-            /**
-             * Usd
-             * @description Money of all comparisons. null: only the tenant's daily cap.
-             */
-            usd?: number | null;
         };
         /**
-         * LibraryText
-         * @description What a version of a prompt library says, and how it differs from the one that it comes from.
-         * @example {
-         *       "before": "lessons@1",
-         *       "cases": [
-         *         {
-         *           "new": true,
-         *           "outcome": "John Smeaton",
-         *           "plan": [
-         *             "search: third tower"
-         *           ],
-         *           "question": "Who built the third tower?",
-         *           "reward": 1,
-         *           "run_id": "01980000-0000-7000-8000-000000000001"
-         *         }
-         *       ],
-         *       "changes": [
-         *         {
-         *           "after": "Search the library before computing.",
-         *           "before": "",
-         *           "id": "x1",
-         *           "kind": "added",
-         *           "runs": [
-         *             "01980000-0000-7000-8000-000000000001"
-         *           ]
-         *         }
-         *       ],
-         *       "experiences": [
-         *         {
-         *           "groups": 1,
-         *           "id": "x1",
-         *           "runs": [
-         *             "01980000-0000-7000-8000-000000000001"
-         *           ],
-         *           "text": "Search the library before computing."
-         *         }
-         *       ],
-         *       "lost_cases": 0,
-         *       "new_cases": 1,
-         *       "policy": "lessons@2"
-         *     }
-         */
-        LibraryText: {
-            /**
-             * Before
-             * @description NAME@VERSION. Empty: it is a name's first.
-             */
-            before: string;
-            /**
-             * Cases
-             * @description The newest first.
-             */
-            cases: components["schemas"]["CaseOut"][];
-            /** Changes */
-            changes: components["schemas"]["ChangeOut"][];
-            /** Experiences */
-            experiences: components["schemas"]["ExperienceOut"][];
-            /**
-             * Lost Cases
-             * @description Cases of the version before that are not here any more.
-             */
-            lost_cases: number;
-            /** New Cases */
-            new_cases: number;
-            /**
-             * Policy
-             * @description NAME@VERSION.
-             */
-            policy: string;
-        };
-        /**
-         * LiveOut
-         * @description What a run does at this moment. Not durable: gone when nothing is known.
-         */
-        LiveOut: {
-            /**
-             * Doing
-             * @example search_library: connection pooling
-             */
-            doing: string;
-            /**
-             * Since
-             * Format: date-time
-             */
-            since: string;
-            /** Worker Seen */
-            worker_seen?: string | null;
-        };
-        /**
-         * McpServerOut
-         * @description An MCP server that runs may name in their scope.
-         * @example {
-         *       "name": "weather",
-         *       "tools": [
-         *         "mcp_weather_forecast"
-         *       ]
-         *     }
-         */
-        McpServerOut: {
-            /** Name */
-            name: string;
-            /**
-             * Tools
-             * @description Names under which its tools are called.
-             */
-            tools: string[];
-        };
-        /**
-         * MessageIn
-         * @example {
-         *       "text": "Look at keep-alive time-outs as well."
-         *     }
-         */
-        MessageIn: {
-            /** Text */
-            text: string;
-        };
-        /**
-         * MetricList
-         * @example {
-         *       "items": [
-         *         {
-         *           "at": "2026-11-21T09:04:10Z",
-         *           "name": "reward",
-         *           "step": 12,
-         *           "value": 0.61
-         *         }
-         *       ],
-         *       "next": 12
-         *     }
-         */
-        MetricList: {
-            /** Items */
-            items: components["schemas"]["MetricOut"][];
-            /**
-             * Next
-             * @description `after` of the next request. null: there was nothing new.
-             */
-            next: number | null;
-        };
-        /** MetricOut */
-        MetricOut: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Name */
-            name: string;
-            /** Step */
-            step: number;
-            /**
-             * Value
-             * @description null: it is not a finite number.
-             */
-            value: number | null;
-        };
-        /**
-         * Outcome
-         * @description How a rollout ended; kept apart, because each is trained in its own way.
-         * @enum {string}
-         */
-        Outcome: "answered" | "done" | "truncated" | "violated" | "infra_error";
-        /**
-         * OutlookOut
-         * @description What a job that is asked for now would learn from.
+         * DistillationPreviewOut
+         * @description What a distillation job that is created now would use.
          * @example {
          *       "comparisons": 3,
          *       "job_id": null,
@@ -3331,12 +1732,12 @@ export interface components {
          *       "new_runs": 12,
          *       "rated_runs": 9,
          *       "runs": 48,
-         *       "start": "lessons@1",
-         *       "waiting": "",
-         *       "withheld": 0
+         *       "start_version": "lessons@1",
+         *       "waiting_candidate": "",
+         *       "withheld_runs": 0
          *     }
          */
-        OutlookOut: {
+        DistillationPreviewOut: {
             /**
              * Comparisons
              * @description Groups of them that say something: each is one call of the engine.
@@ -3375,27 +1776,746 @@ export interface components {
              */
             runs: number;
             /**
-             * Start
+             * Start Version
              * @description The version that it learns on from. Empty: the name is new.
              */
-            start: string;
+            start_version: string;
             /**
-             * Waiting
+             * Waiting Candidate
              * @description A candidate that was learned from `start` and waits. Empty: there is none.
              */
-            waiting: string;
+            waiting_candidate: string;
             /**
-             * Withheld
+             * Withheld Runs
              * @description People's rated runs that are left out while `training_opt_in` is off.
              */
-            withheld: number;
+            withheld_runs: number;
         };
         /**
+         * EditedActionIn
+         * @description The tool call with the arguments that a person changed.
+         */
+        EditedActionIn: {
+            /**
+             * Args
+             * @description All arguments.
+             */
+            args: {
+                [key: string]: unknown;
+            };
+            /**
+             * Name
+             * @description Empty: the tool that was asked for.
+             * @default
+             */
+            name: string;
+        };
+        /**
+         * EngineConfig
+         * @description Which engine answers a role, and with which options.
+         */
+        EngineConfig: {
+            /**
+             * Api Base
+             * @default
+             */
+            api_base: string;
+            /**
+             * Engine
+             * @default extractive
+             */
+            engine: string;
+            /**
+             * Max Tokens
+             * @default 2048
+             */
+            max_tokens: number;
+            /**
+             * Model
+             * @default
+             */
+            model: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Prompt Format
+             * @default
+             */
+            prompt_format: string;
+            /**
+             * Prompt Library
+             * @default
+             */
+            prompt_library: string;
+            /** Temperature */
+            temperature?: number | null;
+            /**
+             * Timeout Seconds
+             * @default 120
+             */
+            timeout_seconds: number;
+        };
+        /**
+         * EngineOut
+         * @example {
+         *       "available": true,
+         *       "models": [],
+         *       "name": "extractive",
+         *       "note": "Quotes; it is no language model."
+         *     }
+         */
+        EngineOut: {
+            /** Available */
+            available: boolean;
+            /** Models */
+            models: string[];
+            /** Name */
+            name: string;
+            /** Note */
+            note: string;
+            /**
+             * Offered At
+             * @description Where a server answers that the operator has not accepted. Empty: none.
+             * @default
+             */
+            offered_at: string;
+        };
+        /**
+         * ErasureOut
+         * @example {
+         *       "passages": 9,
+         *       "snapshots": 1,
+         *       "sources": 1,
+         *       "steps": 3
+         *     }
+         */
+        ErasureOut: {
+            /** Passages */
+            passages: number;
+            /** Snapshots */
+            snapshots: number;
+            /** Sources */
+            sources: number;
+            /**
+             * Steps
+             * @description Steps of runs whose copies of the text were removed.
+             */
+            steps: number;
+        };
+        /**
+         * EvaluationOut
+         * @description The results of a policy version on one set of tasks.
+         * @example {
+         *       "answered_fraction": 0.98,
+         *       "batch_id": null,
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "dataset": "heldout-1@500",
+         *       "graph": "agentflow",
+         *       "high": 0.68,
+         *       "id": "01980000-0000-7000-8000-00000000001c",
+         *       "low": 0.54,
+         *       "mode": "greedy",
+         *       "policy_id": "01980000-0000-7000-8000-00000000001d",
+         *       "policy_version": "planner@3",
+         *       "reward": 0.61,
+         *       "rollouts": 200,
+         *       "scored": 200,
+         *       "seed": 0,
+         *       "tasks": 200,
+         *       "tokens": 410,
+         *       "turns": 3.2,
+         *       "violated_fraction": 0
+         *     }
+         */
+        EvaluationOut: {
+            /**
+             * Answered Fraction
+             * @description Share of the scored rollouts.
+             */
+            answered_fraction: number | null;
+            /**
+             * Batch Id
+             * @description The rollouts behind it. null: they were erased.
+             */
+            batch_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Graph */
+            graph: string;
+            /** High */
+            high: number | null;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Low
+             * @description Of its 95 % interval, by the spread of tasks. null: fewer than two tasks.
+             */
+            low: number | null;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "greedy" | "sampled";
+            /**
+             * Policy Id
+             * Format: uuid
+             */
+            policy_id: string;
+            /**
+             * Policy Version
+             * @description NAME@VERSION.
+             */
+            policy_version: string;
+            /**
+             * Reward
+             * @description Mean over tasks. null: nothing was scored.
+             */
+            reward: number | null;
+            /** Rollouts */
+            rollouts: number;
+            /**
+             * Scored
+             * @description In the others the platform failed.
+             */
+            scored: number;
+            /** Seed */
+            seed: number;
+            /** Tasks */
+            tasks: number;
+            /** Tokens */
+            tokens: number | null;
+            /**
+             * Turns
+             * @description Of a rollout, on average.
+             */
+            turns: number | null;
+            /**
+             * Violated Fraction
+             * @description Share that broke a rule of their flow.
+             */
+            violated_fraction: number | null;
+        };
+        /**
+         * EvaluationPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "answered_fraction": 0.98,
+         *           "batch_id": null,
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "dataset": "heldout-1@500",
+         *           "graph": "agentflow",
+         *           "high": 0.68,
+         *           "id": "01980000-0000-7000-8000-00000000001c",
+         *           "low": 0.54,
+         *           "mode": "greedy",
+         *           "policy_id": "01980000-0000-7000-8000-00000000001d",
+         *           "policy_version": "planner@3",
+         *           "reward": 0.61,
+         *           "rollouts": 200,
+         *           "scored": 200,
+         *           "seed": 0,
+         *           "tasks": 200,
+         *           "tokens": 410,
+         *           "turns": 3.2,
+         *           "violated_fraction": 0
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        EvaluationPage: {
+            /** Items */
+            items: components["schemas"]["EvaluationOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
+         * ExperienceChangeOut
+         * @description How an experience differs from the previous version.
+         */
+        ExperienceChangeOut: {
+            /**
+             * After
+             * @description Its text here. Empty: it is gone.
+             */
+            after: string;
+            /**
+             * Before
+             * @description Its text there. Empty: it is new.
+             */
+            before: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "added" | "changed" | "removed";
+            /** Run Ids */
+            run_ids: string[];
+        };
+        /** ExperienceOut */
+        ExperienceOut: {
+            /**
+             * Groups
+             * @description Comparisons that made or changed it.
+             */
+            groups: number;
+            /** Id */
+            id: string;
+            /**
+             * Run Ids
+             * @description The latest runs that it comes from. Empty: a person wrote it.
+             */
+            run_ids: string[];
+            /**
+             * Text
+             * @description Untrusted: a model wrote it.
+             */
+            text: string;
+        };
+        /**
+         * ForkIn
+         * @description Where to fork a run, and what the fork has in place of the run's own values.
+         * @example {
+         *       "at_seq": 7,
+         *       "budget": {
+         *         "max_cost_usd": 0.5,
+         *         "max_seconds": 600,
+         *         "max_tokens": 200000,
+         *         "max_turns": 12
+         *       },
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "extractive",
+         *           "max_tokens": 2048,
+         *           "model": "",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "message": "Look at the newer release."
+         *     }
+         */
+        ForkIn: {
+            /**
+             * At Seq
+             * @description The last step that is kept. null: the last one before the run's end.
+             */
+            at_seq?: number | null;
+            /** @description What the kept steps have used counts with it. null: that of the run. */
+            budget?: components["schemas"]["BudgetIn"] | null;
+            /**
+             * Engines
+             * @description Engine by role from then on; roles left out keep theirs.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+            /**
+             * Message
+             * @description What the fork is told as a person's message. Empty: nothing.
+             * @default
+             */
+            message: string;
+        };
+        /**
+         * FullStepPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "detail": "8 passages in 5 documents",
+         *           "kind": "tool_result",
+         *           "label": "search",
+         *           "ms": 12,
+         *           "ok": true,
+         *           "payload": {
+         *             "tool": "search_library"
+         *           },
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seq": 6,
+         *           "title": "connection pooling",
+         *           "tokens": 0,
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        FullStepPage: {
+            /** Items */
+            items: components["schemas"]["StepDetail"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
+         * GateConfigIn
+         * @description How the candidate is measured against the active version.
+         */
+        GateConfigIn: {
+            /**
+             * Dataset
+             * @description Of stored tasks, others than those learned from.
+             */
+            dataset: string;
+            /** @description Who reads the library and answers every role. null: the installation's default. */
+            engine?: components["schemas"]["EngineConfig"] | null;
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * Max Run Cost Usd
+             * @description Money of one run. null: the daily cap alone.
+             */
+            max_run_cost_usd?: number | null;
+            /**
+             * Max Tasks
+             * @description Tasks at most.
+             * @default 50
+             */
+            max_tasks: number;
+            /**
+             * Max Turns
+             * @default 12
+             */
+            max_turns: number;
+            /**
+             * Role
+             * @description Which role is shown the library.
+             * @default planner
+             */
+            role: string;
+            /**
+             * Rollouts Per Task
+             * @description Runs of each task.
+             * @default 1
+             */
+            rollouts_per_task: number;
+        };
+        /**
+         * GateResultOut
+         * @description A candidate compared with the active version on the tasks that both were evaluated on.
+         */
+        GateResultOut: {
+            /** Active */
+            active: number;
+            /**
+             * Candidate
+             * @description Mean reward.
+             */
+            candidate: number;
+            /** Difference */
+            difference: number;
+            /** High */
+            high: number;
+            /**
+             * Low
+             * @description Of the difference's 95 % interval.
+             */
+            low: number;
+            /** Pair Count */
+            pair_count: number;
+        };
+        /**
+         * GraphOut
+         * @example {
+         *       "description": "Plans, acts, checks and writes.",
+         *       "diagram": "graph TD; planner-->executor;",
+         *       "name": "agentflow",
+         *       "roles": [
+         *         "planner",
+         *         "executor",
+         *         "verifier",
+         *         "generator"
+         *       ],
+         *       "state_view": "memory",
+         *       "title": "AgentFlow",
+         *       "version": "3f1c"
+         *     }
+         */
+        GraphOut: {
+            /** Description */
+            description: string;
+            /**
+             * Diagram
+             * @description Mermaid text drawn from the graph itself.
+             */
+            diagram: string;
+            /** Name */
+            name: string;
+            /** Roles */
+            roles: string[];
+            /** @description What the tab State shows of a run. null: there is no such tab. */
+            state_view: components["schemas"]["StateView"] | null;
+            /** Title */
+            title: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * HealthOut
+         * @example {
+         *       "components": {
+         *         "postgres": "ok",
+         *         "redis": "ok"
+         *       },
+         *       "status": "ok"
+         *     }
+         */
+        HealthOut: {
+            /** Components */
+            components: {
+                [key: string]: string;
+            };
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "down";
+        };
+        /**
+         * InputKind
+         * @enum {string}
+         */
+        InputKind: "free_text" | "approval" | "plan_review" | "tool" | "interrupt";
+        /**
+         * InputRequestList
+         * @example {
+         *       "items": [
+         *         {
+         *           "choices": [],
+         *           "default_at": null,
+         *           "detail": "",
+         *           "kind": "plan_review",
+         *           "number": 7,
+         *           "pending": true,
+         *           "prompt": "How does undici reuse connections?",
+         *           "requested_at": "2026-11-21T09:00:00Z",
+         *           "response": null,
+         *           "response_form": null,
+         *           "steps": [
+         *             "Search for connection pooling",
+         *             "Read what Pool does"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        InputRequestList: {
+            /** Items */
+            items: components["schemas"]["InputRequestOut"][];
+        };
+        /**
+         * InputRequestOut
+         * @description What a run asks a person. `number` is the seq of the step that asks.
+         * @example {
+         *       "choices": [],
+         *       "default_at": null,
+         *       "detail": "",
+         *       "kind": "plan_review",
+         *       "number": 7,
+         *       "pending": true,
+         *       "prompt": "How does undici reuse connections?",
+         *       "requested_at": "2026-11-21T09:00:00Z",
+         *       "response": null,
+         *       "response_form": null,
+         *       "steps": [
+         *         "Search for connection pooling",
+         *         "Read what Pool does"
+         *       ]
+         *     }
+         */
+        InputRequestOut: {
+            /**
+             * Choices
+             * @description The only answers. Empty: any text.
+             */
+            choices: string[];
+            /**
+             * Default At
+             * @description When its default is taken. null: never.
+             */
+            default_at: string | null;
+            /**
+             * Detail
+             * @description Details of the request, as text that is shown unchanged.
+             */
+            detail: string;
+            kind: components["schemas"]["InputKind"];
+            /** Number */
+            number: number;
+            /**
+             * Pending
+             * @description It waits for an answer.
+             */
+            pending: boolean;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
+            /** @description null: there is none. */
+            response: components["schemas"]["InputResponseOut"] | null;
+            /** @description Of the answer to an interrupt. null: any text. */
+            response_form: components["schemas"]["ResponseFormOut"] | null;
+            /**
+             * Steps
+             * @description Of the plan under review.
+             */
+            steps: string[];
+        };
+        /**
+         * InputResponseIn
+         * @description A response to an input request. Which fields count depends on the kind of the request.
+         * @example {
+         *       "comment": "Leave the search out.",
+         *       "decision": "edited",
+         *       "steps": [
+         *         "Read what Pool does"
+         *       ]
+         *     }
+         */
+        InputResponseIn: {
+            /**
+             * Approved
+             * @description Required for an approval and a tool call.
+             */
+            approved?: boolean | null;
+            /**
+             * Comment
+             * @description Words beside a decision.
+             * @default
+             */
+            comment: string;
+            /** @description Required for a review. */
+            decision?: components["schemas"]["ReviewDecision"] | null;
+            /**
+             * Decisions
+             * @description To a form with reviews: one for each, in their order. null: `text` has them.
+             */
+            decisions?: components["schemas"]["DecisionIn"][] | null;
+            /**
+             * Steps
+             * @description Of the edited plan.
+             * @default []
+             */
+            steps: string[];
+            /**
+             * Text
+             * @description To a question or an interrupt. JSON where the question has a form with a schema.
+             * @default
+             */
+            text: string;
+        };
+        /** InputResponseOut */
+        InputResponseOut: {
+            /**
+             * Approved
+             * @description Of an approval or a tool call. null for the other kinds.
+             */
+            approved: boolean | null;
+            /** Comment */
+            comment: string;
+            /** @description Of a review. null for the other kinds. */
+            decision: components["schemas"]["ReviewDecision"] | null;
+            /**
+             * Responded At
+             * Format: date-time
+             */
+            responded_at: string;
+            /**
+             * Responded By
+             * @description `key:<id>` or `page`. Empty: no person.
+             */
+            responded_by: string;
+            responder: components["schemas"]["Responder"];
+            /**
+             * Steps
+             * @description The plan as a person edited it.
+             */
+            steps: string[];
+            /**
+             * Text
+             * @description To a question or an interrupt. Empty for the other kinds.
+             */
+            text: string;
+        };
+        /**
+         * LiveStatusOut
+         * @description What a run does at this moment. It is not durable and is null when nothing is known.
+         */
+        LiveStatusOut: {
+            /**
+             * Current Action
+             * @example search_library: connection pooling
+             */
+            current_action: string;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Worker Heartbeat At */
+            worker_heartbeat_at?: string | null;
+        };
+        /**
+         * McpServerOut
+         * @description An MCP server that runs may name in their scope.
+         * @example {
+         *       "name": "weather",
+         *       "tools": [
+         *         "mcp_weather_forecast"
+         *       ]
+         *     }
+         */
+        McpServerOut: {
+            /** Name */
+            name: string;
+            /**
+             * Tools
+             * @description Names under which its tools are called.
+             */
+            tools: string[];
+        };
+        /**
+         * Outcome
+         * @description How a rollout ended. Each outcome is trained in its own way.
+         * @enum {string}
+         */
+        Outcome: "answered" | "no_answer" | "truncated" | "violated" | "infra_error";
+        /**
          * PassageOut
-         * @description A span with the text around it.
+         * @description A span of a text with the text around it.
          * @example {
          *       "after": "\n\nRequests are not guaranteed to be dispatched in order.",
-         *       "artefact_id": "01980000-0000-7000-8000-00000000000d",
          *       "before": "Class: Pool\n\n",
          *       "end": 196,
          *       "name": "docs/api/Pool.md",
@@ -3403,17 +2523,13 @@ export interface components {
          *       "source_id": "01980000-0000-7000-8000-00000000000c",
          *       "start": 120,
          *       "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *       "text_id": "01980000-0000-7000-8000-00000000000d",
          *       "title": "Pool"
          *     }
          */
         PassageOut: {
             /** After */
             after: string;
-            /**
-             * Artefact Id
-             * Format: uuid
-             */
-            artefact_id: string;
             /** Before */
             before: string;
             /** End */
@@ -3431,11 +2547,16 @@ export interface components {
             start: number;
             /** Text */
             text: string;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
             /** Title */
             title: string;
         };
-        /** PinnedScorer */
-        PinnedScorer: {
+        /** PinnedScorerOut */
+        PinnedScorerOut: {
             /**
              * Name
              * @example exact_match
@@ -3458,22 +2579,11 @@ export interface components {
             weight: number;
         };
         /**
-         * Policy
-         * @description All rules of a run. Without rules nothing is allowed.
-         */
-        Policy: {
-            /**
-             * Rules
-             * @default []
-             */
-            rules: components["schemas"]["Rule"][];
-        };
-        /**
-         * PolicyOut
-         * @description A policy version: immutable but for its state.
+         * PolicyVersionOut
+         * @description A policy version. Only its state can change.
          * @example {
          *       "base_model": "",
-         *       "canary_share": null,
+         *       "canary_fraction": null,
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "evaluation": {},
          *       "id": "01980000-0000-7000-8000-000000000012",
@@ -3489,14 +2599,14 @@ export interface components {
          *       "version": 3
          *     }
          */
-        PolicyOut: {
+        PolicyVersionOut: {
             /** Base Model */
             base_model: string;
             /**
-             * Canary Share
+             * Canary Fraction
              * @description Share of new runs that a canary gets. null: it is none.
              */
-            canary_share: number | null;
+            canary_fraction: number | null;
             /**
              * Created At
              * Format: date-time
@@ -3515,7 +2625,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "full" | "lora" | "prompts";
+            kind: "full" | "lora" | "prompt_library";
             /** Lineage */
             lineage: {
                 [key: string]: unknown;
@@ -3530,7 +2640,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "candidate" | "canary" | "active" | "retired" | "bad";
+            state: "candidate" | "canary" | "active" | "retired" | "blocked";
             /** Template Sha256 */
             template_sha256: string;
             /** Tokenizer Sha256 */
@@ -3541,12 +2651,12 @@ export interface components {
             version: number;
         };
         /**
-         * PolicyPage
+         * PolicyVersionPage
          * @example {
          *       "items": [
          *         {
          *           "base_model": "",
-         *           "canary_share": null,
+         *           "canary_fraction": null,
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "evaluation": {},
          *           "id": "01980000-0000-7000-8000-000000000012",
@@ -3565,9 +2675,9 @@ export interface components {
          *       "next": null
          *     }
          */
-        PolicyPage: {
+        PolicyVersionPage: {
             /** Items */
-            items: components["schemas"]["PolicyOut"][];
+            items: components["schemas"]["PolicyVersionOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
@@ -3575,21 +2685,21 @@ export interface components {
             next: string | null;
         };
         /**
-         * PolicyStateIn
+         * PolicyVersionStateIn
          * @example {
          *       "state": "active"
          *     }
          */
-        PolicyStateIn: {
+        PolicyVersionStateIn: {
             /**
              * State
              * @enum {string}
              */
-            state: "candidate" | "canary" | "active" | "retired" | "bad";
+            state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
          * Problem
-         * @description RFC 9457 problem details. `field` and `remedy` say what to change.
+         * @description RFC 9457 problem details. `field` and `remedy` tell what to change.
          * @example {
          *       "detail": "question: String should have at least 3 characters",
          *       "field": "question",
@@ -3614,50 +2724,8 @@ export interface components {
             type: string;
         };
         /**
-         * ProgressOut
-         * @description Counts; a retry is a rollout of its own.
-         */
-        ProgressOut: {
-            /** Complete */
-            complete: number;
-            /**
-             * Failed
-             * @description Settled as infrastructure errors.
-             */
-            failed: number;
-            /**
-             * Groups
-             * @description Asked for.
-             */
-            groups: number;
-            /**
-             * Made
-             * @description Groups that exist.
-             */
-            made: number;
-            /** Mean Reward */
-            mean_reward: number | null;
-            /** Open */
-            open: number;
-            /** Rollouts */
-            rollouts: number;
-            /** Running */
-            running: number;
-            /** Settled */
-            settled: number;
-            /** Short */
-            short: number;
-            /**
-             * Unsettled
-             * @description Ended, and not yet scored by all scorers.
-             */
-            unsettled: number;
-            /** Waiting */
-            waiting: number;
-        };
-        /**
          * PromoteIn
-         * @description Whether the gate is asked.
+         * @description Whether to skip the promotion gate.
          * @example {
          *       "force": false
          *     }
@@ -3665,7 +2733,7 @@ export interface components {
         PromoteIn: {
             /**
              * Force
-             * @description true: whatever it is worth. false: if it passes the gate.
+             * @description `true` skips the promotion gate. With `false`, the version must pass the gate.
              * @default false
              */
             force: boolean;
@@ -3673,9 +2741,17 @@ export interface components {
         /**
          * PromotionOut
          * @example {
-         *       "policy": {
+         *       "gate_result": {
+         *         "active": 0.52,
+         *         "candidate": 0.61,
+         *         "difference": 0.09,
+         *         "high": 0.15,
+         *         "low": 0.03,
+         *         "pair_count": 200
+         *       },
+         *       "policy_version": {
          *         "base_model": "",
-         *         "canary_share": null,
+         *         "canary_fraction": null,
          *         "created_at": "2026-11-21T09:00:00Z",
          *         "evaluation": {},
          *         "id": "01980000-0000-7000-8000-000000000012",
@@ -3689,136 +2765,106 @@ export interface components {
          *         "tokenizer_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
          *         "uri": "/srv/policies/planner@3",
          *         "version": 3
-         *       },
-         *       "verdict": {
-         *         "candidate": 0.61,
-         *         "champion": 0.52,
-         *         "difference": 0.09,
-         *         "high": 0.15,
-         *         "low": 0.03,
-         *         "pairs": 200
          *       }
          *     }
          */
         PromotionOut: {
-            policy: components["schemas"]["PolicyOut"];
             /** @description null: the gate was not asked, or there was no active version. */
-            verdict: components["schemas"]["VerdictOut"] | null;
+            gate_result: components["schemas"]["GateResultOut"] | null;
+            policy_version: components["schemas"]["PolicyVersionOut"];
         };
         /**
-         * QuestionKind
-         * @enum {string}
-         */
-        QuestionKind: "ask" | "approve" | "review" | "tool" | "interrupt";
-        /**
-         * QuestionList
+         * PromptLibraryOut
+         * @description The text of a version of a prompt library, and how it differs from the version it was derived from.
          * @example {
-         *       "items": [
+         *       "cases": [
          *         {
-         *           "answer": null,
-         *           "asked_at": "2026-11-21T09:00:00Z",
-         *           "choices": [],
-         *           "detail": "",
-         *           "due_at": null,
-         *           "form": null,
-         *           "kind": "review",
-         *           "number": 7,
-         *           "open": true,
-         *           "prompt": "How does undici reuse connections?",
-         *           "steps": [
-         *             "Search for connection pooling",
-         *             "Read what Pool does"
+         *           "is_new": true,
+         *           "outcome": "John Smeaton",
+         *           "plan": [
+         *             "search: third tower"
+         *           ],
+         *           "question": "Who built the third tower?",
+         *           "reward": 1,
+         *           "run_id": "01980000-0000-7000-8000-000000000001"
+         *         }
+         *       ],
+         *       "changes": [
+         *         {
+         *           "after": "Search the library before computing.",
+         *           "before": "",
+         *           "id": "x1",
+         *           "kind": "added",
+         *           "run_ids": [
+         *             "01980000-0000-7000-8000-000000000001"
          *           ]
          *         }
-         *       ]
+         *       ],
+         *       "experiences": [
+         *         {
+         *           "groups": 1,
+         *           "id": "x1",
+         *           "run_ids": [
+         *             "01980000-0000-7000-8000-000000000001"
+         *           ],
+         *           "text": "Search the library before computing."
+         *         }
+         *       ],
+         *       "new_cases": 1,
+         *       "policy": "lessons@2",
+         *       "previous_version": "lessons@1",
+         *       "removed_cases": 0
          *     }
          */
-        QuestionList: {
-            /** Items */
-            items: components["schemas"]["QuestionOut"][];
-        };
-        /**
-         * QuestionOut
-         * @description What a run asks. `number` is the seq of the step that asks it.
-         * @example {
-         *       "answer": null,
-         *       "asked_at": "2026-11-21T09:00:00Z",
-         *       "choices": [],
-         *       "detail": "",
-         *       "due_at": null,
-         *       "form": null,
-         *       "kind": "review",
-         *       "number": 7,
-         *       "open": true,
-         *       "prompt": "How does undici reuse connections?",
-         *       "steps": [
-         *         "Search for connection pooling",
-         *         "Read what Pool does"
-         *       ]
-         *     }
-         */
-        QuestionOut: {
-            /** @description null: there is none. */
-            answer: components["schemas"]["AnswerOut"] | null;
+        PromptLibraryOut: {
             /**
-             * Asked At
-             * Format: date-time
+             * Cases
+             * @description The newest first.
              */
-            asked_at: string;
+            cases: components["schemas"]["CaseOut"][];
+            /** Changes */
+            changes: components["schemas"]["ExperienceChangeOut"][];
+            /** Experiences */
+            experiences: components["schemas"]["ExperienceOut"][];
+            /** New Cases */
+            new_cases: number;
             /**
-             * Choices
-             * @description The only answers. Empty: any text.
+             * Policy
+             * @description NAME@VERSION.
              */
-            choices: string[];
+            policy: string;
             /**
-             * Detail
-             * @description What it is about at more length; text, shown as it is.
+             * Previous Version
+             * @description NAME@VERSION. Empty: it is a name's first.
              */
-            detail: string;
+            previous_version: string;
             /**
-             * Due At
-             * @description When its default is taken. null: never.
+             * Removed Cases
+             * @description Cases of the version before that are not here any more.
              */
-            due_at: string | null;
-            /** @description Of the answer to an interrupt. null: any text. */
-            form: components["schemas"]["ResponseFormOut"] | null;
-            kind: components["schemas"]["QuestionKind"];
-            /** Number */
-            number: number;
-            /**
-             * Open
-             * @description It waits for an answer.
-             */
-            open: boolean;
-            /** Prompt */
-            prompt: string;
-            /**
-             * Steps
-             * @description Of the plan under review.
-             */
-            steps: string[];
+            removed_cases: number;
         };
         /**
          * RatingIn
-         * @description A person's opinion of a report or of one of its sentences. A new one supersedes the one before.
+         * @description A person's rating of a report or of one of its sentences. A new rating supersedes the previous one.
          * @example {
-         *       "claim": "s1",
          *       "correction": "",
+         *       "sentence_id": "s1",
          *       "value": 1
          *     }
          */
         RatingIn: {
             /**
-             * Claim
-             * @description Sentence id. null: the whole report.
-             * @example s3
-             */
-            claim?: string | null;
-            /**
              * Correction
              * @default
              */
             correction: string;
+            /**
+             * Sentence Id
+             * @description Sentence id. null: the whole report.
+             * @example s3
+             */
+            sentence_id?: string | null;
             /**
              * Value
              * @description -1 wrong, 0 neutral, 1 good.
@@ -3828,20 +2874,18 @@ export interface components {
         /**
          * RatingOut
          * @example {
-         *       "claim": "s1",
          *       "correction": "",
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "id": "01980000-0000-7000-8000-00000000000e",
          *       "report_version": 1,
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "scorer": "person:page",
+         *       "sentence_id": "s1",
          *       "value": 1,
          *       "version": 1
          *     }
          */
         RatingOut: {
-            /** Claim */
-            claim: string | null;
             /** Correction */
             correction: string;
             /**
@@ -3863,6 +2907,8 @@ export interface components {
             run_id: string;
             /** Scorer */
             scorer: string;
+            /** Sentence Id */
+            sentence_id: string | null;
             /** Value */
             value: number | null;
             /** Version */
@@ -3880,20 +2926,21 @@ export interface components {
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target."
          *       },
+         *       "author": "extractive",
          *       "citations": [
          *         {
-         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
          *           "end": 196,
          *           "number": 1,
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,
+         *           "text_id": "01980000-0000-7000-8000-00000000000d",
          *           "title": "Pool",
          *           "verified": true
          *         }
          *       ],
          *       "created_at": "2026-11-21T09:00:00Z",
-         *       "limits": "Put together from quoted sentences without a language model.",
+         *       "limitations": "Put together from quoted sentences without a language model.",
          *       "reason": "answered",
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "sections": [
@@ -3914,12 +2961,13 @@ export interface components {
          *       ],
          *       "status": "complete",
          *       "title": "How undici reuses connections",
-         *       "version": 1,
-         *       "written_by": "extractive"
+         *       "version": 1
          *     }
          */
         ReportOut: {
             answer: components["schemas"]["SentenceOut"] | null;
+            /** Author */
+            author: string;
             /** Citations */
             citations: components["schemas"]["CitationOut"][];
             /**
@@ -3927,8 +2975,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Limits */
-            limits: string;
+            /** Limitations */
+            limitations: string;
             reason: components["schemas"]["StopReason"];
             /**
              * Run Id
@@ -3946,12 +2994,17 @@ export interface components {
             title: string;
             /** Version */
             version: number;
-            /** Written By */
-            written_by: string;
         };
         /**
+         * Responder
+         * @description Who responded to an input request.
+         * @enum {string}
+         */
+        Responder: "person" | "default";
+        /**
          * ResponseFormOut
-         * @description What the answer to an interrupt must look like: one decision for each review, or JSON that fits the schema.
+         * @description The required shape of the response to an interrupt: one decision for each review, or JSON that fits the
+         *     schema.
          */
         ResponseFormOut: {
             /**
@@ -3968,17 +3021,223 @@ export interface components {
             reviews: components["schemas"]["ToolReviewOut"][];
         };
         /**
+         * ReviewDecision
+         * @description Decision of a person about a plan.
+         * @enum {string}
+         */
+        ReviewDecision: "approved" | "edited" | "commented";
+        /**
          * RollbackOut
          * @example {
-         *       "said": "planner@2 is active again, in place of planner@3"
+         *       "message": "planner@2 is active again, in place of planner@3"
          *     }
          */
         RollbackOut: {
             /**
-             * Said
+             * Message
              * @description What was done.
              */
-            said: string;
+            message: string;
+        };
+        /**
+         * RolloutBatchIn
+         * @description Rollouts to collect: a group of `group_size` runs for each task.
+         * @example {
+         *       "budget": {
+         *         "max_turns": 3
+         *       },
+         *       "graph": "agentflow",
+         *       "group_size": 8,
+         *       "policies": {
+         *         "planner": "planner@3"
+         *       },
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "tasks": {
+         *         "dataset": "capitals"
+         *       }
+         *     }
+         */
+        RolloutBatchIn: {
+            /**
+             * @default {
+             *       "max_turns": 12
+             *     }
+             */
+            budget: components["schemas"]["BudgetIn"];
+            /**
+             * Durability
+             * @description null: exit where the turns fit one slice, else sync.
+             */
+            durability?: ("exit" | "sync") | null;
+            /**
+             * Engines
+             * @description By role, for those without a policy.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+            /**
+             * Graph
+             * @example agentflow
+             */
+            graph: string;
+            /** Group Size */
+            group_size: number;
+            /**
+             * Max Attempts
+             * @description Runs of a member at most, after infrastructure errors.
+             * @default 3
+             */
+            max_attempts: number;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Policies
+             * @description NAME@VERSION by role, pinned for every group.
+             * @default {}
+             */
+            policies: {
+                [key: string]: string;
+            };
+            /**
+             * Scorers
+             * @description null: exact_match, if every task has a reference.
+             */
+            scorers?: components["schemas"]["ScorerIn"][] | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Tags
+             * @default []
+             */
+            tags: string[];
+            tasks: components["schemas"]["TaskSelectionIn"];
+        };
+        /**
+         * RolloutBatchOut
+         * @example {
+         *       "cancelled_at": null,
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "graph": "agentflow",
+         *       "group_size": 8,
+         *       "id": "01980000-0000-7000-8000-000000000010",
+         *       "name": "first",
+         *       "progress": {
+         *         "complete": 79,
+         *         "created_groups": 200,
+         *         "failed": 3,
+         *         "finalized": 641,
+         *         "groups": 200,
+         *         "incomplete": 1,
+         *         "mean_reward": 0.41,
+         *         "open": 120,
+         *         "rollouts": 1603,
+         *         "running": 60,
+         *         "unfinalized": 2,
+         *         "waiting": 900
+         *       },
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "seed": 0,
+         *       "tags": [
+         *         "pilot"
+         *       ]
+         *     }
+         */
+        RolloutBatchOut: {
+            /** Cancelled At */
+            cancelled_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Graph */
+            graph: string;
+            /** Group Size */
+            group_size: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            progress: components["schemas"]["BatchProgressOut"];
+            /** Scorers */
+            scorers: components["schemas"]["ScorerIn"][];
+            /** Seed */
+            seed: number;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * RolloutBatchPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "cancelled_at": null,
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "graph": "agentflow",
+         *           "group_size": 8,
+         *           "id": "01980000-0000-7000-8000-000000000010",
+         *           "name": "first",
+         *           "progress": {
+         *             "complete": 79,
+         *             "created_groups": 200,
+         *             "failed": 3,
+         *             "finalized": 641,
+         *             "groups": 200,
+         *             "incomplete": 1,
+         *             "mean_reward": 0.41,
+         *             "open": 120,
+         *             "rollouts": 1603,
+         *             "running": 60,
+         *             "unfinalized": 2,
+         *             "waiting": 900
+         *           },
+         *           "scorers": [
+         *             {
+         *               "name": "exact_match",
+         *               "options": {},
+         *               "weight": 1
+         *             }
+         *           ],
+         *           "seed": 0,
+         *           "tags": [
+         *             "pilot"
+         *           ]
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        RolloutBatchPage: {
+            /** Items */
+            items: components["schemas"]["RolloutBatchOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
         };
         /**
          * RolloutDetail
@@ -3987,6 +3246,7 @@ export interface components {
          *       "batch_id": "01980000-0000-7000-8000-000000000010",
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "ended_at": "2026-11-21T09:00:00Z",
+         *       "finalized_at": "2026-11-21T09:00:00Z",
          *       "graph": "agentflow",
          *       "group_id": "01980000-0000-7000-8000-000000000011",
          *       "member": 0,
@@ -4007,7 +3267,6 @@ export interface components {
          *         }
          *       ],
          *       "seed": 204467781,
-         *       "settled_at": "2026-11-21T09:00:00Z",
          *       "status": "done",
          *       "stop_reason": "answered",
          *       "task_id": "01980000-0000-7000-8000-00000000000f",
@@ -4030,6 +3289,8 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+            /** Finalized At */
+            finalized_at: string | null;
             /** Graph */
             graph: string;
             /**
@@ -4054,8 +3315,6 @@ export interface components {
             scores: components["schemas"]["ScoreOut"][];
             /** Seed */
             seed: number;
-            /** Settled At */
-            settled_at: string | null;
             status: components["schemas"]["RunStatus"];
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
@@ -4067,6 +3326,260 @@ export interface components {
             tokens: number;
             /** Turns */
             turns: number;
+        };
+        /**
+         * RolloutGroupDetail
+         * @example {
+         *       "batch_id": "01980000-0000-7000-8000-000000000010",
+         *       "completed_at": "2026-11-21T09:00:00Z",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "policy",
+         *           "max_tokens": 2048,
+         *           "model": "planner@3",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "graph": "agentflow",
+         *       "graph_version": "3f1c",
+         *       "id": "01980000-0000-7000-8000-000000000011",
+         *       "max_attempts": 3,
+         *       "policy_version_ids": {
+         *         "planner": "01980000-0000-7000-8000-000000000012"
+         *       },
+         *       "question": "What is the capital of Australia?",
+         *       "rollouts": [
+         *         {
+         *           "attempt": 1,
+         *           "batch_id": "01980000-0000-7000-8000-000000000010",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "ended_at": "2026-11-21T09:00:00Z",
+         *           "finalized_at": "2026-11-21T09:00:00Z",
+         *           "graph": "agentflow",
+         *           "group_id": "01980000-0000-7000-8000-000000000011",
+         *           "member": 0,
+         *           "outcome": "answered",
+         *           "question": "What is the capital of Australia?",
+         *           "reward": 1,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seed": 204467781,
+         *           "status": "done",
+         *           "stop_reason": "answered",
+         *           "task_id": "01980000-0000-7000-8000-00000000000f",
+         *           "tokens": 310,
+         *           "turns": 2
+         *         }
+         *       ],
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "version": "1",
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "scores": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "detail": {},
+         *           "failure": "",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "scorer": "exact_match",
+         *           "scorer_version": "1",
+         *           "value": 1,
+         *           "version": 1
+         *         }
+         *       ],
+         *       "seed": 0,
+         *       "size": 8,
+         *       "state": "complete",
+         *       "tags": [
+         *         "pilot"
+         *       ],
+         *       "task_id": "01980000-0000-7000-8000-00000000000f"
+         *     }
+         */
+        RolloutGroupDetail: {
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Max Attempts */
+            max_attempts: number;
+            /**
+             * Policy Version Ids
+             * @description Policy version by role.
+             */
+            policy_version_ids: {
+                [key: string]: string;
+            };
+            /** Question */
+            question: string;
+            /** Rollouts */
+            rollouts: components["schemas"]["RolloutOut"][];
+            /** Scorers */
+            scorers: components["schemas"]["PinnedScorerOut"][];
+            /** Scores */
+            scores: components["schemas"]["ScoreOut"][];
+            /** Seed */
+            seed: number;
+            /** Size */
+            size: number;
+            /**
+             * State
+             * @description short: some members left it.
+             * @enum {string}
+             */
+            state: "open" | "complete" | "incomplete";
+            /** Tags */
+            tags: string[];
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+        };
+        /**
+         * RolloutGroupOut
+         * @description The rollouts of one task under the same pinned versions of graph and policies.
+         */
+        RolloutGroupOut: {
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Max Attempts */
+            max_attempts: number;
+            /**
+             * Policy Version Ids
+             * @description Policy version by role.
+             */
+            policy_version_ids: {
+                [key: string]: string;
+            };
+            /** Question */
+            question: string;
+            /** Scorers */
+            scorers: components["schemas"]["PinnedScorerOut"][];
+            /** Seed */
+            seed: number;
+            /** Size */
+            size: number;
+            /**
+             * State
+             * @description short: some members left it.
+             * @enum {string}
+             */
+            state: "open" | "complete" | "incomplete";
+            /** Tags */
+            tags: string[];
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+        };
+        /**
+         * RolloutGroupPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "batch_id": "01980000-0000-7000-8000-000000000010",
+         *           "completed_at": "2026-11-21T09:00:00Z",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "engines": {
+         *             "planner": {
+         *               "api_base": "",
+         *               "engine": "policy",
+         *               "max_tokens": 2048,
+         *               "model": "planner@3",
+         *               "options": {},
+         *               "temperature": null,
+         *               "timeout_seconds": 120
+         *             }
+         *           },
+         *           "graph": "agentflow",
+         *           "graph_version": "3f1c",
+         *           "id": "01980000-0000-7000-8000-000000000011",
+         *           "max_attempts": 3,
+         *           "policy_version_ids": {
+         *             "planner": "01980000-0000-7000-8000-000000000012"
+         *           },
+         *           "question": "What is the capital of Australia?",
+         *           "scorers": [
+         *             {
+         *               "name": "exact_match",
+         *               "options": {},
+         *               "version": "1",
+         *               "weight": 1
+         *             }
+         *           ],
+         *           "seed": 0,
+         *           "size": 8,
+         *           "state": "complete",
+         *           "tags": [
+         *             "pilot"
+         *           ],
+         *           "task_id": "01980000-0000-7000-8000-00000000000f"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        RolloutGroupPage: {
+            /** Items */
+            items: components["schemas"]["RolloutGroupOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
         };
         /**
          * RolloutOut
@@ -4087,6 +3600,8 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+            /** Finalized At */
+            finalized_at: string | null;
             /** Graph */
             graph: string;
             /**
@@ -4109,8 +3624,6 @@ export interface components {
             run_id: string;
             /** Seed */
             seed: number;
-            /** Settled At */
-            settled_at: string | null;
             status: components["schemas"]["RunStatus"];
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
@@ -4132,6 +3645,7 @@ export interface components {
          *           "batch_id": "01980000-0000-7000-8000-000000000010",
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "ended_at": "2026-11-21T09:00:00Z",
+         *           "finalized_at": "2026-11-21T09:00:00Z",
          *           "graph": "agentflow",
          *           "group_id": "01980000-0000-7000-8000-000000000011",
          *           "member": 0,
@@ -4140,7 +3654,6 @@ export interface components {
          *           "reward": 1,
          *           "run_id": "01980000-0000-7000-8000-00000000000a",
          *           "seed": 204467781,
-         *           "settled_at": "2026-11-21T09:00:00Z",
          *           "status": "done",
          *           "stop_reason": "answered",
          *           "task_id": "01980000-0000-7000-8000-00000000000f",
@@ -4161,64 +3674,13 @@ export interface components {
             next: string | null;
         };
         /**
-         * Rule
-         * @description What happens to calls of one tool.
-         */
-        Rule: {
-            /**
-             * Copies
-             * @default false
-             */
-            copies: boolean;
-            /**
-             * Effect
-             * @default allow
-             * @enum {string}
-             */
-            effect: "allow" | "ask" | "replace" | "forbid";
-            instead?: components["schemas"]["Substitute"] | null;
-            /**
-             * Message
-             * @default
-             */
-            message: string;
-            /** Most */
-            most?: number | null;
-            /** Most Bytes */
-            most_bytes?: number | null;
-            /**
-             * Name
-             * @default
-             */
-            name: string;
-            /**
-             * Others
-             * @default false
-             */
-            others: boolean;
-            /**
-             * Reason
-             * @default
-             */
-            reason: string;
-            /** Tainted */
-            tainted?: boolean | null;
-            /** Tool */
-            tool: string;
-            /**
-             * When
-             * @default []
-             */
-            when: components["schemas"]["Condition"][];
-        };
-        /**
          * RunDetail
          * @example {
          *       "budget": {
-         *         "seconds": 600,
-         *         "tokens": 200000,
-         *         "turns": 12,
-         *         "usd": 0.5
+         *         "max_cost_usd": 0.5,
+         *         "max_seconds": 600,
+         *         "max_tokens": 200000,
+         *         "max_turns": 12
          *       },
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "deadline": null,
@@ -4235,20 +3697,19 @@ export interface components {
          *         }
          *       },
          *       "error": null,
-         *       "forked_at": null,
-         *       "forked_from": null,
+         *       "forked_at_seq": null,
+         *       "forked_from_id": null,
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
          *       "last_seq": 9,
          *       "live": {
-         *         "doing": "search_library: connection pooling",
+         *         "current_action": "search_library: connection pooling",
          *         "since": "2026-11-21T09:00:00Z",
-         *         "worker_seen": "2026-11-21T09:00:00Z"
+         *         "worker_heartbeat_at": "2026-11-21T09:00:00Z"
          *       },
-         *       "marks": "npnsmvnsm",
+         *       "pending_input_requests": 0,
          *       "question": "How does undici reuse connections?",
-         *       "questions": 0,
          *       "scope": {
          *         "code": false,
          *         "collections": [
@@ -4258,17 +3719,18 @@ export interface components {
          *         "sources": [],
          *         "web": true
          *       },
-         *       "spent": {
-         *         "seconds": 1.4,
-         *         "tokens": 0,
-         *         "turns": 2,
-         *         "usd": 0
-         *       },
          *       "started_at": "2026-11-21T09:00:00Z",
          *       "status": "running",
+         *       "step_marks": "npnsmvnsm",
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
+         *       "usage": {
+         *         "cost_usd": 0,
+         *         "seconds": 1.4,
+         *         "tokens": 0,
+         *         "turns": 2
+         *       },
          *       "waiting_for": null,
          *       "waiting_since": null
          *     }
@@ -4286,20 +3748,20 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
+                [key: string]: components["schemas"]["EngineConfig"];
             };
             /** Error */
             error: string | null;
             /**
-             * Forked At
+             * Forked At Seq
              * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
              */
-            forked_at?: number | null;
+            forked_at_seq?: number | null;
             /**
-             * Forked From
+             * Forked From Id
              * @description The run that it is a fork of.
              */
-            forked_from?: string | null;
+            forked_from_id?: string | null;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4311,26 +3773,25 @@ export interface components {
             id: string;
             /** Last Seq */
             last_seq: number;
-            live?: components["schemas"]["LiveOut"] | null;
+            live?: components["schemas"]["LiveStatusOut"] | null;
             /**
-             * Marks
-             * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human, answer or resumed, n other.
-             */
-            marks: string;
-            /** Question */
-            question: string;
-            /**
-             * Questions
+             * Pending Input Requests
              * @description That wait for a person.
              * @default 0
              */
-            questions: number;
+            pending_input_requests: number;
+            /** Question */
+            question: string;
             /** @description What it may see and use. A follow-up that names nothing gets the same. */
             scope: components["schemas"]["ScopeIn"];
-            spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
             status: components["schemas"]["RunStatus"];
+            /**
+             * Step Marks
+             * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human, answer or resumed, n other.
+             */
+            step_marks: string;
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
              * Thread Id
@@ -4342,6 +3803,7 @@ export interface components {
              * @description Title of its latest report.
              */
             title?: string | null;
+            usage: components["schemas"]["UsageOut"];
             /**
              * Waiting For
              * @description What a waiting or paused run waits for.
@@ -4354,14 +3816,69 @@ export interface components {
             waiting_since: string | null;
         };
         /**
+         * RunFileList
+         * @example {
+         *       "items": [
+         *         {
+         *           "is_image": true,
+         *           "media_type": "image/png",
+         *           "name": "plot.png",
+         *           "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "size_bytes": 18204
+         *         }
+         *       ]
+         *     }
+         */
+        RunFileList: {
+            /** Items */
+            items: components["schemas"]["RunFileOut"][];
+        };
+        /**
+         * RunFileOut
+         * @description A file that the code of a run has written.
+         * @example {
+         *       "is_image": true,
+         *       "media_type": "image/png",
+         *       "name": "plot.png",
+         *       "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "size_bytes": 18204
+         *     }
+         */
+        RunFileOut: {
+            /**
+             * Is Image
+             * @description Whether a page may draw it.
+             */
+            is_image: boolean;
+            /**
+             * Media Type
+             * @description Media type, told by the bytes.
+             */
+            media_type: string;
+            /**
+             * Name
+             * @description Its path in the folder in which the code ran.
+             */
+            name: string;
+            /**
+             * Sha256
+             * @description Of its bytes, in hex; what it is fetched by.
+             */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
          * RunIn
-         * @description A question to work on. Send an Idempotency-Key header to make a repeat of the request harmless.
+         * @description A question to work on.
+         *
+         *     Send an Idempotency-Key header so that repeating the request creates no second run.
          * @example {
          *       "budget": {
-         *         "seconds": 600,
-         *         "tokens": 200000,
-         *         "turns": 12,
-         *         "usd": 0.5
+         *         "max_cost_usd": 0.5,
+         *         "max_seconds": 600,
+         *         "max_tokens": 200000,
+         *         "max_turns": 12
          *       },
          *       "graph": "agentflow",
          *       "question": "How does undici reuse connections?",
@@ -4375,7 +3892,7 @@ export interface components {
         RunIn: {
             /**
              * @default {
-             *       "turns": 12
+             *       "max_turns": 12
              *     }
              */
             budget: components["schemas"]["BudgetIn"];
@@ -4390,7 +3907,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
+                [key: string]: components["schemas"]["EngineConfig"];
             };
             /**
              * Graph
@@ -4424,17 +3941,17 @@ export interface components {
              */
             thread_id?: string | null;
             /** @description What its tools may do, rule by rule. null: in a thread, what was given with its last question; else the default for its scope. */
-            tool_policy?: components["schemas"]["Policy"] | null;
+            tool_policy?: components["schemas"]["ToolPolicy"] | null;
         };
         /**
          * RunOut
-         * @description A run as a list shows it.
+         * @description A run as shown in a list.
          * @example {
          *       "budget": {
-         *         "seconds": 600,
-         *         "tokens": 200000,
-         *         "turns": 12,
-         *         "usd": 0.5
+         *         "max_cost_usd": 0.5,
+         *         "max_seconds": 600,
+         *         "max_tokens": 200000,
+         *         "max_turns": 12
          *       },
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "deadline": null,
@@ -4451,14 +3968,14 @@ export interface components {
          *         }
          *       },
          *       "error": null,
-         *       "forked_at": null,
-         *       "forked_from": null,
+         *       "forked_at_seq": null,
+         *       "forked_from_id": null,
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
          *       "last_seq": 9,
+         *       "pending_input_requests": 0,
          *       "question": "How does undici reuse connections?",
-         *       "questions": 0,
          *       "scope": {
          *         "code": false,
          *         "collections": [
@@ -4468,17 +3985,17 @@ export interface components {
          *         "sources": [],
          *         "web": true
          *       },
-         *       "spent": {
-         *         "seconds": 1.4,
-         *         "tokens": 0,
-         *         "turns": 2,
-         *         "usd": 0
-         *       },
          *       "started_at": "2026-11-21T09:00:00Z",
          *       "status": "running",
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
+         *       "usage": {
+         *         "cost_usd": 0,
+         *         "seconds": 1.4,
+         *         "tokens": 0,
+         *         "turns": 2
+         *       },
          *       "waiting_for": null,
          *       "waiting_since": null
          *     }
@@ -4496,20 +4013,20 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
+                [key: string]: components["schemas"]["EngineConfig"];
             };
             /** Error */
             error: string | null;
             /**
-             * Forked At
+             * Forked At Seq
              * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
              */
-            forked_at?: number | null;
+            forked_at_seq?: number | null;
             /**
-             * Forked From
+             * Forked From Id
              * @description The run that it is a fork of.
              */
-            forked_from?: string | null;
+            forked_from_id?: string | null;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4521,17 +4038,16 @@ export interface components {
             id: string;
             /** Last Seq */
             last_seq: number;
-            /** Question */
-            question: string;
             /**
-             * Questions
+             * Pending Input Requests
              * @description That wait for a person.
              * @default 0
              */
-            questions: number;
+            pending_input_requests: number;
+            /** Question */
+            question: string;
             /** @description What it may see and use. A follow-up that names nothing gets the same. */
             scope: components["schemas"]["ScopeIn"];
-            spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
             status: components["schemas"]["RunStatus"];
@@ -4546,6 +4062,7 @@ export interface components {
              * @description Title of its latest report.
              */
             title?: string | null;
+            usage: components["schemas"]["UsageOut"];
             /**
              * Waiting For
              * @description What a waiting or paused run waits for.
@@ -4563,10 +4080,10 @@ export interface components {
          *       "items": [
          *         {
          *           "budget": {
-         *             "seconds": 600,
-         *             "tokens": 200000,
-         *             "turns": 12,
-         *             "usd": 0.5
+         *             "max_cost_usd": 0.5,
+         *             "max_seconds": 600,
+         *             "max_tokens": 200000,
+         *             "max_turns": 12
          *           },
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "deadline": null,
@@ -4583,14 +4100,14 @@ export interface components {
          *             }
          *           },
          *           "error": null,
-         *           "forked_at": null,
-         *           "forked_from": null,
+         *           "forked_at_seq": null,
+         *           "forked_from_id": null,
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "pending_input_requests": 0,
          *           "question": "How does undici reuse connections?",
-         *           "questions": 0,
          *           "scope": {
          *             "code": false,
          *             "collections": [
@@ -4600,17 +4117,17 @@ export interface components {
          *             "sources": [],
          *             "web": true
          *           },
-         *           "spent": {
-         *             "seconds": 1.4,
-         *             "tokens": 0,
-         *             "turns": 2,
-         *             "usd": 0
-         *           },
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
+         *           "usage": {
+         *             "cost_usd": 0,
+         *             "seconds": 1.4,
+         *             "tokens": 0,
+         *             "turns": 2
+         *           },
          *           "waiting_for": null,
          *           "waiting_since": null
          *         }
@@ -4631,10 +4148,41 @@ export interface components {
          * RunStatus
          * @enum {string}
          */
-        RunStatus: "queued" | "running" | "waiting" | "paused" | "done" | "failed" | "cancelled" | "dead";
+        RunStatus: "queued" | "running" | "waiting" | "paused" | "done" | "failed" | "cancelled";
+        /**
+         * RunTreeOut
+         * @example {
+         *       "children": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "ended_at": "2026-11-21T09:00:04Z",
+         *           "graph": "agentflow",
+         *           "id": "019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11",
+         *           "question": "How does undici reuse connections?",
+         *           "status": "done",
+         *           "stop_reason": "answered",
+         *           "turns": 3,
+         *           "waiting_for": null
+         *         }
+         *       ],
+         *       "parent_id": null
+         *     }
+         */
+        RunTreeOut: {
+            /**
+             * Children
+             * @description Runs that this one started, in the order of its asking.
+             */
+            children: components["schemas"]["ChildRunOut"][];
+            /**
+             * Parent Id
+             * @description The run that started this one. null: a person asked for it.
+             */
+            parent_id: string | null;
+        };
         /**
          * ScopeIn
-         * @description What of the library the run may see, and whether it may leave it.
+         * @description Which part of the document library a run may see, and which sources outside it may use.
          */
         ScopeIn: {
             /**
@@ -4670,7 +4218,7 @@ export interface components {
         };
         /**
          * ScoreOut
-         * @description One try of one scorer.
+         * @description One attempt of one scorer.
          */
         ScoreOut: {
             /**
@@ -4725,6 +4273,52 @@ export interface components {
              */
             weight: number;
         };
+        /** SearchHitOut */
+        SearchHitOut: {
+            /** End */
+            end: number;
+            /** Heading */
+            heading: string;
+            /** Score */
+            score: number;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Start */
+            start: number;
+            /** Text */
+            text: string;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * SearchHitPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "end": 196,
+         *           "heading": "Class: Pool",
+         *           "score": 11.2,
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "start": 120,
+         *           "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "text_id": "01980000-0000-7000-8000-00000000000d",
+         *           "title": "Pool"
+         *         }
+         *       ]
+         *     }
+         */
+        SearchHitPage: {
+            /** Items */
+            items: components["schemas"]["SearchHitOut"][];
+        };
         /** SectionOut */
         SectionOut: {
             /** Heading */
@@ -4765,14 +4359,14 @@ export interface components {
          * SourceOut
          * @example {
          *       "added_at": "2026-11-21T09:00:00Z",
-         *       "artefact_id": "01980000-0000-7000-8000-00000000000d",
-         *       "bytes": 4210,
+         *       "char_count": 4188,
          *       "collection": "undici",
          *       "id": "01980000-0000-7000-8000-00000000000c",
-         *       "length": 4188,
          *       "media_type": "text/markdown",
          *       "name": "docs/api/Pool.md",
+         *       "size_bytes": 4210,
          *       "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "text_id": "01980000-0000-7000-8000-00000000000d",
          *       "title": "Pool"
          *     }
          */
@@ -4783,12 +4377,10 @@ export interface components {
              */
             added_at: string;
             /**
-             * Artefact Id
-             * Format: uuid
+             * Char Count
+             * @description Code points of the extracted text.
              */
-            artefact_id: string;
-            /** Bytes */
-            bytes: number;
+            char_count: number;
             /** Collection */
             collection: string;
             /**
@@ -4796,20 +4388,22 @@ export interface components {
              * Format: uuid
              */
             id: string;
-            /**
-             * Length
-             * @description Code points of the extracted text.
-             */
-            length: number;
             /** Media Type */
             media_type: string;
             /** Name */
             name: string;
+            /** Size Bytes */
+            size_bytes: number;
             /**
              * Snapshot
              * @description SHA-256 of the stored bytes, in hex.
              */
             snapshot: string;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
             /** Title */
             title: string;
         };
@@ -4819,14 +4413,14 @@ export interface components {
          *       "items": [
          *         {
          *           "added_at": "2026-11-21T09:00:00Z",
-         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
-         *           "bytes": 4210,
+         *           "char_count": 4188,
          *           "collection": "undici",
          *           "id": "01980000-0000-7000-8000-00000000000c",
-         *           "length": 4188,
          *           "media_type": "text/markdown",
          *           "name": "docs/api/Pool.md",
+         *           "size_bytes": 4210,
          *           "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "text_id": "01980000-0000-7000-8000-00000000000d",
          *           "title": "Pool"
          *         }
          *       ],
@@ -4845,23 +4439,18 @@ export interface components {
             /** Total */
             total: number;
         };
-        /** SpentOut */
-        SpentOut: {
-            /** Seconds */
-            seconds: number;
-            /** Tokens */
-            tokens: number;
-            /** Turns */
-            turns: number;
-            /** Usd */
-            usd: number;
-        };
+        /**
+         * StateView
+         * @description What the web UI's tab State shows of a run. Each view is drawn from the run's steps.
+         * @enum {string}
+         */
+        StateView: "memory" | "versions" | "context" | "subgoals";
         /**
          * StepDetail
          * @example {
          *       "at": "2026-11-21T09:00:00Z",
          *       "detail": "8 passages in 5 documents",
-         *       "kind": "tool",
+         *       "kind": "tool_result",
          *       "label": "search",
          *       "ms": 12,
          *       "ok": true,
@@ -4915,14 +4504,14 @@ export interface components {
          * StepKind
          * @enum {string}
          */
-        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "human" | "question" | "answer" | "analysis" | "plan" | "command" | "tool" | "memory" | "verdict" | "turn" | "note" | "report" | "attempt" | "failure" | "ended";
+        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "user_message" | "input_request" | "input_response" | "analysis" | "plan" | "tool_call" | "tool_result" | "memory" | "verification" | "role_call" | "note" | "report" | "rejected_completion" | "failure" | "ended";
         /**
          * StepOut
-         * @description A step as a timeline shows it. The event stream carries these.
+         * @description A step as shown in a timeline. Event streams carry these.
          * @example {
          *       "at": "2026-11-21T09:00:00Z",
          *       "detail": "8 passages in 5 documents",
-         *       "kind": "tool",
+         *       "kind": "tool_result",
          *       "label": "search",
          *       "ms": 12,
          *       "ok": true,
@@ -4969,7 +4558,7 @@ export interface components {
          *         {
          *           "at": "2026-11-21T09:00:00Z",
          *           "detail": "8 passages in 5 documents",
-         *           "kind": "tool",
+         *           "kind": "tool_result",
          *           "label": "search",
          *           "ms": 12,
          *           "ok": true,
@@ -4996,48 +4585,23 @@ export interface components {
          * StopReason
          * @enum {string}
          */
-        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
+        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
         /**
          * Substitute
-         * @description The call that is made instead. It is judged by the same policy, and is not replaced again.
+         * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
          */
         Substitute: {
             /**
              * Args
              * @default []
              */
-            args: components["schemas"]["Given"][];
+            args: components["schemas"]["ArgumentSource"][];
             /** Tool */
             tool: string;
         };
         /**
-         * TaskChoice
-         * @description Which tasks: exactly one of these.
-         */
-        TaskChoice: {
-            /**
-             * Count
-             * @description With `dataset`: how many at most.
-             * @default 20000
-             */
-            count: number;
-            /**
-             * Dataset
-             * @description Its first `count` tasks.
-             */
-            dataset?: string | null;
-            /** Ids */
-            ids?: string[] | null;
-            /**
-             * Items
-             * @description Stored under the batch's name, or `inline`.
-             */
-            items?: components["schemas"]["TaskSpec"][] | null;
-            world?: components["schemas"]["WorldIn"] | null;
-        };
-        /**
          * TaskEvidence
-         * @description Where an answer stands. Either its words, or a stretch of a source, or both.
+         * @description Where an answer is stated: its words, a range of a source, or both.
          */
         TaskEvidence: {
             /**
@@ -5077,7 +4641,7 @@ export interface components {
         };
         /**
          * TaskOut
-         * @description A task, without what is known to be right about it.
+         * @description A task without its reference answer.
          * @example {
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "dataset": "capitals",
@@ -5183,8 +4747,33 @@ export interface components {
             world: string;
         };
         /**
+         * TaskSelectionIn
+         * @description Which tasks to run. Set exactly one of these fields.
+         */
+        TaskSelectionIn: {
+            /**
+             * Dataset
+             * @description Its first `count` tasks.
+             */
+            dataset?: string | null;
+            /**
+             * Items
+             * @description Stored under the batch's name, or `inline`.
+             */
+            items?: components["schemas"]["TaskSpec"][] | null;
+            /**
+             * Max Tasks
+             * @description With `dataset`: how many at most.
+             * @default 20000
+             */
+            max_tasks: number;
+            /** Task Ids */
+            task_ids?: string[] | null;
+            world?: components["schemas"]["WorldTasksIn"] | null;
+        };
+        /**
          * TaskSpec
-         * @description A task as it comes in. `answers` left out: it has no reference; an empty list: it cannot be answered.
+         * @description A task to store. Without `answers` it has no reference; an empty list means that it cannot be answered.
          */
         TaskSpec: {
             /**
@@ -5247,7 +4836,7 @@ export interface components {
         };
         /**
          * TasksIn
-         * @description Tasks to store. A task that is stored already, by its content, keeps its id.
+         * @description Tasks to store. A task whose content is already stored keeps its id.
          * @example {
          *       "dataset": "capitals",
          *       "tasks": [
@@ -5270,36 +4859,36 @@ export interface components {
          * TasksOut
          * @example {
          *       "dataset": "capitals",
-         *       "ids": [
+         *       "new_count": 1,
+         *       "task_ids": [
          *         "01980000-0000-7000-8000-00000000000f"
-         *       ],
-         *       "new": 1
+         *       ]
          *     }
          */
         TasksOut: {
             /** Dataset */
             dataset: string;
+            /** New Count */
+            new_count: number;
             /**
-             * Ids
+             * Task Ids
              * @description In the order sent, each once.
              */
-            ids: string[];
-            /** New */
-            new: number;
+            task_ids: string[];
         };
         /**
          * TenantIn
-         * @description What to change; a field that is left out stays as it is.
+         * @description Settings to change. A field that is left out stays unchanged.
          * @example {
          *       "training_opt_in": true
          *     }
          */
         TenantIn: {
             /**
-             * Daily Spend Usd
+             * Max Daily Spend Usd
              * @description null: no cap.
              */
-            daily_spend_usd?: number | null;
+            max_daily_spend_usd?: number | null;
             /**
              * Training Opt In
              * @default false
@@ -5309,15 +4898,15 @@ export interface components {
         /**
          * TenantOut
          * @example {
-         *       "daily_spend_usd": 5,
+         *       "max_daily_spend_usd": 5,
          *       "name": "local",
          *       "spent_today_usd": 0.12,
          *       "training_opt_in": false
          *     }
          */
         TenantOut: {
-            /** Daily Spend Usd */
-            daily_spend_usd: number | null;
+            /** Max Daily Spend Usd */
+            max_daily_spend_usd: number | null;
             /** Name */
             name: string;
             /** Spent Today Usd */
@@ -5333,10 +4922,10 @@ export interface components {
          *       "runs": [
          *         {
          *           "budget": {
-         *             "seconds": 600,
-         *             "tokens": 200000,
-         *             "turns": 12,
-         *             "usd": 0.5
+         *             "max_cost_usd": 0.5,
+         *             "max_seconds": 600,
+         *             "max_tokens": 200000,
+         *             "max_turns": 12
          *           },
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "deadline": null,
@@ -5353,14 +4942,14 @@ export interface components {
          *             }
          *           },
          *           "error": null,
-         *           "forked_at": null,
-         *           "forked_from": null,
+         *           "forked_at_seq": null,
+         *           "forked_from_id": null,
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "pending_input_requests": 0,
          *           "question": "How does undici reuse connections?",
-         *           "questions": 0,
          *           "scope": {
          *             "code": false,
          *             "collections": [
@@ -5370,17 +4959,17 @@ export interface components {
          *             "sources": [],
          *             "web": true
          *           },
-         *           "spent": {
-         *             "seconds": 1.4,
-         *             "tokens": 0,
-         *             "turns": 2,
-         *             "usd": 0
-         *           },
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
+         *           "usage": {
+         *             "cost_usd": 0,
+         *             "seconds": 1.4,
+         *             "tokens": 0,
+         *             "turns": 2
+         *           },
          *           "waiting_for": null,
          *           "waiting_since": null
          *         }
@@ -5414,10 +5003,10 @@ export interface components {
          *           "runs": [
          *             {
          *               "budget": {
-         *                 "seconds": 600,
-         *                 "tokens": 200000,
-         *                 "turns": 12,
-         *                 "usd": 0.5
+         *                 "max_cost_usd": 0.5,
+         *                 "max_seconds": 600,
+         *                 "max_tokens": 200000,
+         *                 "max_turns": 12
          *               },
          *               "created_at": "2026-11-21T09:00:00Z",
          *               "deadline": null,
@@ -5434,14 +5023,14 @@ export interface components {
          *                 }
          *               },
          *               "error": null,
-         *               "forked_at": null,
-         *               "forked_from": null,
+         *               "forked_at_seq": null,
+         *               "forked_from_id": null,
          *               "graph": "agentflow",
          *               "graph_version": "3f1c",
          *               "id": "01980000-0000-7000-8000-00000000000a",
          *               "last_seq": 9,
+         *               "pending_input_requests": 0,
          *               "question": "How does undici reuse connections?",
-         *               "questions": 0,
          *               "scope": {
          *                 "code": false,
          *                 "collections": [
@@ -5451,17 +5040,17 @@ export interface components {
          *                 "sources": [],
          *                 "web": true
          *               },
-         *               "spent": {
-         *                 "seconds": 1.4,
-         *                 "tokens": 0,
-         *                 "turns": 2,
-         *                 "usd": 0
-         *               },
          *               "started_at": "2026-11-21T09:00:00Z",
          *               "status": "running",
          *               "stop_reason": null,
          *               "thread_id": "01980000-0000-7000-8000-00000000000b",
          *               "title": null,
+         *               "usage": {
+         *                 "cost_usd": 0,
+         *                 "seconds": 1.4,
+         *                 "tokens": 0,
+         *                 "turns": 2
+         *               },
          *               "waiting_for": null,
          *               "waiting_since": null
          *             }
@@ -5482,6 +5071,23 @@ export interface components {
             next: string | null;
         };
         /**
+         * ToolPolicy
+         * @description All rules of a run. Without rules nothing is allowed.
+         */
+        ToolPolicy: {
+            /**
+             * Rules
+             * @default []
+             */
+            rules: components["schemas"]["ToolRule"][];
+        };
+        /**
+         * ToolReviewDecisionType
+         * @description Decision of a person about a tool call.
+         * @enum {string}
+         */
+        ToolReviewDecisionType: "approve" | "edit" | "reject" | "respond" | "ignore";
+        /**
          * ToolReviewOut
          * @description A tool call that a person decides about. Its texts come from the graph.
          */
@@ -5497,7 +5103,7 @@ export interface components {
              * Decisions
              * @description The decisions that are allowed.
              */
-            decisions: components["schemas"]["DecisionType"][];
+            decisions: components["schemas"]["ToolReviewDecisionType"][];
             /**
              * Description
              * @description The graph's words about the call. Empty: none.
@@ -5506,21 +5112,495 @@ export interface components {
             /** Name */
             name: string;
         };
+        /**
+         * ToolRule
+         * @description Rule that decides calls of one tool.
+         */
+        ToolRule: {
+            /**
+             * Allow Copied Text
+             * @default false
+             */
+            allow_copied_text: boolean;
+            /**
+             * Allow Other Args
+             * @default false
+             */
+            allow_other_args: boolean;
+            /**
+             * Effect
+             * @default allow
+             * @enum {string}
+             */
+            effect: "allow" | "ask" | "replace" | "forbid";
+            /** Max Bytes */
+            max_bytes?: number | null;
+            /** Max Calls */
+            max_calls?: number | null;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            substitute?: components["schemas"]["Substitute"] | null;
+            /** Tool */
+            tool: string;
+            /**
+             * When
+             * @default []
+             */
+            when: components["schemas"]["Condition"][];
+            /** When Tainted */
+            when_tainted?: boolean | null;
+        };
+        /**
+         * TrainingEventList
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "detail": {
+         *             "policy": "planner@1"
+         *           },
+         *           "id": "01980000-0000-7000-8000-00000000001b",
+         *           "job_id": "01980000-0000-7000-8000-00000000001a",
+         *           "kind": "created",
+         *           "policy_id": null
+         *         }
+         *       ],
+         *       "next": "01980000-0000-7000-8000-00000000001b"
+         *     }
+         */
+        TrainingEventList: {
+            /** Items */
+            items: components["schemas"]["TrainingEventOut"][];
+            /**
+             * Next
+             * @description `after` of the next request. null: there was nothing new.
+             */
+            next: string | null;
+        };
+        /**
+         * TrainingEventOut
+         * @description A recorded decision. Events are never deleted.
+         */
+        TrainingEventOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Detail */
+            detail: {
+                [key: string]: unknown;
+            };
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Kind */
+            kind: string;
+            /** Policy Id */
+            policy_id: string | null;
+        };
+        /**
+         * TrainingJobDetail
+         * @example {
+         *       "config": {
+         *         "algorithm": "flow-grpo",
+         *         "policy": "planner@1"
+         *       },
+         *       "config_sha256": "9f2c",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": null,
+         *       "error": "",
+         *       "groups": 384,
+         *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "kind": "train",
+         *       "ledger": {
+         *         "used": 2950,
+         *         "zero_advantage": 122
+         *       },
+         *       "name": "planner",
+         *       "phase": "step 12",
+         *       "produced_version_id": null,
+         *       "requested_action": null,
+         *       "rollouts": 2950,
+         *       "seed": 0,
+         *       "started_at": "2026-11-21T09:00:02Z",
+         *       "state": "running",
+         *       "step": 12,
+         *       "stop_reason": "",
+         *       "waiting_for": ""
+         *     }
+         */
+        TrainingJobDetail: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompt_library";
+            /**
+             * Ledger
+             * @description Rollouts by what the job decided about them.
+             */
+            ledger: {
+                [key: string]: number;
+            };
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Version Id
+             * @description The policy version that came of it.
+             */
+            produced_version_id: string | null;
+            /**
+             * Requested Action
+             * @description Seen after the step that it is in.
+             */
+            requested_action: ("pause" | "cancel") | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waiting For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waiting_for: string;
+        };
+        /**
+         * TrainingJobIn
+         * @description A training job to queue.
+         */
+        TrainingJobIn: {
+            /**
+             * Config
+             * @description As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
+             * @example {
+             *       "algorithm": "flow-grpo",
+             *       "policy": "planner@1"
+             *     }
+             */
+            config: {
+                [key: string]: unknown;
+            };
+        };
+        /** TrainingJobListItem */
+        TrainingJobListItem: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompt_library";
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Version Id
+             * @description The policy version that came of it.
+             */
+            produced_version_id: string | null;
+            /**
+             * Requested Action
+             * @description Seen after the step that it is in.
+             */
+            requested_action: ("pause" | "cancel") | null;
+            /**
+             * Reward
+             * @description Mean of the last step's rollouts. null: no step has one.
+             */
+            reward: number | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waiting For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waiting_for: string;
+        };
+        /**
+         * TrainingJobOut
+         * @description A training job.
+         * @example {
+         *       "config": {
+         *         "algorithm": "flow-grpo",
+         *         "policy": "planner@1"
+         *       },
+         *       "config_sha256": "9f2c",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": null,
+         *       "error": "",
+         *       "groups": 384,
+         *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "kind": "train",
+         *       "name": "planner",
+         *       "phase": "step 12",
+         *       "produced_version_id": null,
+         *       "requested_action": null,
+         *       "rollouts": 2950,
+         *       "seed": 0,
+         *       "started_at": "2026-11-21T09:00:02Z",
+         *       "state": "running",
+         *       "step": 12,
+         *       "stop_reason": "",
+         *       "waiting_for": ""
+         *     }
+         */
+        TrainingJobOut: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompt_library";
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Version Id
+             * @description The policy version that came of it.
+             */
+            produced_version_id: string | null;
+            /**
+             * Requested Action
+             * @description Seen after the step that it is in.
+             */
+            requested_action: ("pause" | "cancel") | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waiting For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waiting_for: string;
+        };
+        /**
+         * TrainingJobPage
+         * @example {
+         *       "items": [],
+         *       "next": null
+         *     }
+         */
+        TrainingJobPage: {
+            /** Items */
+            items: components["schemas"]["TrainingJobListItem"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
+         * TrainingMetricList
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:04:10Z",
+         *           "name": "reward",
+         *           "step": 12,
+         *           "value": 0.61
+         *         }
+         *       ],
+         *       "next": 12
+         *     }
+         */
+        TrainingMetricList: {
+            /** Items */
+            items: components["schemas"]["TrainingMetricOut"][];
+            /**
+             * Next
+             * @description `after` of the next request. null: there was nothing new.
+             */
+            next: number | null;
+        };
+        /** TrainingMetricOut */
+        TrainingMetricOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Name */
+            name: string;
+            /** Step */
+            step: number;
+            /**
+             * Value
+             * @description null: it is not a finite number.
+             */
+            value: number | null;
+        };
         /** TrajectoryMessageOut */
         TrajectoryMessageOut: {
             /** Role */
             role: string;
-            /** Text */
-            text: string;
             /**
-             * Turn
+             * Role Call Seq
              * @description Seq of the turn that said it. 0: the text stands for itself.
              */
-            turn: number;
+            role_call_seq: number;
+            /** Text */
+            text: string;
         };
         /**
          * TrajectoryOut
-         * @description A run's segments, and a page of its turns.
+         * @description The segments of a run, and a page of its role calls.
          * @example {
          *       "attempt": 1,
          *       "graph": "memact",
@@ -5530,45 +5610,27 @@ export interface components {
          *       "next": null,
          *       "outcome": "answered",
          *       "reward": 1,
-         *       "run_id": "01980000-0000-7000-8000-00000000000a",
-         *       "scores": [
-         *         {
-         *           "failure": "",
-         *           "scorer": "exact_match",
-         *           "scorer_version": "1",
-         *           "turn": null,
-         *           "value": 1
-         *         }
-         *       ],
-         *       "segments": [
-         *         {
-         *           "fracture": "root",
-         *           "idx": 0,
-         *           "parent": null,
-         *           "parent_tokens": null,
-         *           "role": "agent"
-         *         }
-         *       ],
-         *       "turns": [
+         *       "role_calls": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
          *           "checkpoint_id": null,
          *           "completion": "Bo",
          *           "completion_tokens": 2,
-         *           "done": true,
+         *           "cost_usd": 0,
+         *           "ends_run": true,
          *           "engine": "policy",
          *           "failed_attempts": 0,
-         *           "finish": "stop",
+         *           "finish_reason": "stop",
          *           "messages": [
          *             {
          *               "role": "user",
-         *               "text": "Who?",
-         *               "turn": 0
+         *               "role_call_seq": 0,
+         *               "text": "Who?"
          *             }
          *           ],
          *           "model": "planner@1",
-         *           "place": 0,
          *           "policy": "planner@1",
+         *           "position": 0,
          *           "prompt_tokens": 2,
          *           "quarantine": "",
          *           "role": "agent",
@@ -5591,7 +5653,7 @@ export interface components {
          *               7,
          *               2
          *             ],
-         *             "completion_pieces": [
+         *             "completion_token_texts": [
          *               "Bo",
          *               "<end>"
          *             ],
@@ -5603,7 +5665,7 @@ export interface components {
          *               -0.25,
          *               -0.001
          *             ],
-         *             "mask": [
+         *             "loss_mask": [
          *               true,
          *               true
          *             ],
@@ -5612,15 +5674,33 @@ export interface components {
          *               5,
          *               6
          *             ],
-         *             "prompt_pieces": [
+         *             "prompt_token_texts": [
          *               "Who",
          *               "?"
          *             ]
          *           },
          *           "trainable": "rl",
          *           "trainable_reason": "",
-         *           "turn": 1,
-         *           "usd": 0
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "scores": [
+         *         {
+         *           "failure": "",
+         *           "role_call_seq": null,
+         *           "scorer": "exact_match",
+         *           "scorer_version": "1",
+         *           "value": 1
+         *         }
+         *       ],
+         *       "segments": [
+         *         {
+         *           "boundary_reason": "root",
+         *           "index": 0,
+         *           "parent_index": null,
+         *           "role": "agent",
+         *           "shared_tokens": null
          *         }
          *       ]
          *     }
@@ -5645,6 +5725,8 @@ export interface components {
             outcome: string | null;
             /** Reward */
             reward: number | null;
+            /** Role Calls */
+            role_calls: components["schemas"]["TrajectoryRoleCallOut"][];
             /**
              * Run Id
              * Format: uuid
@@ -5654,114 +5736,12 @@ export interface components {
             scores: components["schemas"]["TrajectoryScoreOut"][];
             /** Segments */
             segments: components["schemas"]["TrajectorySegmentOut"][];
-            /** Turns */
-            turns: components["schemas"]["TrajectoryTurnOut"][];
-        };
-        /** TrajectoryScoreOut */
-        TrajectoryScoreOut: {
-            /** Failure */
-            failure: string;
-            /** Scorer */
-            scorer: string;
-            /** Scorer Version */
-            scorer_version: string;
-            /**
-             * Turn
-             * @description Seq of the turn that it is about. null: the run.
-             */
-            turn: number | null;
-            /**
-             * Value
-             * @description null: there is none, see failure.
-             */
-            value: number | null;
         };
         /**
-         * TrajectorySegmentOut
-         * @description Turns of one role whose context only grows.
-         */
-        TrajectorySegmentOut: {
-            /**
-             * Fracture
-             * @description Why it began.
-             */
-            fracture: string;
-            /** Idx */
-            idx: number;
-            /** Parent */
-            parent: number | null;
-            /** Parent Tokens */
-            parent_tokens: number | null;
-            /** Role */
-            role: string;
-        };
-        /**
-         * TrajectorySpanOut
-         * @description A stretch of a completion; ends are excluded.
-         */
-        TrajectorySpanOut: {
-            /** End Char */
-            end_char: number;
-            /** End Token */
-            end_token: number | null;
-            /** Kind */
-            kind: string;
-            /**
-             * Start Char
-             * @description Code point of the completion.
-             */
-            start_char: number;
-            /**
-             * Start Token
-             * @description Completion id. null: ids are not known.
-             */
-            start_token: number | null;
-        };
-        /**
-         * TrajectoryTokensOut
-         * @description A turn's ids. Lists about the completion have an entry a completion id.
-         */
-        TrajectoryTokensOut: {
-            /** Completion Ids */
-            completion_ids: number[];
-            /** Completion Pieces */
-            completion_pieces: string[] | null;
-            /**
-             * Entropy
-             * @description Nats. null: not given.
-             */
-            entropy: number[] | null;
-            /**
-             * Logprobs
-             * @description Of the distribution sampled from, natural logarithm.
-             */
-            logprobs: number[];
-            /**
-             * Mask
-             * @description true: sampled by the policy.
-             */
-            mask: boolean[];
-            /**
-             * Offset
-             * @description Tokens of the segment before prompt_ids.
-             */
-            offset: number;
-            /**
-             * Prompt Ids
-             * @description What this turn's prompt adds to its segment.
-             */
-            prompt_ids: number[];
-            /**
-             * Prompt Pieces
-             * @description What they decode to. null: no tokenizer is at hand.
-             */
-            prompt_pieces: string[] | null;
-        };
-        /**
-         * TrajectoryTurnOut
+         * TrajectoryRoleCallOut
          * @description One role call.
          */
-        TrajectoryTurnOut: {
+        TrajectoryRoleCallOut: {
             /**
              * At
              * Format: date-time
@@ -5773,11 +5753,13 @@ export interface components {
             completion: string;
             /** Completion Tokens */
             completion_tokens: number;
+            /** Cost Usd */
+            cost_usd: number;
             /**
-             * Done
+             * Ends Run
              * @description The role ended the run with it.
              */
-            done: boolean;
+            ends_run: boolean;
             /** Engine */
             engine: string;
             /**
@@ -5785,22 +5767,22 @@ export interface components {
              * @description Requests before it that gave no accepted answer.
              */
             failed_attempts: number;
-            /** Finish */
-            finish: string;
+            /** Finish Reason */
+            finish_reason: string;
             /** Messages */
             messages: components["schemas"]["TrajectoryMessageOut"][];
             /** Model */
             model: string;
             /**
-             * Place
-             * @description In its segment, from 0.
-             */
-            place: number;
-            /**
              * Policy
              * @description NAME@VERSION. Empty: no policy of ours.
              */
             policy: string;
+            /**
+             * Position
+             * @description In its segment, from 0.
+             */
+            position: number;
             /** Prompt Tokens */
             prompt_tokens: number;
             /**
@@ -5840,11 +5822,109 @@ export interface components {
              * @description Of the graph's loop, from 1. 0: outside the loop.
              */
             turn: number;
-            /** Usd */
-            usd: number;
+        };
+        /** TrajectoryScoreOut */
+        TrajectoryScoreOut: {
+            /** Failure */
+            failure: string;
+            /**
+             * Role Call Seq
+             * @description Seq of the turn that it is about. null: the run.
+             */
+            role_call_seq: number | null;
+            /** Scorer */
+            scorer: string;
+            /** Scorer Version */
+            scorer_version: string;
+            /**
+             * Value
+             * @description null: there is none, see failure.
+             */
+            value: number | null;
         };
         /**
-         * UploadOut
+         * TrajectorySegmentOut
+         * @description Role calls of one role whose context only grows.
+         */
+        TrajectorySegmentOut: {
+            /**
+             * Boundary Reason
+             * @description Why it began.
+             */
+            boundary_reason: string;
+            /** Index */
+            index: number;
+            /** Parent Index */
+            parent_index: number | null;
+            /** Role */
+            role: string;
+            /** Shared Tokens */
+            shared_tokens: number | null;
+        };
+        /**
+         * TrajectorySpanOut
+         * @description A labeled range of a completion. The end is excluded.
+         */
+        TrajectorySpanOut: {
+            /** End Char */
+            end_char: number;
+            /** End Token */
+            end_token: number | null;
+            /** Kind */
+            kind: string;
+            /**
+             * Start Char
+             * @description Code point of the completion.
+             */
+            start_char: number;
+            /**
+             * Start Token
+             * @description Completion id. null: ids are not known.
+             */
+            start_token: number | null;
+        };
+        /**
+         * TrajectoryTokensOut
+         * @description The token ids of a role call. Lists about the completion have one entry per completion id.
+         */
+        TrajectoryTokensOut: {
+            /** Completion Ids */
+            completion_ids: number[];
+            /** Completion Token Texts */
+            completion_token_texts: string[] | null;
+            /**
+             * Entropy
+             * @description Nats. null: not given.
+             */
+            entropy: number[] | null;
+            /**
+             * Logprobs
+             * @description Of the distribution sampled from, natural logarithm.
+             */
+            logprobs: number[];
+            /**
+             * Loss Mask
+             * @description true: sampled by the policy.
+             */
+            loss_mask: boolean[];
+            /**
+             * Offset
+             * @description Tokens of the segment before prompt_ids.
+             */
+            offset: number;
+            /**
+             * Prompt Ids
+             * @description What this turn's prompt adds to its segment.
+             */
+            prompt_ids: number[];
+            /**
+             * Prompt Token Texts
+             * @description What they decode to. null: no tokenizer is at hand.
+             */
+            prompt_token_texts: string[] | null;
+        };
+        /**
+         * UploadResultOut
          * @example {
          *       "files": [
          *         {
@@ -5853,29 +5933,29 @@ export interface components {
          *           "problem": "",
          *           "source": {
          *             "added_at": "2026-11-21T09:00:00Z",
-         *             "artefact_id": "01980000-0000-7000-8000-00000000000d",
-         *             "bytes": 4210,
+         *             "char_count": 4188,
          *             "collection": "undici",
          *             "id": "01980000-0000-7000-8000-00000000000c",
-         *             "length": 4188,
          *             "media_type": "text/markdown",
          *             "name": "docs/api/Pool.md",
+         *             "size_bytes": 4210,
          *             "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *             "text_id": "01980000-0000-7000-8000-00000000000d",
          *             "title": "Pool"
          *           }
          *         }
          *       ]
          *     }
          */
-        UploadOut: {
+        UploadResultOut: {
             /** Files */
-            files: components["schemas"]["UploadedOut"][];
+            files: components["schemas"]["UploadedFileOut"][];
         };
         /**
-         * UploadedOut
-         * @description What became of one uploaded file.
+         * UploadedFileOut
+         * @description The outcome of one uploaded file.
          */
-        UploadedOut: {
+        UploadedFileOut: {
             /** Name */
             name: string;
             /**
@@ -5892,76 +5972,32 @@ export interface components {
             problem: string;
             source: components["schemas"]["SourceOut"] | null;
         };
-        /**
-         * Verdict
-         * @description What a person says of a plan.
-         * @enum {string}
-         */
-        Verdict: "approved" | "edited" | "commented";
-        /**
-         * VerdictOut
-         * @description A candidate against the active version, on the tasks that both were evaluated on.
-         */
-        VerdictOut: {
-            /**
-             * Candidate
-             * @description Mean reward.
-             */
-            candidate: number;
-            /** Champion */
-            champion: number;
-            /** Difference */
-            difference: number;
-            /** High */
-            high: number;
-            /**
-             * Low
-             * @description Of the difference's 95 % interval.
-             */
-            low: number;
-            /** Pairs */
-            pairs: number;
+        /** UsageOut */
+        UsageOut: {
+            /** Cost Usd */
+            cost_usd: number;
+            /** Seconds */
+            seconds: number;
+            /** Tokens */
+            tokens: number;
+            /** Turns */
+            turns: number;
         };
         /**
-         * WholeStepPage
+         * UserMessageIn
          * @example {
-         *       "items": [
-         *         {
-         *           "at": "2026-11-21T09:00:00Z",
-         *           "detail": "8 passages in 5 documents",
-         *           "kind": "tool",
-         *           "label": "search",
-         *           "ms": 12,
-         *           "ok": true,
-         *           "payload": {
-         *             "tool": "search_library"
-         *           },
-         *           "run_id": "01980000-0000-7000-8000-00000000000a",
-         *           "seq": 6,
-         *           "title": "connection pooling",
-         *           "tokens": 0,
-         *           "turn": 1
-         *         }
-         *       ],
-         *       "next": null
+         *       "text": "Look at keep-alive time-outs as well."
          *     }
          */
-        WholeStepPage: {
-            /** Items */
-            items: components["schemas"]["StepDetail"][];
-            /**
-             * Next
-             * @description Cursor for the next page. null: this was the last.
-             */
-            next: string | null;
+        UserMessageIn: {
+            /** Text */
+            text: string;
         };
         /**
-         * WorldIn
-         * @description Tasks of a made-up world.
+         * WorldTasksIn
+         * @description Tasks of a synthetic world.
          */
-        WorldIn: {
-            /** Count */
-            count: number;
+        WorldTasksIn: {
             /**
              * Hops
              * @description Fewest and most.
@@ -5989,6 +6025,8 @@ export interface components {
              * @example train-12@500
              */
             spec: string;
+            /** Task Count */
+            task_count: number;
         };
     };
     responses: never;
@@ -5999,346 +6037,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    list_batches: {
-        parameters: {
-            query?: {
-                /** @description `next` of the page before. */
-                cursor?: string | null;
-                limit?: number;
-            };
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BatchPage"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    create_batch: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Makes a repeat harmless. */
-                "idempotency-key"?: string | null;
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["BatchIn"];
-            };
-        };
-        responses: {
-            /** @description An earlier request with this key made this batch. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BatchOut"];
-                };
-            };
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BatchOut"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such task. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The key made another batch. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than allowed. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_batch: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                batch_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BatchOut"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such batch. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cancel_batch: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                batch_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BatchOut"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such batch. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     list_engines: {
         parameters: {
             query?: never;
@@ -6647,170 +6345,7 @@ export interface operations {
             };
         };
     };
-    list_groups: {
-        parameters: {
-            query?: {
-                batch_id?: string | null;
-                state?: ("open" | "complete" | "short") | null;
-                graph?: string | null;
-                /** @description `next` of the page before. */
-                cursor?: string | null;
-                limit?: number;
-            };
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupPage"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such batch. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_group: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                group_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupDetail"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such group. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    live: {
+    get_liveness: {
         parameters: {
             query?: never;
             header?: never;
@@ -6857,7 +6392,7 @@ export interface operations {
             };
         };
     };
-    ready: {
+    get_readiness: {
         parameters: {
             query?: never;
             header?: never;
@@ -6979,7 +6514,7 @@ export interface operations {
             };
         };
     };
-    upload: {
+    upload_documents: {
         parameters: {
             query?: never;
             header?: {
@@ -7006,7 +6541,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["UploadOut"];
+                    "application/json": components["schemas"]["UploadResultOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -7145,13 +6680,13 @@ export interface operations {
     get_passage: {
         parameters: {
             query: {
-                artefact: string;
+                text_id: string;
                 /** @description First code point. */
                 start: number;
                 /** @description Code point after the last. */
                 end: number;
                 /** @description Code points to show on either side. */
-                around?: number;
+                context_chars?: number;
             };
             header?: {
                 /** @description Needed on writes with the session cookie. */
@@ -7250,7 +6785,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HitPage"];
+                    "application/json": components["schemas"]["SearchHitPage"];
                 };
             };
             /** @description No usable key or session. */
@@ -7379,7 +6914,7 @@ export interface operations {
             };
         };
     };
-    erase_source: {
+    delete_source: {
         parameters: {
             query?: never;
             header?: {
@@ -7399,7 +6934,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErasedOut"];
+                    "application/json": components["schemas"]["ErasureOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -7603,7 +7138,7 @@ export interface operations {
             };
         };
     };
-    list_policies: {
+    list_policy_versions: {
         parameters: {
             query?: {
                 name?: string | null;
@@ -7626,7 +7161,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PolicyPage"];
+                    "application/json": components["schemas"]["PolicyVersionPage"];
                 };
             };
             /** @description No usable key or session. */
@@ -7676,7 +7211,7 @@ export interface operations {
             };
         };
     };
-    get_policy: {
+    get_policy_version: {
         parameters: {
             query?: never;
             header?: {
@@ -7696,7 +7231,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PolicyOut"];
+                    "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -7755,7 +7290,7 @@ export interface operations {
             };
         };
     };
-    try_policy: {
+    start_canary: {
         parameters: {
             query?: never;
             header?: {
@@ -7779,7 +7314,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PolicyOut"];
+                    "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -7856,7 +7391,7 @@ export interface operations {
             };
         };
     };
-    get_policy_events: {
+    list_policy_version_events: {
         parameters: {
             query?: {
                 /** @description Later ones only. */
@@ -7880,7 +7415,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EventList"];
+                    "application/json": components["schemas"]["TrainingEventList"];
                 };
             };
             /** @description No usable key or session. */
@@ -7939,86 +7474,7 @@ export interface operations {
             };
         };
     };
-    get_library: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                policy_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LibraryText"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such policy version. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    promote_policy: {
+    promote_policy_version: {
         parameters: {
             query?: never;
             header?: {
@@ -8119,7 +7575,86 @@ export interface operations {
             };
         };
     };
-    roll_policy_back: {
+    get_prompt_library: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptLibraryOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    roll_back_policy_version: {
         parameters: {
             query?: never;
             header?: {
@@ -8207,7 +7742,7 @@ export interface operations {
             };
         };
     };
-    change_policy_state: {
+    set_policy_version_state: {
         parameters: {
             query?: never;
             header?: {
@@ -8221,7 +7756,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PolicyStateIn"];
+                "application/json": components["schemas"]["PolicyVersionStateIn"];
             };
         };
         responses: {
@@ -8231,7 +7766,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PolicyOut"];
+                    "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -8308,7 +7843,7 @@ export interface operations {
             };
         };
     };
-    learn: {
+    distill_prompt_library: {
         parameters: {
             query?: never;
             header?: {
@@ -8323,7 +7858,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["LearnIn"];
+                "application/json": components["schemas"]["DistillIn"];
             };
         };
         responses: {
@@ -8333,7 +7868,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description Successful Response */
@@ -8342,7 +7877,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -8410,7 +7945,7 @@ export interface operations {
             };
         };
     };
-    get_outlook: {
+    preview_distillation: {
         parameters: {
             query?: never;
             header?: {
@@ -8431,7 +7966,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OutlookOut"];
+                    "application/json": components["schemas"]["DistillationPreviewOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -8490,12 +8025,515 @@ export interface operations {
             };
         };
     };
+    list_rollout_batches: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutBatchPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_rollout_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repeat harmless. */
+                "idempotency-key"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RolloutBatchIn"];
+            };
+        };
+        responses: {
+            /** @description An earlier request with this key made this batch. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutBatchOut"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutBatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such task. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key made another batch. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rollout_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutBatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_rollout_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutBatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rollout_groups: {
+        parameters: {
+            query?: {
+                batch_id?: string | null;
+                state?: ("open" | "complete" | "incomplete") | null;
+                graph?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutGroupPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rollout_group: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutGroupDetail"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_rollouts: {
         parameters: {
             query?: {
                 batch_id?: string | null;
                 outcome?: components["schemas"]["Outcome"] | null;
-                settled?: boolean | null;
+                finalized?: boolean | null;
                 graph?: string | null;
                 /** @description `next` of the page before. */
                 cursor?: string | null;
@@ -8662,8 +8700,8 @@ export interface operations {
                 thread_id?: string | null;
                 /** @description Words of the question. */
                 q?: string | null;
-                /** @description What people asked, or what was collected. */
-                kind?: "ask" | "rollout";
+                /** @description Runs that a person started, or rollouts. */
+                kind?: "interactive" | "rollout";
                 /** @description `next` of the page before. */
                 cursor?: string | null;
                 limit?: number;
@@ -9197,7 +9235,7 @@ export interface operations {
             };
         };
     };
-    get_family: {
+    list_run_files: {
         parameters: {
             query?: never;
             header?: {
@@ -9217,7 +9255,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FamilyOut"];
+                    "application/json": components["schemas"]["RunFileList"];
                 };
             };
             /** @description No usable key or session. */
@@ -9276,86 +9314,7 @@ export interface operations {
             };
         };
     };
-    list_files: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FileList"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such run. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_file: {
+    get_run_file: {
         parameters: {
             query?: never;
             header?: {
@@ -9550,7 +9509,189 @@ export interface operations {
             };
         };
     };
-    steer_run: {
+    list_input_requests: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputRequestList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    respond_to_input_request: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                /** @description Seq of the step that asks. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InputResponseIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputRequestOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run or question. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was answered before, or the run has ended. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    send_user_message: {
         parameters: {
             query?: never;
             header?: {
@@ -9564,7 +9705,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["MessageIn"];
+                "application/json": components["schemas"]["UserMessageIn"];
             };
         };
         responses: {
@@ -9703,188 +9844,6 @@ export interface operations {
             };
             /** @description The run's state does not allow this. */
             409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_questions: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QuestionList"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such run. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host header names another server. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    answer_question: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Needed on writes with the session cookie. */
-                "x-csrf-token"?: string | null;
-            };
-            path: {
-                run_id: string;
-                /** @description Seq of the step that asks. */
-                number: number;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AnswerIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QuestionOut"];
-                };
-            };
-            /** @description No usable key or session. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A write of another origin, or without CSRF token. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such run or question. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was answered before, or the run has ended. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than allowed. */
-            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10509,6 +10468,85 @@ export interface operations {
             };
         };
     };
+    get_run_tree: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTreeOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     wait_for_run: {
         parameters: {
             query?: {
@@ -10600,7 +10638,7 @@ export interface operations {
             };
         };
     };
-    list_whole_steps: {
+    list_full_steps: {
         parameters: {
             query: {
                 /** @description Kinds of steps; repeat for more. */
@@ -10626,7 +10664,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WholeStepPage"];
+                    "application/json": components["schemas"]["FullStepPage"];
                 };
             };
             /** @description No usable key or session. */
@@ -10753,7 +10791,7 @@ export interface operations {
             };
         };
     };
-    log_out: {
+    delete_session: {
         parameters: {
             query?: never;
             header?: {
@@ -11120,7 +11158,7 @@ export interface operations {
             };
         };
     };
-    change_tenant: {
+    update_tenant: {
         parameters: {
             query?: never;
             header?: {
@@ -11374,7 +11412,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobPage"];
+                    "application/json": components["schemas"]["TrainingJobPage"];
                 };
             };
             /** @description No usable key or session. */
@@ -11436,7 +11474,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["JobIn"];
+                "application/json": components["schemas"]["TrainingJobIn"];
             };
         };
         responses: {
@@ -11446,7 +11484,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -11525,7 +11563,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobDetail"];
+                    "application/json": components["schemas"]["TrainingJobDetail"];
                 };
             };
             /** @description No usable key or session. */
@@ -11604,7 +11642,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -11672,7 +11710,7 @@ export interface operations {
             };
         };
     };
-    get_training_events: {
+    list_training_events: {
         parameters: {
             query?: {
                 /** @description Later ones only. */
@@ -11696,7 +11734,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EventList"];
+                    "application/json": components["schemas"]["TrainingEventList"];
                 };
             };
             /** @description No usable key or session. */
@@ -11755,7 +11793,7 @@ export interface operations {
             };
         };
     };
-    get_training_metrics: {
+    list_training_metrics: {
         parameters: {
             query?: {
                 /** @description Figures of later steps only. */
@@ -11781,7 +11819,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MetricList"];
+                    "application/json": components["schemas"]["TrainingMetricList"];
                 };
             };
             /** @description No usable key or session. */
@@ -11860,7 +11898,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -11948,7 +11986,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"];
+                    "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
             /** @description No usable key or session. */
@@ -12019,12 +12057,13 @@ export interface operations {
     stream_trajectories: {
         parameters: {
             query?: {
-                format?: "rows" | "tinker" | "jsonl_chat" | "pairs" | "atif";
+                /** @description Export format with one document per line, such as rows or jsonl_chat. */
+                format?: string;
                 /** @description Of any line of an earlier stream. */
                 cursor?: string | null;
                 /** @description Runs. */
                 limit?: number;
-                kind?: "rollout" | "ask";
+                kind?: "rollout" | "interactive";
                 graph?: string | null;
                 /** @description NAME@VERSION of at least one turn. */
                 policy?: string | null;
@@ -12044,9 +12083,9 @@ export interface operations {
                 split?: string | null;
                 role?: string[];
                 /** @description Turns whose record is in doubt are taken, too. */
-                quarantined?: boolean;
+                include_quarantined?: boolean;
                 /** @description Reference answers are written. */
-                references?: boolean;
+                include_references?: boolean;
             };
             header?: {
                 /** @description Needed on writes with the session cookie. */
@@ -12113,7 +12152,7 @@ export interface operations {
             };
         };
     };
-    log_in: {
+    redeem_login_link: {
         parameters: {
             query?: {
                 /** @description Of the link that `offing login` prints. */

@@ -1,11 +1,11 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, rememberCsrfToken, unwrap } from "./client";
+import { api, setCsrfToken, unwrap } from "./client";
 
 const SESSION_KEY = ["session"];
 
 let tenant: string | null = null;
 
-/** The tenant whose session this page has, by its name. `null`: not known yet. */
+/** Return the name of the tenant whose session is open in this page. `null` means that it is not known yet. */
 export function sessionTenant(): string | null {
   return tenant;
 }
@@ -14,8 +14,9 @@ export const sessionQuery = queryOptions({
   queryKey: SESSION_KEY,
   queryFn: async ({ client, signal }) => {
     const session = await unwrap(api.GET("/api/v1/session", { signal }));
-    rememberCsrfToken(session.csrf_token);
-    // After a session has ended in this tab another tenant's may begin: what was fetched for the first is not theirs.
+    setCsrfToken(session.csrf_token);
+    // After a session has ended, another tenant may sign in in the same tab. Data loaded for the first tenant must not
+    // be shown to the second.
     if (tenant !== null && tenant !== session.tenant) {
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION_KEY[0] });
     }
@@ -27,5 +28,5 @@ export const sessionQuery = queryOptions({
 
 export async function signOut(): Promise<void> {
   await unwrap(api.DELETE("/api/v1/session"));
-  rememberCsrfToken(null);
+  setCsrfToken(null);
 }

@@ -1,10 +1,10 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
 
-export function threadQuery(id: string) {
+export function threadQuery(threadId: string) {
   return queryOptions({
-    queryKey: ["thread", id],
+    queryKey: ["thread", threadId],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/threads/{thread_id}", { params: { path: { thread_id: id } }, signal })),
+      unwrap(api.GET("/api/v1/threads/{thread_id}", { params: { path: { thread_id: threadId } }, signal })),
   });
 }

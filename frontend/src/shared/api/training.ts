@@ -1,38 +1,38 @@
-/** Training jobs and the policy versions that come of them. */
+/** Training jobs and policy versions. */
 
 import { infiniteQueryOptions, keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap } from "./client";
 
-export type Job = Schemas["JobOut"];
-export type ListedJob = Schemas["JobListed"];
-export type JobDetail = Schemas["JobDetail"];
+export type Job = Schemas["TrainingJobOut"];
+export type ListedJob = Schemas["TrainingJobListItem"];
+export type JobDetail = Schemas["TrainingJobDetail"];
 export type JobState = Job["state"];
-export type Metric = Schemas["MetricOut"];
-export type TrainingEvent = Schemas["EventOut"];
-export type Version = Schemas["PolicyOut"];
+export type Metric = Schemas["TrainingMetricOut"];
+export type TrainingEvent = Schemas["TrainingEventOut"];
+export type Version = Schemas["PolicyVersionOut"];
 export type Evaluation = Schemas["EvaluationOut"];
-export type Outlook = Schemas["OutlookOut"];
-export type LearnRequest = Schemas["LearnIn"];
-export type LibraryText = Schemas["LibraryText"];
+export type DistillationPreview = Schemas["DistillationPreviewOut"];
+export type DistillationRequest = Schemas["DistillIn"];
+export type PromptLibrary = Schemas["PromptLibraryOut"];
 
-const EVERY = 2_000;
-const PAGE = 20;
+const POLL_MS = 2_000;
+const PAGE_SIZE = 20;
 
-/** Heads of a critic; a job has at most those that its algorithm asks. */
-export const HEADS = ["value", "value_high", "value_low", "value_term"] as const;
+/** Heads of a critic. A job has only those that its algorithm needs. */
+export const CRITIC_HEADS = ["value", "value_high", "value_low", "value_switch"] as const;
 
-export function explainedBy(head: (typeof HEADS)[number]): string {
+export function explainedVarianceMetric(head: (typeof CRITIC_HEADS)[number]): string {
   return `${head}/explained_variance`;
 }
 
-/** Figures that the page draws; `workers/offing_trainer/figures.py` names them. */
-export const FIGURES = [
-  ...["reward", "success", "entropy", "kl", "grad_norm", "clip_low", "clip_high"],
-  ...HEADS.map(explainedBy),
-  ...["groups", "groups_looked_at", "groups_informative", "groups_stale", "groups_short"],
+/** Metrics that the web UI shows. They are named in `workers/offing_trainer/step_metrics.py`. */
+export const METRICS = [
+  ...["reward", "success_rate", "entropy", "kl", "grad_norm", "clip_low", "clip_high"],
+  ...CRITIC_HEADS.map(explainedVarianceMetric),
+  ...["groups", "groups_examined", "groups_informative", "groups_stale", "groups_incomplete"],
 ];
 
-/** True where a process works on the job, or will as soon as one is free. */
+/** Return whether a process runs the job, or will run it as soon as one is free. */
 export function isLive(job: Pick<Job, "state">): boolean {
   return job.state === "running" || job.state === "queued";
 }
@@ -42,35 +42,35 @@ export const jobsQuery = infiniteQueryOptions({
   queryFn: ({ pageParam, signal }) =>
     unwrap(
       api.GET("/api/v1/training-jobs", {
-        params: { query: { cursor: pageParam ?? undefined, limit: PAGE } },
+        params: { query: { cursor: pageParam ?? undefined, limit: PAGE_SIZE } },
         signal,
       }),
     ),
   initialPageParam: null as string | null,
   getNextPageParam: (page) => page.next,
-  refetchInterval: ({ state }) => (state.data?.pages.some((page) => page.items.some(isLive)) ? EVERY : 5 * EVERY),
+  refetchInterval: ({ state }) => (state.data?.pages.some((page) => page.items.some(isLive)) ? POLL_MS : 5 * POLL_MS),
 });
 
-export function jobQuery(id: string) {
+export function jobQuery(jobId: string) {
   return queryOptions({
-    queryKey: ["training-job", id],
+    queryKey: ["training-job", jobId],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/training-jobs/{job_id}", { params: { path: { job_id: id } }, signal })),
-    refetchInterval: ({ state }) => (state.data && !isLive(state.data) ? false : EVERY),
+      unwrap(api.GET("/api/v1/training-jobs/{job_id}", { params: { path: { job_id: jobId } }, signal })),
+    refetchInterval: ({ state }) => (state.data && !isLive(state.data) ? false : POLL_MS),
   });
 }
 
-/** Figures of all steps. Only those of new steps are fetched; asked again until the job's last step is there. */
+/** Metrics of all steps. Only new steps are fetched, repeatedly until the last step of the job is included. */
 export function metricsQuery(job: Pick<Job, "id" | "step">) {
   const queryKey = ["training-metrics", job.id];
   return queryOptions({
     queryKey,
     queryFn: async ({ client, signal }) => {
-      const known = client.getQueryData<Metric[]>(queryKey) ?? [];
-      const fresh = await metricsAfter(job.id, lastStep(known), signal);
-      return fresh.length > 0 ? [...known, ...fresh] : known;
+      const cached = client.getQueryData<Metric[]>(queryKey) ?? [];
+      const newMetrics = await fetchMetricsAfter(job.id, lastStep(cached), signal);
+      return newMetrics.length > 0 ? [...cached, ...newMetrics] : cached;
     },
-    refetchInterval: ({ state }) => (lastStep(state.data ?? []) < job.step ? EVERY : false),
+    refetchInterval: ({ state }) => (lastStep(state.data ?? []) < job.step ? POLL_MS : false),
     staleTime: 0,
     structuralSharing: false,
   });
@@ -80,25 +80,28 @@ function lastStep(metrics: readonly Metric[]): number {
   return metrics.at(-1)?.step ?? 0;
 }
 
-async function metricsAfter(job: string, after: number, signal: AbortSignal): Promise<Metric[]> {
-  const found: Metric[] = [];
+async function fetchMetricsAfter(jobId: string, after: number, signal: AbortSignal): Promise<Metric[]> {
+  const metrics: Metric[] = [];
   for (let from: number | null = after; from !== null; ) {
-    const page: Schemas["MetricList"] = await unwrap(
+    const page: Schemas["TrainingMetricList"] = await unwrap(
       api.GET("/api/v1/training-jobs/{job_id}/metrics", {
-        params: { path: { job_id: job }, query: { after: from, name: FIGURES } },
+        params: { path: { job_id: jobId }, query: { after: from, name: METRICS } },
         signal,
       }),
     );
-    found.push(...page.items);
+    metrics.push(...page.items);
     from = page.next;
   }
-  return found;
+  return metrics;
 }
 
-/** Figures of a job that learns, as of its last committed step; `workers/offing_workers/prompts/learning.py` names them. */
-export function learningQuery(job: Pick<Job, "id" | "step">) {
+/**
+ * Metrics of a distillation job as of its last committed step. They are named in
+ * `workers/offing_workers/prompt_distillation/job.py`.
+ */
+export function distillationMetricsQuery(job: Pick<Job, "id" | "step">) {
   return queryOptions({
-    queryKey: ["learning-figures", job.id, job.step],
+    queryKey: ["distillation-metrics", job.id, job.step],
     queryFn: async ({ signal }) => {
       const page = await unwrap(
         api.GET("/api/v1/training-jobs/{job_id}/metrics", {
@@ -114,35 +117,40 @@ export function learningQuery(job: Pick<Job, "id" | "step">) {
   });
 }
 
-/** What a job that is asked for now would learn from. */
-export function outlookQuery(name: string) {
+/** Preview of what a distillation job would use. */
+export function distillationPreviewQuery(name: string) {
   return queryOptions({
-    queryKey: ["outlook", name],
+    queryKey: ["distillation-preview", name],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/prompt-libraries/{name}/outlook", { params: { path: { name } }, signal })),
-    refetchInterval: 15 * EVERY,
+      unwrap(api.GET("/api/v1/prompt-libraries/{name}/preview", { params: { path: { name } }, signal })),
+    refetchInterval: 15 * POLL_MS,
   });
 }
 
-/** The same request gives the same job until it has ended. */
-export function learn(name: string, body: LearnRequest) {
-  return unwrap(api.POST("/api/v1/prompt-libraries/{name}/jobs", { params: { path: { name } }, body }));
+/** Start a distillation job. Until it ends, the same request returns the same job. */
+export function startDistillation(name: string, body: DistillationRequest) {
+  return unwrap(api.POST("/api/v1/prompt-libraries/{name}/distill", { params: { path: { name } }, body }));
 }
 
-/** What a version of a prompt library says; it never changes. */
-export function libraryTextQuery(id: string) {
+/** Text of a version of a prompt library. It never changes. */
+export function promptLibraryQuery(versionId: string) {
   return queryOptions({
-    queryKey: ["library-text", id],
+    queryKey: ["prompt-library", versionId],
     queryFn: ({ signal }) =>
-      unwrap(api.GET("/api/v1/policies/{policy_id}/library", { params: { path: { policy_id: id } }, signal })),
+      unwrap(
+        api.GET("/api/v1/policy-versions/{policy_id}/prompt-library", {
+          params: { path: { policy_id: versionId } },
+          signal,
+        }),
+      ),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
-/** The first thousand decisions about a job. */
+/** The first thousand events of a job. */
 export function jobEventsQuery(job: Pick<Job, "id" | "state">) {
   return queryOptions({
-    queryKey: ["training-events", job.id, isLive(job)], // asked again at once when it has ended
+    queryKey: ["training-events", job.id, isLive(job)], // reloaded once it has ended
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
       unwrap(
@@ -151,55 +159,63 @@ export function jobEventsQuery(job: Pick<Job, "id" | "state">) {
           signal,
         }),
       ),
-    refetchInterval: isLive(job) ? EVERY : 5 * EVERY,
+    refetchInterval: isLive(job) ? POLL_MS : 5 * POLL_MS,
   });
 }
 
-/** `pause` and `cancel` are seen after the step under way. */
-export function tellJob(id: string, verb: "pause" | "resume" | "cancel") {
-  const params = { params: { path: { job_id: id } } };
-  if (verb === "pause") return unwrap(api.POST("/api/v1/training-jobs/{job_id}/pause", params));
-  if (verb === "resume") return unwrap(api.POST("/api/v1/training-jobs/{job_id}/resume", params));
+/** Request an action. `pause` and `cancel` take effect after the current training step. */
+export function controlJob(jobId: string, action: "pause" | "resume" | "cancel") {
+  const params = { params: { path: { job_id: jobId } } };
+  if (action === "pause") return unwrap(api.POST("/api/v1/training-jobs/{job_id}/pause", params));
+  if (action === "resume") return unwrap(api.POST("/api/v1/training-jobs/{job_id}/resume", params));
   return unwrap(api.POST("/api/v1/training-jobs/{job_id}/cancel", params));
 }
 
-/** Versions of every name, newest first; the newest 200. */
+/** The newest 200 versions of all policies, newest first. */
 export const versionsQuery = queryOptions({
   queryKey: ["policies"],
-  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/policies", { params: { query: { limit: 200 } }, signal })),
-  refetchInterval: 5 * EVERY,
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/policy-versions", { params: { query: { limit: 200 } }, signal })),
+  refetchInterval: 5 * POLL_MS,
 });
 
-/** Evaluations of all versions of a name, newest first; the newest 200. */
+/** The newest 200 evaluations of all versions of a policy, newest first. */
 export function evaluationsQuery(name: string) {
   return queryOptions({
     queryKey: ["evaluations", name],
     queryFn: ({ signal }) =>
       unwrap(api.GET("/api/v1/evaluations", { params: { query: { name, limit: 200 } }, signal })),
-    refetchInterval: 5 * EVERY,
+    refetchInterval: 5 * POLL_MS,
   });
 }
 
-/** `force`: without asking the gate. */
-export function promoteVersion(id: string, force: boolean) {
+/** Promote a version. `force` skips the promotion gate. */
+export function promoteVersion(versionId: string, force: boolean) {
   return unwrap(
-    api.POST("/api/v1/policies/{policy_id}/promote", { params: { path: { policy_id: id } }, body: { force } }),
+    api.POST("/api/v1/policy-versions/{policy_id}/promote", {
+      params: { path: { policy_id: versionId } },
+      body: { force },
+    }),
   );
 }
 
-export function tryVersion(id: string, share: number) {
+export function startCanary(versionId: string, fraction: number) {
   return unwrap(
-    api.POST("/api/v1/policies/{policy_id}/canary", { params: { path: { policy_id: id } }, body: { share } }),
+    api.POST("/api/v1/policy-versions/{policy_id}/canary", {
+      params: { path: { policy_id: versionId } },
+      body: { fraction: fraction },
+    }),
   );
 }
 
-export function takeVersionBack(id: string) {
-  return unwrap(api.POST("/api/v1/policies/{policy_id}/rollback", { params: { path: { policy_id: id } } }));
+export function rollBackVersion(versionId: string) {
+  return unwrap(
+    api.POST("/api/v1/policy-versions/{policy_id}/rollback", { params: { path: { policy_id: versionId } } }),
+  );
 }
 
-/** After a version changed its place: what shows versions, and what was decided about the jobs they came of. */
-export function forgetStanding(client: QueryClient): Promise<unknown> {
+/** Reload what depends on the state of a version: version lists, job events and distillation previews. */
+export function invalidateVersionQueries(client: QueryClient): Promise<unknown> {
   return Promise.all(
-    ["policies", "training-events", "outlook"].map((key) => client.invalidateQueries({ queryKey: [key] })),
+    ["policies", "training-events", "distillation-preview"].map((key) => client.invalidateQueries({ queryKey: [key] })),
   );
 }

@@ -1,22 +1,22 @@
-/** A run as training data: segments, and turns with their tokens, page by page. */
+/** A run as training data: segments, and role calls with their tokens, in pages. */
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap } from "./client";
 
 export type Trajectory = Schemas["TrajectoryOut"];
-export type Turn = Schemas["TrajectoryTurnOut"];
+export type RoleCall = Schemas["TrajectoryRoleCallOut"];
 export type Segment = Schemas["TrajectorySegmentOut"];
 export type Tokens = Schemas["TrajectoryTokensOut"];
 
-const PAGE = 20;
+const PAGE_SIZE = 20;
 
-export function trajectoryQuery(run: string, active: boolean) {
+export function trajectoryQuery(runId: string, active: boolean) {
   return infiniteQueryOptions({
-    queryKey: ["trajectory", run, active],
+    queryKey: ["trajectory", runId, active],
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         api.GET("/api/v1/runs/{run_id}/trajectory", {
-          params: { path: { run_id: run }, query: { after: pageParam, limit: PAGE } },
+          params: { path: { run_id: runId }, query: { after: pageParam, limit: PAGE_SIZE } },
           signal,
         }),
       ),

@@ -1,26 +1,27 @@
 import { useMutation } from "@tanstack/react-query";
 import { useRef } from "react";
-import { randomName } from "../stream/browser";
+import { randomId } from "../stream/browser";
 import { createRun, type Run, type RunRequest } from "./runs";
 
 /**
- * Asks for the run that `requestOf` describes. Asking for the same again after a lost answer makes no second run: the
- * idempotency key stays until the request is another one or has been answered. What `requestOf` throws is the error.
+ * Create the run that `buildRequest` describes. A retry after a lost response creates no second run: the idempotency
+ * key stays the same until the request changes or succeeds. An exception of `buildRequest` becomes the error of the
+ * mutation.
  */
 export function useCreateRun<T>(
-  requestOf: (given: T) => RunRequest | Promise<RunRequest>,
+  buildRequest: (input: T) => RunRequest | Promise<RunRequest>,
   onCreated: (run: Run) => void,
 ) {
-  const sent = useRef({ text: "", key: "" });
+  const lastRequest = useRef({ text: "", key: "" });
   return useMutation({
-    mutationFn: async (given: T) => {
-      const request = await requestOf(given);
+    mutationFn: async (input: T) => {
+      const request = await buildRequest(input);
       const text = JSON.stringify(request);
-      if (sent.current.text !== text) sent.current = { text, key: randomName() };
-      return createRun(request, sent.current.key);
+      if (lastRequest.current.text !== text) lastRequest.current = { text, key: randomId() };
+      return createRun(request, lastRequest.current.key);
     },
     onSuccess: (run) => {
-      sent.current = { text: "", key: "" };
+      lastRequest.current = { text: "", key: "" };
       onCreated(run);
     },
   });

@@ -1,36 +1,36 @@
-/** Numbers and times as a reader wants them. Pure. */
+/** Formats of numbers and times. Pure. */
 
-const whole = new Intl.NumberFormat("en");
+const wholeNumber = new Intl.NumberFormat("en");
 
-export function count(value: number): string {
-  return whole.format(value);
+export function formatCount(value: number): string {
+  return wholeNumber.format(value);
 }
 
-/** `3 steps`, `1 step`. */
-export function counted(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`;
+/** Return text such as `3 steps` or `1 step`. */
+export function pluralize(value: number, one: string, many = `${one}s`): string {
+  return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
 
-/** 12,345 as `12.3 k`. */
-export function short(value: number): string {
-  if (value < 1_000) return count(value);
+/** Format 12,345 as `12.3 k`. */
+export function formatCompact(value: number): string {
+  if (value < 1_000) return formatCount(value);
   if (value < 1_000_000) return `${(value / 1_000).toFixed(value < 100_000 ? 1 : 0)} k`;
   return `${(value / 1_000_000).toFixed(1)} M`;
 }
 
-export function money(usd: number): string {
+export function formatUsd(usd: number): string {
   if (usd > 0 && usd < 0.01) return "under $0.01";
   return `$${usd.toFixed(2)}`;
 }
 
-export function bytes(value: number): string {
+export function formatBytes(value: number): string {
   if (value < 1_000) return `${value} B`;
   if (value < 1_000_000) return `${Math.round(value / 1_000)} KB`;
   return `${(value / 1_000_000).toFixed(1)} MB`;
 }
 
-/** Seconds as `3 s`, `4 min 10 s`, `2 h 5 min`. */
-export function span(seconds: number): string {
+/** Format seconds as `3 s`, `4 min 10 s`, `2 h 5 min`. */
+export function formatDuration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
   if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 60)} min`;
@@ -38,20 +38,20 @@ export function span(seconds: number): string {
   return minutes ? `${Math.floor(s / 3600)} h ${minutes} min` : `${Math.floor(s / 3600)} h`;
 }
 
-/** Milliseconds of one call as `40 ms`, `4.1 s`, `2 min`. */
-export function took(ms: number): string {
+/** Format milliseconds of one call as `40 ms`, `4.1 s`, `2 min`. */
+export function formatMs(ms: number): string {
   if (ms < 100) return `${Math.round(ms)} ms`;
-  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : span(ms / 1000);
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms / 1000);
 }
 
-/** Seconds from a moment to `now`; a clock that is ahead counts as now. */
-export function since(moment: string, now: number): number {
+/** Return the seconds from a moment to `now`, or 0 if the moment is in the future. */
+export function secondsSince(moment: string, now: number): number {
   return Math.max(0, (now - Date.parse(moment)) / 1000);
 }
 
-/** `just now`, `4 min ago`, `yesterday`, `3 Nov`. */
-export function ago(moment: string, now: number): string {
-  const seconds = since(moment, now);
+/** Format a moment as `just now`, `4 min ago`, `yesterday`, `3 Nov`. */
+export function formatAgo(moment: string, now: number): string {
+  const seconds = secondsSince(moment, now);
   if (seconds < 45) return "just now";
   if (seconds < 3600) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
   if (seconds < 86_400) return `${Math.round(seconds / 3600)} h ago`;

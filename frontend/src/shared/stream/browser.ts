@@ -1,52 +1,52 @@
-/** The hub on this browser's own parts. */
+/** The hub with the browser's own channel, locks and event source. */
 
-import { type Channel, type HubSeams, StreamHub } from "./hub";
+import { type Channel, type HubOptions, StreamHub } from "./hub";
 
-const NAME = "offing.events";
+const CHANNEL_NAME = "offing.events";
 
 function browserChannel(): Channel | null {
   if (typeof BroadcastChannel === "undefined") return null;
-  const channel = new BroadcastChannel(NAME);
+  const channel = new BroadcastChannel(CHANNEL_NAME);
   return {
-    post: (note) => channel.postMessage(note),
-    listen: (hear) => channel.addEventListener("message", (message) => hear(message.data)),
+    post: (message) => channel.postMessage(message),
+    listen: (onMessage) => channel.addEventListener("message", (message) => onMessage(message.data)),
   };
 }
 
-function browserLead(): HubSeams["lead"] {
+function browserLeadership(): HubOptions["lead"] {
   if (typeof navigator === "undefined" || !navigator.locks) return null;
-  return (leading) => {
+  return (onLead) => {
     let resign: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
+    const released = new Promise<void>((resolve) => {
       resign = resolve;
     });
-    const giveUp = new AbortController();
+    const abort = new AbortController();
     navigator.locks
-      .request(NAME, { signal: giveUp.signal }, () => {
-        leading();
-        return held;
+      .request(CHANNEL_NAME, { signal: abort.signal }, () => {
+        onLead();
+        return released;
       })
       .catch((error: unknown) => {
         if (!(error instanceof DOMException && error.name === "AbortError")) throw error;
       });
     return () => {
-      giveUp.abort();
+      abort.abort();
       resign();
     };
   };
 }
 
-/** Random text for names that only have to differ. `randomUUID` is absent on pages served without TLS. */
-export function randomName(): string {
+/** Return a random id. `randomUUID` is not available on pages served without TLS. */
+export function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export function browserHub(): StreamHub {
+export function createBrowserHub(): StreamHub {
   const channel = browserChannel();
   const hub = new StreamHub({
-    tab: randomName(),
+    tab: randomId(),
     channel,
-    lead: channel ? browserLead() : null,
+    lead: channel ? browserLeadership() : null,
     open: (address) => new EventSource(address),
     after: (ms, call) => {
       const timer = setTimeout(call, ms);

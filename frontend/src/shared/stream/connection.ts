@@ -1,127 +1,126 @@
 /**
- * One event stream for any number of runs, kept open.
- *
- * The browser reconnects by itself with the last event's id; when it gives up, this opens a new stream from the last
- * step seen, after a growing wait. It forgets a run at its `end` and closes when none is left.
+ * One event stream for any number of runs. The browser reconnects on its own with the id of the last event. When it
+ * gives up, this class opens a new stream from the last step seen, after an increasing delay. It stops following a run
+ * at its `end` event and closes when no run is left.
  */
 
-import { advanced, formatCursor, type Positions } from "./cursor";
+import { advanceCursor, renderCursor, type StreamCursor } from "./cursor";
 
 export const EVENT_NAMES = ["step", "run", "live", "end"] as const;
 
 export interface StreamEvent {
-  run: string;
+  runId: string;
   name: (typeof EVENT_NAMES)[number];
   /** The event's JSON, parsed. */
   data: unknown;
 }
 
-/** `idle`: nothing to follow. `lost`: trying again. */
+/** `idle` means that there is nothing to follow, `lost` that the connection is being retried. */
 export type StreamState = "idle" | "opening" | "open" | "lost";
 
-export interface ConnectionSeams {
+export interface ConnectionOptions {
   open(address: string): EventSource;
   onEvent(event: StreamEvent): void;
   onState(state: StreamState): void;
-  /** Calls back after so many milliseconds; returns how to forget it. */
+  /** Calls back after this number of milliseconds. Returns a function that cancels the call. */
   after(ms: number, call: () => void): () => void;
 }
 
-const LONGEST_WAIT = 15_000;
+const MAX_RETRY_DELAY_MS = 15_000;
 
-function record(value: unknown): Record<string, unknown> {
+function objectOrEmpty(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** The event, or null when its data is not what the contract says. */
-export function readEvent(name: StreamEvent["name"], text: string): StreamEvent | null {
+/** Return the event, or `null` if its data does not match the contract. */
+export function parseEvent(name: StreamEvent["name"], text: string): StreamEvent | null {
   let data: unknown;
   try {
     data = JSON.parse(text);
   } catch {
-    // One that is no JSON is left out: a step that is missing is a hole in the log, which is fetched, and a run's next
-    // event tells its state anew.
+    // An event that is not JSON is skipped. A missing step is a gap in the log, which is fetched, and the next event of
+    // the run contains its state.
     return null;
   }
-  const fields = record(data);
+  const fields = objectOrEmpty(data);
   const run = fields.run_id ?? fields.id;
-  return typeof run === "string" ? { run, name, data } : null;
+  return typeof run === "string" ? { runId: run, name, data } : null;
 }
 
 export class Connection {
-  #positions: Positions = new Map();
+  #cursor: StreamCursor = new Map();
   #source: EventSource | null = null;
   #failures = 0;
-  #forgetRetry: (() => void) | null = null;
+  #cancelRetry: (() => void) | null = null;
 
-  constructor(private readonly seams: ConnectionSeams) {}
+  constructor(private readonly options: ConnectionOptions) {}
 
-  get positions(): Positions {
-    return this.#positions;
+  get cursor(): StreamCursor {
+    return this.#cursor;
   }
 
-  /** Follows exactly these runs from these places. */
-  follow(positions: Positions): void {
-    this.#positions = positions;
+  /** Follow exactly these runs, from these sequence numbers. */
+  follow(cursor: StreamCursor): void {
+    this.#cursor = cursor;
     this.#failures = 0;
     this.#open();
   }
 
   close(): void {
-    this.#positions = new Map();
-    this.#drop();
-    this.seams.onState("idle");
+    this.#cursor = new Map();
+    this.#disconnect();
+    this.options.onState("idle");
   }
 
-  #drop(): void {
-    this.#forgetRetry?.();
-    this.#forgetRetry = null;
+  #disconnect(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
     this.#source?.close();
     this.#source = null;
   }
 
   #open(): void {
-    this.#drop();
-    if (this.#positions.size === 0) {
-      this.seams.onState("idle");
+    this.#disconnect();
+    if (this.#cursor.size === 0) {
+      this.options.onState("idle");
       return;
     }
-    this.seams.onState(this.#failures > 0 ? "lost" : "opening");
-    const source = this.seams.open(`/api/v1/events?cursor=${encodeURIComponent(formatCursor(this.#positions))}`);
+    this.options.onState(this.#failures > 0 ? "lost" : "opening");
+    const source = this.options.open(`/api/v1/events?cursor=${encodeURIComponent(renderCursor(this.#cursor))}`);
     this.#source = source;
     source.onopen = () => {
       this.#failures = 0;
-      this.seams.onState("open");
+      this.options.onState("open");
     };
-    source.onerror = () => this.#failed(source);
+    source.onerror = () => this.#handleError(source);
     for (const name of EVENT_NAMES) {
-      source.addEventListener(name, (message) => this.#received(name, (message as MessageEvent<string>).data));
+      source.addEventListener(name, (message) => this.#handleMessage(name, (message as MessageEvent<string>).data));
     }
   }
 
-  #received(name: StreamEvent["name"], text: string): void {
-    const event = readEvent(name, text);
+  #handleMessage(name: StreamEvent["name"], text: string): void {
+    const event = parseEvent(name, text);
     if (!event) return;
-    const seq = record(event.data).seq;
-    if (name === "step" && typeof seq === "number") this.#positions = advanced(this.#positions, event.run, seq);
-    this.seams.onEvent(event);
-    if (name === "end") this.#forget(event.run);
+    const seq = objectOrEmpty(event.data).seq;
+    if (name === "step" && typeof seq === "number") this.#cursor = advanceCursor(this.#cursor, event.runId, seq);
+    this.options.onEvent(event);
+    if (name === "end") this.#removeRun(event.runId);
   }
 
-  #forget(run: string): void {
-    const rest = new Map(this.#positions);
-    rest.delete(run);
-    this.#positions = rest;
+  #removeRun(runId: string): void {
+    const rest = new Map(this.#cursor);
+    rest.delete(runId);
+    this.#cursor = rest;
     if (rest.size === 0) this.close();
   }
 
-  #failed(source: EventSource): void {
+  #handleError(source: EventSource): void {
     if (source !== this.#source) return;
-    this.seams.onState("lost");
+    this.options.onState("lost");
     if (source.readyState !== 2) return;
     this.#failures += 1;
-    const wait = Math.min(LONGEST_WAIT, 500 * 2 ** this.#failures);
-    this.#drop();
-    this.#forgetRetry = this.seams.after(wait, () => this.#open());
+    const delay = Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** this.#failures);
+    this.#disconnect();
+    this.#cancelRetry = this.options.after(delay, () => this.#open());
   }
 }

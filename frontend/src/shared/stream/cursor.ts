@@ -1,38 +1,39 @@
-/** Where a stream of several runs stands, as `run:seq,run:seq`. Pure. */
+/** The cursor of a stream of several runs, as `run:seq,run:seq`. Pure. */
 
-/** The last sequence number seen, by run. 0: nothing yet. */
-export type Positions = ReadonlyMap<string, number>;
+/** The last sequence number seen of each run. 0 means none. */
+export type StreamCursor = ReadonlyMap<string, number>;
 
-export function formatCursor(positions: Positions): string {
-  return [...positions].map(([run, seq]) => `${run}:${seq}`).join(",");
+export function renderCursor(cursor: StreamCursor): string {
+  return [...cursor].map(([run, seq]) => `${run}:${seq}`).join(",");
 }
 
-/** Entries that are not `run:number` are left out. */
-export function parseCursor(text: string): Positions {
-  const positions = new Map<string, number>();
+/** Parse a cursor. Entries that are not `run:number` are skipped. */
+export function parseCursor(text: string): StreamCursor {
+  const cursor = new Map<string, number>();
   for (const entry of text.split(",")) {
-    const cut = entry.lastIndexOf(":");
-    const seq = Number(entry.slice(cut + 1));
-    if (cut > 0 && entry.length > cut + 1 && Number.isInteger(seq) && seq >= 0) positions.set(entry.slice(0, cut), seq);
+    const colon = entry.lastIndexOf(":");
+    const seq = Number(entry.slice(colon + 1));
+    if (colon > 0 && entry.length > colon + 1 && Number.isInteger(seq) && seq >= 0)
+      cursor.set(entry.slice(0, colon), seq);
   }
-  return positions;
+  return cursor;
 }
 
-/** The positions after a step was seen; an older one changes nothing. */
-export function advanced(positions: Positions, run: string, seq: number): Positions {
-  const at = positions.get(run);
-  return at === undefined || seq <= at ? positions : new Map(positions).set(run, seq);
+/** Return the cursor after a step was seen. An older step changes nothing. */
+export function advanceCursor(cursor: StreamCursor, runId: string, seq: number): StreamCursor {
+  const at = cursor.get(runId);
+  return at === undefined || seq <= at ? cursor : new Map(cursor).set(runId, seq);
 }
 
-/** Every run that anybody wants, from the earliest place that anybody needs it. */
-export function earliest(wants: Iterable<Positions>): Positions {
+/** Merge cursors: every run that occurs in one, with its lowest sequence number. */
+export function mergeEarliest(cursors: Iterable<StreamCursor>): StreamCursor {
   const merged = new Map<string, number>();
-  for (const want of wants) {
-    for (const [run, seq] of want) merged.set(run, Math.min(seq, merged.get(run) ?? seq));
+  for (const cursor of cursors) {
+    for (const [run, seq] of cursor) merged.set(run, Math.min(seq, merged.get(run) ?? seq));
   }
   return merged;
 }
 
-export function sameRuns(left: Positions, right: Positions): boolean {
+export function hasSameRuns(left: StreamCursor, right: StreamCursor): boolean {
   return left.size === right.size && [...left.keys()].every((run) => right.has(run));
 }

@@ -4,10 +4,10 @@ import { FakeSource } from "@/testing/fake-source";
 import type { StreamEvent } from "./connection";
 import { StreamHub } from "./hub";
 
-/** A browser with tabs: one lock, one channel, and every stream that was ever opened. */
+/** A browser with tabs: one lock, one channel, and every stream that was opened. */
 function browser() {
   const sources: FakeSource[] = [];
-  const hearers = new Map<string, (note: unknown) => void>();
+  const listeners = new Map<string, (message: unknown) => void>();
   const queue: { tab: string; leading: () => void }[] = [];
   let holder: string | null = null;
   let now = 0;
@@ -28,10 +28,10 @@ function browser() {
     const hub = new StreamHub({
       tab,
       channel: {
-        post: (note) => {
-          for (const [other, hear] of [...hearers]) if (other !== tab) hear(structuredClone(note));
+        post: (message) => {
+          for (const [other, hear] of [...listeners]) if (other !== tab) hear(structuredClone(message));
         },
-        listen: (hear) => hearers.set(tab, hear),
+        listen: (onMessage) => listeners.set(tab, onMessage),
       },
       lead: (leading) => {
         queue.push({ tab, leading });
@@ -49,9 +49,9 @@ function browser() {
       },
       now: () => now,
     });
-    const heard: StreamEvent[] = [];
-    hub.onEvent((event) => heard.push(event));
-    return { hub, heard, tick: () => timers.splice(0).forEach((call) => void call()) };
+    const received: StreamEvent[] = [];
+    hub.onEvent((event) => received.push(event));
+    return { hub, heard: received, tick: () => timers.splice(0).forEach((call) => void call()) };
   };
   return {
     open,
@@ -61,7 +61,7 @@ function browser() {
       now += ms;
     },
     crash: (tab: string) => {
-      hearers.delete(tab);
+      listeners.delete(tab);
       resign(tab);
     },
   };
@@ -69,33 +69,33 @@ function browser() {
 
 const stepOf = (run: string, seq: number) => ({ ...aStep(seq), run_id: run });
 
-test("two tabs share one stream, and both hear every event", () => {
+test("two tabs share one stream, and both receive every event", () => {
   const { open, live } = browser();
   const first = open("1");
   const second = open("2");
   first.hub.watch("a", 3);
   second.hub.watch("b", 9);
   expect(live().map((source) => source.cursor)).toEqual(["a:3,b:9"]);
-  live()[0]?.says("step", stepOf("b", 10));
-  expect(second.heard.map((event) => event.run)).toEqual(["b"]);
+  live()[0]?.send("step", stepOf("b", 10));
+  expect(second.heard.map((event) => event.runId)).toEqual(["b"]);
   expect(first.heard).toEqual(second.heard);
 });
 
-test("when the leading tab goes, the next one goes on where it stands itself", () => {
+test("when the leading tab closes, the next one continues from its own cursor", () => {
   const { open, live } = browser();
   const first = open("1");
   const second = open("2");
   first.hub.watch("a", 0);
   second.hub.watch("a", 0);
-  live()[0]?.says("step", stepOf("a", 1));
-  live()[0]?.says("step", stepOf("a", 2));
+  live()[0]?.send("step", stepOf("a", 1));
+  live()[0]?.send("step", stepOf("a", 2));
   first.hub.leave();
   expect(live().map((source) => source.cursor)).toEqual(["a:2"]);
-  live()[0]?.says("step", stepOf("a", 3));
+  live()[0]?.send("step", stepOf("a", 3));
   expect(second.heard.map((event) => (event.data as { seq: number }).seq)).toEqual([1, 2, 3]);
 });
 
-test("a tab that was killed is succeeded as well", () => {
+test("a tab that was killed is replaced as leader as well", () => {
   const { open, live, crash, sources } = browser();
   open("1").hub.watch("a", 0);
   const second = open("2");
@@ -105,7 +105,7 @@ test("a tab that was killed is succeeded as well", () => {
   expect(live().at(-1)?.cursor).toBe("b:4");
 });
 
-test("a new leader asks the other tabs what they want", () => {
+test("a new leader requests the runs of the other tabs", () => {
   const { open, live } = browser();
   const first = open("1");
   first.hub.watch("a", 0);
@@ -115,24 +115,24 @@ test("a new leader asks the other tabs what they want", () => {
   expect(live().map((source) => source.cursor)).toEqual(["b:4,c:7"]);
 });
 
-test("a tab that comes to a followed run late makes the stream go back to where it needs it", () => {
+test("a tab that needs earlier steps of a followed run makes the stream start earlier", () => {
   const { open, live } = browser();
   open("1").hub.watch("a", 0);
-  live()[0]?.says("step", stepOf("a", 1));
-  live()[0]?.says("step", stepOf("a", 2));
+  live()[0]?.send("step", stepOf("a", 1));
+  live()[0]?.send("step", stepOf("a", 2));
   open("2").hub.watch("a", 1);
   expect(live().map((source) => source.cursor)).toEqual(["a:1"]);
 });
 
-test("a tab that comes to a followed run further on leaves the stream alone", () => {
+test("a tab that needs only later steps of a followed run does not reopen the stream", () => {
   const { open, sources, live } = browser();
   open("1").hub.watch("a", 0);
-  live()[0]?.says("step", stepOf("a", 1));
+  live()[0]?.send("step", stepOf("a", 1));
   open("2").hub.watch("a", 1);
   expect(sources).toHaveLength(1);
 });
 
-test("a run nobody watches any more is no longer asked for", () => {
+test("a run that no tab follows is no longer requested", () => {
   const { open, live } = browser();
   open("1").hub.watch("a", 0);
   const stop = open("2").hub.watch("b", 0);
@@ -140,7 +140,7 @@ test("a run nobody watches any more is no longer asked for", () => {
   expect(live().map((source) => source.cursor)).toEqual(["a:0"]);
 });
 
-test("a tab that fell silent long ago is forgotten at the next look", () => {
+test("a tab that has been silent for too long is removed at the next announcement", () => {
   const { open, live, pass } = browser();
   const first = open("1");
   first.hub.watch("a", 0);
@@ -150,23 +150,23 @@ test("a tab that fell silent long ago is forgotten at the next look", () => {
   expect(live().map((source) => source.cursor)).toEqual(["a:0"]);
 });
 
-test("every tab knows how the stream stands", () => {
+test("every tab receives the state of the stream", () => {
   const { open, live } = browser();
   const first = open("1");
   first.hub.watch("a", 0);
-  live()[0]?.opens();
+  live()[0]?.open();
   const second = open("2");
   second.hub.watch("a", 0);
   expect(second.hub.state).toBe("open");
-  live()[0]?.breaks(false);
+  live()[0]?.fail(false);
   expect([first.hub.state, second.hub.state]).toEqual(["lost", "lost"]);
 });
 
-test("a page that comes back from the back-forward cache follows again", () => {
+test("a page that returns from the back-forward cache follows its runs again", () => {
   const { open, live } = browser();
   const only = open("1");
   only.hub.watch("a", 0);
-  live()[0]?.says("step", stepOf("a", 1));
+  live()[0]?.send("step", stepOf("a", 1));
   only.hub.leave();
   expect(live()).toEqual([]);
   only.hub.rejoin();
@@ -178,7 +178,7 @@ test("the end of a run ends its stream in every tab", () => {
   const first = open("1");
   first.hub.watch("a", 0);
   open("2").hub.watch("a", 0);
-  live()[0]?.says("end", { run_id: "a" });
+  live()[0]?.send("end", { run_id: "a" });
   first.tick();
   expect(live()).toEqual([]);
 });

@@ -1,199 +1,202 @@
 /**
- * One event stream a browser: the tab that holds the lock reads it, and tells the others over a channel.
- *
- * Every tab says which runs it wants and from where; when the leader's tab goes, the next one takes the lock, asks
- * around, and opens the stream from the earliest place anybody needs. Repeats are harmless, see `step-log`. Without
- * locks or channels a tab is its own leader.
+ * One event stream per browser: the tab that holds the lock reads it and sends its events to the other tabs over a
+ * channel. Every tab announces the runs that it follows and their last steps. When the leading tab closes, the next one
+ * takes the lock, requests these announcements and opens the stream at the lowest sequence number of each run. Repeated
+ * events are harmless, see `step-log`. Without locks or channels, each tab is its own leader.
  */
 
-import { Connection, type ConnectionSeams, type StreamEvent, type StreamState } from "./connection";
-import { advanced, earliest, type Positions, sameRuns } from "./cursor";
+import { Connection, type ConnectionOptions, type StreamEvent, type StreamState } from "./connection";
+import { advanceCursor, hasSameRuns, mergeEarliest, type StreamCursor } from "./cursor";
 
-type Note =
-  | { type: "want"; tab: string; runs: [string, number][] }
-  | { type: "bye"; tab: string }
-  | { type: "roll-call" }
+type TabMessage =
+  | { type: "follow"; tab: string; runs: [string, number][] }
+  | { type: "leave"; tab: string }
+  | { type: "report-runs" }
   | { type: "event"; event: StreamEvent }
   | { type: "state"; state: StreamState };
 
 export interface Channel {
-  post(note: unknown): void;
-  listen(hear: (note: unknown) => void): void;
+  post(message: unknown): void;
+  listen(onMessage: (message: unknown) => void): void;
 }
 
-export interface HubSeams extends Pick<ConnectionSeams, "open" | "after"> {
+export interface HubOptions extends Pick<ConnectionOptions, "open" | "after"> {
   tab: string;
-  /** null: this browser has none. */
+  /** `null` means that the browser has none. */
   channel: Channel | null;
-  /** Calls back when this tab leads; returns how to give the lead up. null: no locks, so every tab leads itself. */
-  lead: ((leading: () => void) => () => void) | null;
+  /**
+   * Calls back when this tab leads. Returns a function that gives up the lead. `null` means that there are no locks, so
+   * every tab leads.
+   */
+  lead: ((onLead: () => void) => () => void) | null;
   now(): number;
 }
 
-/** A tab that has not been heard of for so long is taken for closed. Hidden tabs may speak once a minute only. */
-const SILENT_TAB_MS = 180_000;
-const REPEAT_MS = 30_000;
+/** A tab without a message for this time counts as closed. Hidden tabs may be limited to one message per minute. */
+const MAX_TAB_SILENCE_MS = 180_000;
+const ANNOUNCE_MS = 30_000;
 
 export class StreamHub {
-  #own: Positions = new Map();
-  #peers = new Map<string, { runs: Positions; seen: number }>();
-  #leading = false;
+  #ownCursor: StreamCursor = new Map();
+  #peers = new Map<string, { runs: StreamCursor; seen: number }>();
+  #isLeader = false;
   #resign: (() => void) | null = null;
-  #stopRepeat: (() => void) | null = null;
+  #stopAnnouncing: (() => void) | null = null;
   #state: StreamState = "idle";
   readonly #connection: Connection;
-  readonly #eventHearers = new Set<(event: StreamEvent) => void>();
-  readonly #stateHearers = new Set<() => void>();
+  readonly #eventListeners = new Set<(event: StreamEvent) => void>();
+  readonly #stateListeners = new Set<() => void>();
 
-  constructor(private readonly seams: HubSeams) {
+  constructor(private readonly options: HubOptions) {
     this.#connection = new Connection({
-      open: seams.open,
-      after: seams.after,
-      onEvent: (event) => this.#tell({ type: "event", event }),
-      onState: (state) => this.#tell({ type: "state", state }),
+      open: options.open,
+      after: options.after,
+      onEvent: (event) => this.#broadcast({ type: "event", event }),
+      onState: (state) => this.#broadcast({ type: "state", state }),
     });
-    seams.channel?.listen((note) => this.#hear(note as Note));
+    options.channel?.listen((note) => this.#receive(note as TabMessage));
   }
 
   get state(): StreamState {
     return this.#state;
   }
 
-  /** Starts following a run after this sequence number. Returns how to stop. */
-  watch(run: string, after: number): () => void {
-    this.#own = new Map(this.#own).set(run, after);
-    this.#join();
-    this.#sayWants();
-    if (this.#leading) this.#refollow(new Map([[run, after]]));
+  /** Follow a run after this sequence number. Returns a function that stops. */
+  watch(runId: string, after: number): () => void {
+    this.#ownCursor = new Map(this.#ownCursor).set(runId, after);
+    this.#joinElection();
+    this.#announceRuns();
+    if (this.#isLeader) this.#updateConnection(new Map([[runId, after]]));
     return () => {
-      const rest = new Map(this.#own);
-      rest.delete(run);
-      this.#own = rest;
-      this.#sayWants();
-      if (this.#leading) this.#refollow();
+      const rest = new Map(this.#ownCursor);
+      rest.delete(runId);
+      this.#ownCursor = rest;
+      this.#announceRuns();
+      if (this.#isLeader) this.#updateConnection();
     };
   }
 
-  onEvent(hear: (event: StreamEvent) => void): () => void {
-    this.#eventHearers.add(hear);
-    return () => this.#eventHearers.delete(hear);
+  onEvent(listener: (event: StreamEvent) => void): () => void {
+    this.#eventListeners.add(listener);
+    return () => this.#eventListeners.delete(listener);
   }
 
-  onState(hear: () => void): () => void {
-    this.#stateHearers.add(hear);
-    return () => this.#stateHearers.delete(hear);
+  onState(listener: () => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => this.#stateListeners.delete(listener);
   }
 
-  /** For a page that goes away, for good or into the browser's back-forward cache. */
+  /** Call this when the page is closed or enters the back-forward cache. */
   leave(): void {
-    this.#post({ type: "bye", tab: this.seams.tab });
-    this.#stopRepeat?.();
-    this.#stopRepeat = null;
-    this.#leading = false;
+    this.#post({ type: "leave", tab: this.options.tab });
+    this.#stopAnnouncing?.();
+    this.#stopAnnouncing = null;
+    this.#isLeader = false;
     this.#connection.close();
     const resign = this.#resign;
     this.#resign = null;
     resign?.();
   }
 
-  /** For a page that came back. */
+  /** Call this when the page returns from the back-forward cache. */
   rejoin(): void {
-    if (this.#own.size === 0) return;
-    this.#join();
-    this.#sayWants();
+    if (this.#ownCursor.size === 0) return;
+    this.#joinElection();
+    this.#announceRuns();
   }
 
-  #join(): void {
+  #joinElection(): void {
     if (this.#resign) return;
-    this.#resign = (this.seams.lead ?? leadAtOnce)(() => this.#takeLead());
-    this.#repeat();
+    this.#resign = (this.options.lead ?? leadImmediately)(() => this.#takeLead());
+    this.#scheduleAnnouncement();
   }
 
   #takeLead(): void {
-    this.#leading = true;
-    this.#post({ type: "roll-call" });
-    this.#refollow(this.#own);
+    this.#isLeader = true;
+    this.#post({ type: "report-runs" });
+    this.#updateConnection(this.#ownCursor);
   }
 
-  #repeat(): void {
-    this.#stopRepeat = this.seams.after(REPEAT_MS, () => {
-      this.#sayWants();
-      if (this.#leading) this.#refollow();
-      this.#repeat();
+  #scheduleAnnouncement(): void {
+    this.#stopAnnouncing = this.options.after(ANNOUNCE_MS, () => {
+      this.#announceRuns();
+      if (this.#isLeader) this.#updateConnection();
+      this.#scheduleAnnouncement();
     });
   }
 
-  /** A page that has left says nothing, even when the last message still reaches it. */
-  #sayWants(): void {
+  /** A page that has left announces nothing, even if a message still reaches it. */
+  #announceRuns(): void {
     if (!this.#resign) return;
-    this.#post({ type: "want", tab: this.seams.tab, runs: [...this.#own] });
+    this.#post({ type: "follow", tab: this.options.tab, runs: [...this.#ownCursor] });
   }
 
-  /** Opens the stream again when the set of runs changed or `fresh` needs an earlier place than it stands at. */
-  #refollow(fresh: Positions = new Map()): void {
-    const oldest = this.seams.now() - SILENT_TAB_MS;
+  /** Open the stream again if the set of runs changed or `newRuns` needs earlier steps than the current cursor. */
+  #updateConnection(newRuns: StreamCursor = new Map()): void {
+    const oldest = this.options.now() - MAX_TAB_SILENCE_MS;
     for (const [tab, peer] of this.#peers) if (peer.seen < oldest) this.#peers.delete(tab);
-    const wanted = earliest([this.#own, ...[...this.#peers.values()].map((peer) => peer.runs)]);
-    const at = this.#connection.positions;
-    const rewinds = [...fresh].some(([run, seq]) => seq < (at.get(run) ?? seq));
-    if (sameRuns(wanted, at) && !rewinds) return;
+    const merged = mergeEarliest([this.#ownCursor, ...[...this.#peers.values()].map((peer) => peer.runs)]);
+    const at = this.#connection.cursor;
+    const rewinds = [...newRuns].some(([run, seq]) => seq < (at.get(run) ?? seq));
+    if (hasSameRuns(merged, at) && !rewinds) return;
     const next = new Map<string, number>();
-    for (const [run, seq] of wanted) next.set(run, fresh.has(run) ? seq : (at.get(run) ?? seq));
+    for (const [run, seq] of merged) next.set(run, newRuns.has(run) ? seq : (at.get(run) ?? seq));
     this.#connection.follow(next);
   }
 
-  #post(note: Note): void {
-    this.seams.channel?.post(note);
+  #post(message: TabMessage): void {
+    this.options.channel?.post(message);
   }
 
-  /** To the other tabs and to this one. */
-  #tell(note: Note): void {
-    this.#post(note);
-    this.#hear(note);
+  /** Send a message to the other tabs and to this one. */
+  #broadcast(message: TabMessage): void {
+    this.#post(message);
+    this.#receive(message);
   }
 
-  #hear(note: Note): void {
-    if (note.type === "event") this.#heardEvent(note.event);
-    else if (note.type === "state") this.#heardState(note.state);
-    else if (note.type === "roll-call") this.#sayWants();
-    else if (this.#leading) this.#heardPeer(note);
+  #receive(message: TabMessage): void {
+    if (message.type === "event") this.#receiveEvent(message.event);
+    else if (message.type === "state") this.#receiveState(message.state);
+    else if (message.type === "report-runs") this.#announceRuns();
+    else if (this.#isLeader) this.#receivePeer(message);
   }
 
-  #heardPeer(note: Extract<Note, { type: "want" | "bye" }>): void {
-    if (note.type === "bye") {
-      this.#peers.delete(note.tab);
-      this.#refollow();
+  #receivePeer(message: Extract<TabMessage, { type: "follow" | "leave" }>): void {
+    if (message.type === "leave") {
+      this.#peers.delete(message.tab);
+      this.#updateConnection();
       return;
     }
-    const known = this.#peers.get(note.tab)?.runs ?? new Map<string, number>();
-    const runs = new Map(note.runs);
-    const fresh = new Map(note.runs.filter(([run]) => !known.has(run)));
-    if (runs.size > 0) this.#peers.set(note.tab, { runs, seen: this.seams.now() });
-    else this.#peers.delete(note.tab);
-    this.#refollow(fresh);
+    const previous = this.#peers.get(message.tab)?.runs ?? new Map<string, number>();
+    const runs = new Map(message.runs);
+    const newRuns = new Map(message.runs.filter(([run]) => !previous.has(run)));
+    if (runs.size > 0) this.#peers.set(message.tab, { runs, seen: this.options.now() });
+    else this.#peers.delete(message.tab);
+    this.#updateConnection(newRuns);
     this.#post({ type: "state", state: this.#state });
   }
 
-  #heardEvent(event: StreamEvent): void {
+  #receiveEvent(event: StreamEvent): void {
     const seq = (event.data as { seq?: unknown } | null)?.seq;
-    if (event.name === "step" && typeof seq === "number") this.#own = advanced(this.#own, event.run, seq);
-    for (const hear of this.#eventHearers) hear(event);
+    if (event.name === "step" && typeof seq === "number")
+      this.#ownCursor = advanceCursor(this.#ownCursor, event.runId, seq);
+    for (const listener of this.#eventListeners) listener(event);
     if (event.name !== "end") return;
-    const rest = new Map(this.#own);
-    rest.delete(event.run);
-    this.#own = rest;
+    const rest = new Map(this.#ownCursor);
+    rest.delete(event.runId);
+    this.#ownCursor = rest;
     for (const peer of this.#peers.values()) {
-      peer.runs = new Map([...peer.runs].filter(([run]) => run !== event.run));
+      peer.runs = new Map([...peer.runs].filter(([run]) => run !== event.runId));
     }
   }
 
-  #heardState(state: StreamState): void {
+  #receiveState(state: StreamState): void {
     this.#state = state;
-    for (const hear of this.#stateHearers) hear();
+    for (const listener of this.#stateListeners) listener();
   }
 }
 
-function leadAtOnce(leading: () => void): () => void {
-  leading();
+function leadImmediately(onLead: () => void): () => void {
+  onLead();
   return () => undefined;
 }

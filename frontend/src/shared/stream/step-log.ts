@@ -1,45 +1,46 @@
 /**
- * The steps of one run as far as this page holds them: sparse, in pages, keyed by sequence number.
- *
- * The only home of the rule that makes reload and reconnect safe: a run's numbers go 1..n without a hole, a step never
- * changes, so a repeat is ignored and a hole is something to fetch. Pure; knows no network and no cache.
+ * The loaded steps of one run: sparse, in pages, keyed by sequence number. Sequence numbers run from 1 to n without
+ * gaps and a step never changes, so a repeated step is ignored and a gap is fetched. This makes reloads and reconnects
+ * safe. Pure.
  */
 
-import { STEP_PAGE, type Step } from "../api/runs";
+import { STEP_PAGE_SIZE, type Step } from "../api/runs";
 
 export interface StepLog {
-  /** The highest sequence number known to exist, whether its step is held or not. 0: none. */
+  /** The highest sequence number known to exist, whether or not its step is loaded. 0 means none. */
   readonly last: number;
-  /** Page p holds the steps p * 256 + 1 … (p + 1) * 256. */
+  /** Page p contains the steps p * 256 + 1 … (p + 1) * 256. */
   readonly pages: ReadonlyMap<number, readonly (Step | undefined)[]>;
 }
 
 export const EMPTY_LOG: StepLog = { last: 0, pages: new Map() };
 
 export function pageOf(seq: number): number {
-  return Math.floor((seq - 1) / STEP_PAGE);
+  return Math.floor((seq - 1) / STEP_PAGE_SIZE);
 }
 
 export function stepAt(log: StepLog, seq: number): Step | undefined {
-  return log.pages.get(pageOf(seq))?.[(seq - 1) % STEP_PAGE];
+  return log.pages.get(pageOf(seq))?.[(seq - 1) % STEP_PAGE_SIZE];
 }
 
-/** The same log, knowing that steps up to `last` exist. Never goes back. */
-export function reaching(log: StepLog, last: number): StepLog {
+/** Return the log extended to `last`. It never shrinks. */
+export function extendLog(log: StepLog, last: number): StepLog {
   return last > log.last ? { ...log, last } : log;
 }
 
-/** The log with these steps in their places. Steps it already holds are ignored; if all are, it is the same object. */
-export function withSteps(log: StepLog, steps: readonly Step[]): StepLog {
-  const fresh = steps.filter((step) => step.seq > 0 && !stepAt(log, step.seq));
-  if (fresh.length === 0) return log;
+/**
+ * Return the log with these steps added. Steps that it contains are ignored; if all are, the same object is returned.
+ */
+export function addSteps(log: StepLog, steps: readonly Step[]): StepLog {
+  const newSteps = steps.filter((step) => step.seq > 0 && !stepAt(log, step.seq));
+  if (newSteps.length === 0) return log;
   const pages = new Map(log.pages);
   const copied = new Map<number, (Step | undefined)[]>();
   let last = log.last;
-  for (const step of fresh) {
+  for (const step of newSteps) {
     const page = pageOf(step.seq);
     const rows = copied.get(page) ?? [...(pages.get(page) ?? [])];
-    rows[(step.seq - 1) % STEP_PAGE] = step;
+    rows[(step.seq - 1) % STEP_PAGE_SIZE] = step;
     copied.set(page, rows);
     last = Math.max(last, step.seq);
   }
@@ -47,19 +48,19 @@ export function withSteps(log: StepLog, steps: readonly Step[]): StepLog {
   return { last, pages };
 }
 
-/** The pages with a hole between the steps `from` and `to`, both included, as far as the log reaches. */
-export function missingPages(log: StepLog, from: number, to: number): number[] {
+/** Return the pages with a gap between the steps `from` and `to`, both included, up to the end of the log. */
+export function listMissingPages(log: StepLog, from: number, to: number): number[] {
   const missing: number[] = [];
   const end = Math.min(to, log.last);
   for (let seq = Math.max(1, from); seq <= end; seq += 1) {
     if (stepAt(log, seq)) continue;
     missing.push(pageOf(seq));
-    seq = (pageOf(seq) + 1) * STEP_PAGE;
+    seq = (pageOf(seq) + 1) * STEP_PAGE_SIZE;
   }
   return missing;
 }
 
-/** Held steps among these numbers, in their order. */
-export function heldSteps(log: StepLog, seqs: readonly number[]): Step[] {
+/** Return the loaded steps among these sequence numbers, in their order. */
+export function listLoadedSteps(log: StepLog, seqs: readonly number[]): Step[] {
   return seqs.map((seq) => stepAt(log, seq)).filter((step) => step !== undefined);
 }

@@ -6,24 +6,24 @@ import type { StreamHub } from "./hub";
 
 const HubContext = createContext<StreamHub | null>(null);
 
-/** Events of a burst are applied together, at most so many milliseconds late. */
-const GATHER_MS = 30;
+/** Events of a burst are applied together, at most this number of milliseconds late. */
+const BATCH_MS = 30;
 
-/** Feeds everything the hub hears into the query cache. */
+/** Applies all events of the hub to the query cache. */
 export function StreamProvider({ hub, children }: { hub: StreamHub; children: ReactNode }) {
   const client = useQueryClient();
   useEffect(() => {
-    let waiting: StreamEvent[] = [];
+    let pending: StreamEvent[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
     const flush = () => {
-      const events = waiting;
-      waiting = [];
+      const events = pending;
+      pending = [];
       timer = null;
       applyEvents(client, events);
     };
     const stop = hub.onEvent((event) => {
-      waiting.push(event);
-      timer ??= setTimeout(flush, GATHER_MS);
+      pending.push(event);
+      timer ??= setTimeout(flush, BATCH_MS);
     });
     return () => {
       stop();
@@ -33,12 +33,12 @@ export function StreamProvider({ hub, children }: { hub: StreamHub; children: Re
   return <HubContext value={hub}>{children}</HubContext>;
 }
 
-/** Follows a run while it is active. `after`: where the first snapshot stood. */
-export function useRunEvents(run: string, after: number, active: boolean): void {
+/** Follow a run while it is active. `after` is the last step of the first snapshot. */
+export function useRunEvents(runId: string, after: number, active: boolean): void {
   const hub = useContext(HubContext);
-  // Only the first place matters: from then on the hub knows how far this tab has come.
+  // Only the first value matters: from then on the hub knows the last step of this tab.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
-  useEffect(() => (active && hub ? hub.watch(run, after) : undefined), [hub, run, active]);
+  useEffect(() => (active && hub ? hub.watch(runId, after) : undefined), [hub, runId, active]);
 }
 
 const idle = (): StreamState => "idle";

@@ -1,67 +1,67 @@
 import { isCancelledError, skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useAway } from "../api/reach";
-import { fetchSteps, STEP_PAGE } from "../api/runs";
-import { changeLog, logKey } from "./apply-events";
-import { EMPTY_LOG, missingPages, reaching, type StepLog, withSteps } from "./step-log";
+import { fetchSteps, STEP_PAGE_SIZE } from "../api/runs";
+import { useServerOutage } from "../api/server-status";
+import { logKey, updateLog } from "./apply-events";
+import { addSteps, EMPTY_LOG, extendLog, listMissingPages, type StepLog } from "./step-log";
 
-export interface HeldSteps {
+export interface StepLogState {
   log: StepLog;
-  /** Fetches what is not held between these steps, both included. Cheap to call again. */
-  need(from: number, to: number): void;
-  /** Why steps that were needed could not be fetched. `null`: all of them came, or are on their way. */
+  /** Fetches the steps in this range, both ends included, that are not loaded. Cheap to call again. */
+  loadRange(from: number, to: number): void;
+  /** Why steps could not be fetched. `null` means that all of them are loaded or being fetched. */
   error: unknown;
-  /** Asks again for what could not be fetched. */
+  /** Fetches again what could not be fetched. */
   retry(): void;
 }
 
-/** The run's steps as far as they are held; `last` is the highest number known from the run itself. */
-export function useStepLog(run: string, last: number): HeldSteps {
+/** Return the loaded steps of the run. `last` is the highest sequence number known from the run itself. */
+export function useStepLog(runId: string, last: number): StepLogState {
   const client = useQueryClient();
   const [error, setError] = useState<unknown>(null);
-  const failed = useRef(new Set<number>());
-  // Filled by events and pages, never fetched, so that it cannot fail by itself.
+  const failedPages = useRef(new Set<number>());
+  // Filled by events and pages, never fetched, so it cannot fail on its own.
   const stored = useQuery<StepLog>({
-    queryKey: logKey(run),
+    queryKey: logKey(runId),
     queryFn: skipToken,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const held = stored.data === undefined || stored.isError ? EMPTY_LOG : stored.data;
-  useEffect(() => changeLog(client, run, (was) => reaching(was, last)), [client, run, last]);
+  const loaded = stored.data === undefined || stored.isError ? EMPTY_LOG : stored.data;
+  useEffect(() => updateLog(client, runId, (was) => extendLog(was, last)), [client, runId, last]);
 
   const fetchPage = useCallback(
     async (page: number) => {
       try {
-        const answer = await client.fetchQuery({
-          queryKey: ["steps-page", run, page],
-          queryFn: ({ signal }) => fetchSteps(run, page * STEP_PAGE, signal),
+        const stepPage = await client.fetchQuery({
+          queryKey: ["steps-page", runId, page],
+          queryFn: ({ signal }) => fetchSteps(runId, page * STEP_PAGE_SIZE, signal),
           gcTime: 0,
         });
-        changeLog(client, run, (now) => withSteps(now, answer.items));
-        failed.current.delete(page);
-        if (failed.current.size === 0) setError(null);
+        updateLog(client, runId, (now) => addSteps(now, stepPage.items));
+        failedPages.current.delete(page);
+        if (failedPages.current.size === 0) setError(null);
       } catch (reason) {
         if (isCancelledError(reason)) return; // the view that needed it was closed
-        failed.current.add(page);
+        failedPages.current.add(page);
         setError(reason);
       }
     },
-    [client, run],
+    [client, runId],
   );
-  const need = useCallback(
+  const loadRange = useCallback(
     (from: number, to: number) => {
-      const known = reaching(client.getQueryData<StepLog>(logKey(run)) ?? EMPTY_LOG, last);
-      for (const page of missingPages(known, from, to)) fetchPage(page);
+      const knownLog = extendLog(client.getQueryData<StepLog>(logKey(runId)) ?? EMPTY_LOG, last);
+      for (const page of listMissingPages(knownLog, from, to)) fetchPage(page);
     },
-    [client, run, last, fetchPage],
+    [client, runId, last, fetchPage],
   );
   const retry = useCallback(() => {
-    for (const page of failed.current) fetchPage(page);
+    for (const page of failedPages.current) fetchPage(page);
   }, [fetchPage]);
-  const away = useAway();
+  const outage = useServerOutage();
   useEffect(() => {
-    if (away === null) retry();
-  }, [away, retry]);
-  const log = useMemo(() => reaching(held, last), [held, last]);
-  return { log, need, error, retry };
+    if (outage === null) retry();
+  }, [outage, retry]);
+  const log = useMemo(() => extendLog(loaded, last), [loaded, last]);
+  return { log, loadRange, error, retry };
 }

@@ -9,16 +9,19 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** A modal on the browser's own dialog: focus stays inside, Escape closes. `sheet`: from the bottom edge. */
+/**
+ * A modal dialog on the browser's own element: focus stays inside, Escape closes it. `sheet` opens it from the bottom
+ * edge.
+ */
 export function Dialog({ open, onClose, title, sheet = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
     if (!open || !dialog) return;
-    const before = document.activeElement;
+    const focusedBefore = document.activeElement;
     if (!dialog.open) dialog.showModal();
     return () => {
-      if (before instanceof HTMLElement) before.focus();
+      if (focusedBefore instanceof HTMLElement) focusedBefore.focus();
     };
   }, [open]);
   if (!open) return null;

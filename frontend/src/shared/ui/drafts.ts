@@ -1,6 +1,6 @@
 /**
- * What a person has typed or chosen and not sent yet. It survives a reload of this tab's page, belongs to the tenant whose
- * session the page has, and goes when that person signs out.
+ * Drafts: input that was not sent yet. A draft survives a reload of the tab, belongs to the tenant of the session, and
+ * is deleted when that user signs out.
  */
 
 import { useState } from "react";
@@ -8,54 +8,54 @@ import { sessionTenant } from "../api/session";
 
 const PREFIX = "offing.draft.";
 
-/** A tenant's name is escaped, so that it cannot end within a key. */
-function itemOf(key: string): string {
+/** The tenant's name is escaped, so that it cannot end within a key. */
+function storageKey(key: string): string {
   return `${PREFIX}${encodeURIComponent(sessionTenant() ?? "")}:${key}`;
 }
 
-/** Return the stored draft, or `otherwise` where there is none or it cannot be read. */
-export function readDraft<T>(key: string, otherwise: T): T {
+/** Return the stored draft, or `fallback` if there is none or it cannot be read. */
+export function readDraft<T>(key: string, fallback: T): T {
   try {
-    const stored = sessionStorage.getItem(itemOf(key));
-    return stored === null ? otherwise : (JSON.parse(stored) as T);
+    const stored = sessionStorage.getItem(storageKey(key));
+    return stored === null ? fallback : (JSON.parse(stored) as T);
   } catch {
-    // Without storage, or after a version of the page that wrote something else, nothing was kept.
-    return otherwise;
+    // Without storage, or after a version of the web UI with another format, there is no draft.
+    return fallback;
   }
 }
 
 export function storeDraft(key: string, value: unknown): void {
   try {
-    sessionStorage.setItem(itemOf(key), JSON.stringify(value));
+    sessionStorage.setItem(storageKey(key), JSON.stringify(value));
   } catch {
-    // Without storage the draft lives as long as the page.
+    // Without storage, the draft lasts until the page is closed.
   }
 }
 
-export function forgetDraft(key: string): void {
+export function deleteDraft(key: string): void {
   try {
-    sessionStorage.removeItem(itemOf(key));
+    sessionStorage.removeItem(storageKey(key));
   } catch {
-    // Without storage there is nothing to forget.
+    // Without storage, there is nothing to delete.
   }
 }
 
-/** Forget the drafts of everybody who was signed in in this tab. */
-export function forgetAllDrafts(): void {
+/** Delete the drafts of every user who was signed in in this tab. */
+export function deleteAllDrafts(): void {
   try {
-    const items = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
-    for (const item of items) sessionStorage.removeItem(item);
+    const keys = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
+    for (const item of keys) sessionStorage.removeItem(item);
   } catch {
-    // Without storage there is nothing to forget.
+    // Without storage, there is nothing to delete.
   }
 }
 
-/** State that survives a reload. Setting the value it began with forgets it. */
-export function useDraft<T>(key: string, start: T): [T, (next: T) => void] {
-  const [value, setValue] = useState(() => readDraft(key, start));
+/** State that survives a reload. Setting the initial value deletes the draft. */
+export function useDraft<T>(key: string, initial: T): [T, (next: T) => void] {
+  const [value, setValue] = useState(() => readDraft(key, initial));
   const change = (next: T) => {
     setValue(next);
-    if (JSON.stringify(next) === JSON.stringify(start)) forgetDraft(key);
+    if (JSON.stringify(next) === JSON.stringify(initial)) deleteDraft(key);
     else storeDraft(key, next);
   };
   return [value, change];

@@ -1,14 +1,14 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 
-/** The time now, in milliseconds, renewed every `every` ms while `active`. */
-export function useNow(every: number, active = true): number {
+/** Return the current time in milliseconds, updated every `intervalMs` while `active`. */
+export function useNow(intervalMs: number, active = true): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
     if (!active) return;
     setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), every);
+    const timer = setInterval(() => setNow(Date.now()), intervalMs);
     return () => clearInterval(timer);
-  }, [every, active]);
+  }, [intervalMs, active]);
   return now;
 }
 
@@ -24,17 +24,17 @@ export function useMediaQuery(query: string): boolean {
   );
 }
 
-/** The value, once it has been the same for `ms`. */
-export function useSettled<T>(value: T, ms: number): T {
-  const [settled, setSettled] = useState(value);
+/** Return the value once it has been the same for `ms`. */
+export function useDebounced<T>(value: T, ms: number): T {
+  const [debounced, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), ms);
     return () => clearTimeout(timer);
   }, [value, ms]);
-  return settled;
+  return debounced;
 }
 
-/** Width of an element in pixels; 0 before it is laid out. */
+/** Return the width of an element in pixels, 0 before layout. */
 export function useWidth(element: HTMLElement | null): number {
   const [width, setWidth] = useState(0);
   useEffect(() => {
@@ -46,17 +46,17 @@ export function useWidth(element: HTMLElement | null): number {
   return width;
 }
 
-/** True once the element has come near the viewport; stays true. */
-export function useSeen(element: Element | null): boolean {
-  const [seen, setSeen] = useState(false);
+/** Return whether the element has come near the viewport. It stays true. */
+export function useIsVisible(element: Element | null): boolean {
+  const [isVisible, setSeen] = useState(false);
   useEffect(() => {
-    if (!element || seen) return;
+    if (!element || isVisible) return;
     const observer = new IntersectionObserver(
       (entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true),
       { rootMargin: "120px" },
     );
     observer.observe(element);
     return () => observer.disconnect();
-  }, [element, seen]);
-  return seen;
+  }, [element, isVisible]);
+  return isVisible;
 }

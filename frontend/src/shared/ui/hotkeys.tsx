@@ -1,53 +1,55 @@
-/** Keys that work wherever one is not typing. Each place registers its own; `?` shows all that work here. */
+/**
+ * Keyboard shortcuts that work outside text fields. Each component registers its own; `?` lists all that are active.
+ */
 
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { Dialog } from "./dialog";
 import "./hotkeys.css";
 
 export interface Hotkey {
-  /** One key, or two in a row with a space between: `g t`. */
+  /** One key, or two keys in a row separated by a space: `g t`. */
   keys: string;
-  does: string;
+  description: string;
   run(): void;
 }
 
-type Registry = Set<{ current: readonly Hotkey[] }>;
+type HotkeyRegistry = Set<{ current: readonly Hotkey[] }>;
 
-const HotkeyContext = createContext<Registry>(new Set());
+const HotkeyContext = createContext<HotkeyRegistry>(new Set());
 
-/** Two-key sequences are forgotten after so many milliseconds. */
-const SEQUENCE_MS = 1_200;
+/** Maximum time between the two keys of a sequence, in milliseconds. */
+const MAX_SEQUENCE_MS = 1_200;
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("input,textarea,select,[contenteditable],dialog") !== null;
 }
 
-/** The hotkey for a key pressed after `before`. null: none. */
-export function matching(hotkeys: readonly Hotkey[], before: string, key: string): Hotkey | null {
-  const sequence = before ? `${before} ${key}` : "";
+/** Return the hotkey for a key pressed after `previousKey`. `null` means that there is none. */
+export function findHotkey(hotkeys: readonly Hotkey[], previousKey: string, key: string): Hotkey | null {
+  const sequence = previousKey ? `${previousKey} ${key}` : "";
   return hotkeys.find((hotkey) => hotkey.keys === sequence) ?? hotkeys.find((hotkey) => hotkey.keys === key) ?? null;
 }
 
 export function HotkeyProvider({ children }: { children: ReactNode }) {
-  const registry = useMemo<Registry>(() => new Set(), []);
-  const [help, setHelp] = useState(false);
-  const before = useRef({ key: "", at: 0 });
+  const registry = useMemo<HotkeyRegistry>(() => new Set(), []);
+  const [isHelpOpen, setHelp] = useState(false);
+  const lastKey = useRef({ key: "", at: 0 });
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      const last = event.timeStamp - before.current.at < SEQUENCE_MS ? before.current.key : "";
-      before.current = { key: event.key, at: event.timeStamp };
+      const last = event.timeStamp - lastKey.current.at < MAX_SEQUENCE_MS ? lastKey.current.key : "";
+      lastKey.current = { key: event.key, at: event.timeStamp };
       if (event.key === "?") return setHelp(true);
-      const hit = matching(
+      const hotkey = findHotkey(
         [...registry].flatMap((entry) => entry.current),
         last,
         event.key,
       );
-      if (!hit) return;
+      if (!hotkey) return;
       event.preventDefault();
-      before.current = { key: "", at: 0 };
-      hit.run();
+      lastKey.current = { key: "", at: 0 };
+      hotkey.run();
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
@@ -56,7 +58,7 @@ export function HotkeyProvider({ children }: { children: ReactNode }) {
   return (
     <HotkeyContext value={registry}>
       {children}
-      <Dialog open={help} onClose={() => setHelp(false)} title="Keys">
+      <Dialog open={isHelpOpen} onClose={() => setHelp(false)} title="Keyboard shortcuts">
         <dl className="keys">
           {[...registry]
             .flatMap((entry) => entry.current)
@@ -67,14 +69,14 @@ export function HotkeyProvider({ children }: { children: ReactNode }) {
                     <kbd key={key}>{key}</kbd>
                   ))}
                 </dt>
-                <dd>{hotkey.does}</dd>
+                <dd>{hotkey.description}</dd>
               </div>
             ))}
           <div>
             <dt>
               <kbd>?</kbd>
             </dt>
-            <dd>This list</dd>
+            <dd>Show this list</dd>
           </div>
         </dl>
       </Dialog>

@@ -4,13 +4,13 @@ import "./controls.css";
 
 interface MenuProps {
   label: ReactNode;
-  /** Name for a label that is only an icon. */
+  /** Accessible name of a label that is only an icon. */
   name?: string;
   className?: string;
   children: ReactNode;
 }
 
-/** A button with a list under it. Arrow keys move, Escape and a click elsewhere close. */
+/** A button with a list below it. Arrow keys move, Escape and a click outside close it. */
 export function Menu({ label, name, className = "btn", children }: MenuProps) {
   const [open, setOpen] = useState(false);
   const { box, onKeyDown } = usePopover<HTMLSpanElement>(open, () => setOpen(false));
@@ -20,7 +20,7 @@ export function Menu({ label, name, className = "btn", children }: MenuProps) {
     if (open) box.current?.querySelector<HTMLElement>("[role=menuitem],[role=menuitemcheckbox]")?.focus();
   }, [open, box]);
 
-  const keys = (event: KeyboardEvent) => {
+  const handleKeyDown = (event: KeyboardEvent) => {
     onKeyDown(event);
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const items = [...(box.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
@@ -32,7 +32,7 @@ export function Menu({ label, name, className = "btn", children }: MenuProps) {
 
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only hands keys to the buttons inside
-    <span className="menu" ref={box} onKeyDown={keys}>
+    <span className="menu" ref={box} onKeyDown={handleKeyDown}>
       <button
         type="button"
         className={className}

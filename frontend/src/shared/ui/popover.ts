@@ -1,8 +1,8 @@
 import { type KeyboardEvent, type RefObject, useEffect, useRef } from "react";
 
 /**
- * What every panel that opens beside its button does: Escape and a click outside close it, and Escape gives the focus
- * back to the button. Put `box` on the element that holds both, and `onKeyDown` as well.
+ * Behavior of a panel that opens beside its button: Escape and a click outside close it, and Escape returns the focus
+ * to the button. Put `box` and `onKeyDown` on the element that contains both.
  */
 export function usePopover<E extends HTMLElement>(
   open: boolean,

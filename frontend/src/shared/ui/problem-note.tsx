@@ -1,22 +1,22 @@
-import { ApiProblem, MissingCode } from "../api/client";
+import { ProblemError, ViewLoadError } from "../api/client";
 import "./controls.css";
 
 interface ProblemNoteProps {
   error: unknown;
   onRetry?: () => unknown;
-  /** Data that came before the failure is still shown. */
-  stale?: boolean;
+  /** Data that was loaded before the error is still shown. */
+  isStale?: boolean;
 }
 
-/** What happened, what is safe, what to do. Renders nothing without an error. */
-export function ProblemNote({ error, onRetry, stale = false }: ProblemNoteProps) {
+/** Shows what happened, what is safe and what to do. Renders nothing without an error. */
+export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProps) {
   if (!error) return null;
-  const problem = error instanceof ApiProblem ? error : null;
-  // Code of the page that is not there any more comes with a reload, and so does a way out of an error of the page.
-  const reload = !problem || problem instanceof MissingCode;
+  const problem = error instanceof ProblemError ? error : null;
+  // A reload loads code that was replaced by an update, and it recovers from an error of the page.
+  const offersReload = !problem || problem instanceof ViewLoadError;
   return (
     <div className="notice coral" role="alert">
-      <b>{problem?.title ?? "Something in this view went wrong"}</b>
+      <b>{problem?.title ?? "Something went wrong in this view"}</b>
       <p>
         {problem ? problem.detail : String(error)}
         {problem?.field && (
@@ -27,15 +27,15 @@ export function ProblemNote({ error, onRetry, stale = false }: ProblemNoteProps)
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
-      {stale && <p>What is shown here was loaded before and may be out of date.</p>}
-      {(onRetry || reload) && (
+      {isStale && <p>This data was loaded earlier and may be out of date.</p>}
+      {(onRetry || offersReload) && (
         <p className="notice-acts">
           {onRetry && (
             <button type="button" className="btn small" onClick={() => onRetry()}>
               Try again
             </button>
           )}
-          {reload && (
+          {offersReload && (
             <button type="button" className="btn small" onClick={() => location.reload()}>
               Reload the page
             </button>

@@ -1,24 +1,24 @@
-import { fileAddress, type RunFile } from "@/shared/api/files";
-import { bytes } from "@/shared/format/numbers";
+import { fileUrl, type RunFile } from "@/shared/api/files";
+import { formatBytes } from "@/shared/format/numbers";
 import "./run-files.css";
 
 interface RunFilesProps {
-  run: string;
+  runId: string;
   files: readonly RunFile[];
 }
 
-/** Files that code wrote: pictures drawn, each of them to be downloaded. */
-export function RunFiles({ run, files }: RunFilesProps) {
+/** Files written by code: images are shown, and each file can be downloaded. */
+export function RunFiles({ runId, files }: RunFilesProps) {
   if (files.length === 0) return null;
   return (
     <ul className="run-files" aria-label="Files">
       {files.map((file) => (
         <li key={`${file.sha256} ${file.name}`}>
-          {file.picture && <img src={fileAddress(run, file.sha256)} alt={file.name} loading="lazy" />}
-          <a href={fileAddress(run, file.sha256)} download={file.name}>
+          {file.is_image && <img src={fileUrl(runId, file.sha256)} alt={file.name} loading="lazy" />}
+          <a href={fileUrl(runId, file.sha256)} download={file.name}>
             {file.name}
           </a>{" "}
-          <span className="quiet num">{bytes(file.bytes)}</span>
+          <span className="quiet num">{formatBytes(file.size_bytes)}</span>
         </li>
       ))}
     </ul>

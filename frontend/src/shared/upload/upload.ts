@@ -1,191 +1,191 @@
 /**
- * The uploads of this page, by the draft that they belong to. They go on while no view shows them, and the only state of
- * an upload is here, so that a view which is opened anew shows all of it.
+ * The uploads of this page, by the draft that they belong to. They continue while no view shows them, and a view that
+ * is opened again shows the whole state.
  */
 
 import { sessionTenant } from "../api/session";
-import { forgetDraft, readDraft, storeDraft } from "../ui/drafts";
-import { batches, type Picked, type PickedFile } from "./read-drop";
-import { failed, sendGroup, type UploadResult } from "./send-group";
+import { deleteDraft, readDraft, storeDraft } from "../ui/drafts";
+import { type PickedFile, type PickedFolder, splitIntoChunks } from "./read-drop";
+import { failedResults, type UploadResult, uploadChunk } from "./upload-chunk";
 
-/** Requests in succession that failed; then the rest is not sent. */
-const MAX_FAILURES = 2;
+/** Number of consecutive failed requests after which the remaining files are not sent. */
+const MAX_CONSECUTIVE_FAILURES = 2;
 
 export interface UploadState {
-  /** Files handed in so far, and how many of them the server has answered for. */
+  /** Number of files added so far, and of those with a result. */
   total: number;
   done: number;
   busy: boolean;
   results: readonly UploadResult[];
   error: unknown;
-  /** What was picked last holds no file that can be read. */
-  empty: boolean;
-  /** Files that were never sent, because the page was left or reloaded before their turn. */
+  /** The last selection contains no file that the library can read. */
+  hasNoReadableFiles: boolean;
+  /** Number of files that were not sent because the page was closed or reloaded. */
   unsent: number;
 }
 
-/** What a reload finds. */
-interface Kept {
+/** The state that survives a reload. */
+interface StoredUpload {
   results: UploadResult[];
   done: number;
-  /** Collection and name of each file that the server has not answered for. */
+  /** Collection and name of each file without a result. */
   unsent: string[];
 }
 
-const NOTHING: Kept = { results: [], done: 0, unsent: [] };
+const EMPTY_UPLOAD: StoredUpload = { results: [], done: 0, unsent: [] };
 
-interface Group {
+interface Chunk {
   collection: string;
   files: PickedFile[];
 }
 
-function namesOf({ collection, files }: Group): string[] {
+function listPaths({ collection, files }: Chunk): string[] {
   return files.map(({ name }) => `${collection}/${name}`);
 }
 
-function without(names: readonly string[], gone: readonly string[]): string[] {
-  const dropped = new Set(gone);
-  return names.filter((name) => !dropped.has(name));
+function removeNames(names: readonly string[], removed: readonly string[]): string[] {
+  const excluded = new Set(removed);
+  return names.filter((name) => !excluded.has(name));
 }
 
-/** Sends files a handful at a time and keeps the outcome of each; a request that fails does not end the others. */
+/** Sends files in chunks and keeps the result of each. A failed request does not stop the others. */
 export class Upload {
   readonly #tenant = sessionTenant();
-  readonly #hearers = new Set<() => void>();
-  #kept: Kept;
+  readonly #listeners = new Set<() => void>();
+  #stored: StoredUpload;
   #waiting: string[] = [];
-  #underWay = 0;
+  #activeSends = 0;
   #error: unknown = null;
-  #empty = false;
-  #forgotten = false;
+  #hasNoReadableFiles = false;
+  #isCancelled = false;
   #state: UploadState;
 
   constructor(private readonly draft: string) {
-    this.#kept = { ...NOTHING, ...readDraft<Partial<Kept>>(draft, NOTHING) };
-    this.#state = this.#seen();
+    this.#stored = { ...EMPTY_UPLOAD, ...readDraft<Partial<StoredUpload>>(draft, EMPTY_UPLOAD) };
+    this.#state = this.#buildState();
   }
 
-  readonly subscribe = (hear: () => void): (() => void) => {
-    this.#hearers.add(hear);
-    return () => this.#hearers.delete(hear);
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   };
 
   readonly state = (): UploadState => this.#state;
 
-  /** Single files join `collection`; a folder is a collection of its own. */
-  async send(picking: Promise<Picked[]> | Picked[], collection: string): Promise<void> {
-    this.#underWay += 1;
+  /** Upload files. Single files are added to `collection`; a folder becomes its own collection. */
+  async send(picked: Promise<PickedFolder[]> | PickedFolder[], collection: string): Promise<void> {
+    this.#activeSends += 1;
     this.#error = null;
-    this.#empty = false;
-    this.#changed();
+    this.#hasNoReadableFiles = false;
+    this.#notify();
     try {
-      await this.#sendAll(this.#handedIn(await picking, collection));
+      await this.#sendAll(this.#enqueue(await picked, collection));
     } catch (error) {
       this.#error = error;
     } finally {
-      this.#underWay -= 1;
-      if (this.#underWay === 0) this.#nothingWaits();
-      this.#changed();
+      this.#activeSends -= 1;
+      if (this.#activeSends === 0) this.#markWaitingUnsent();
+      this.#notify();
     }
   }
 
-  /** Forgets what has been answered for; files that are being sent stay. */
+  /** Remove the finished results. Files that are being sent stay. */
   clear(): void {
-    this.#kept = NOTHING;
+    this.#stored = EMPTY_UPLOAD;
     this.#error = null;
-    this.#empty = false;
+    this.#hasNoReadableFiles = false;
     this.#store();
   }
 
-  /** Nothing more is sent, shown or kept. */
-  forget(): void {
-    this.#forgotten = true;
+  /** Stop sending, showing and storing. */
+  cancel(): void {
+    this.#isCancelled = true;
   }
 
-  #handedIn(picked: readonly Picked[], collection: string): Group[] {
-    const groups = picked.flatMap(({ folder, files }) =>
-      batches(files).map((group) => ({ collection: folder || collection, files: group })),
+  #enqueue(picked: readonly PickedFolder[], collection: string): Chunk[] {
+    const chunks = picked.flatMap(({ folder, files }) =>
+      splitIntoChunks(files).map((chunk) => ({ collection: folder || collection, files: chunk })),
     );
-    const names = groups.flatMap(namesOf);
-    this.#empty = names.length === 0;
+    const names = chunks.flatMap(listPaths);
+    this.#hasNoReadableFiles = names.length === 0;
     this.#waiting = [...new Set([...this.#waiting, ...names])];
-    this.#kept = { ...this.#kept, unsent: without(this.#kept.unsent, names) };
+    this.#stored = { ...this.#stored, unsent: removeNames(this.#stored.unsent, names) };
     this.#store();
-    return groups;
+    return chunks;
   }
 
-  async #sendAll(groups: readonly Group[]): Promise<void> {
+  async #sendAll(chunks: readonly Chunk[]): Promise<void> {
     let failures = 0;
-    for (const group of groups) {
-      if (this.#isOver()) return;
-      const sent =
-        failures < MAX_FAILURES
-          ? await sendGroup(group.files, group.collection)
-          : failed(group.files, "It was not sent, because those before it could not be. Add it again later.");
-      failures = sent.every((one) => one.outcome === "failed") ? failures + 1 : 0;
-      this.#answered(group, sent);
+    for (const chunk of chunks) {
+      if (this.#isStopped()) return;
+      const results =
+        failures < MAX_CONSECUTIVE_FAILURES
+          ? await uploadChunk(chunk.files, chunk.collection)
+          : failedResults(chunk.files, "Not sent, because the files before it could not be sent. Add it again later.");
+      failures = results.every((one) => one.outcome === "failed") ? failures + 1 : 0;
+      this.#recordResults(chunk, results);
     }
   }
 
-  #answered(group: Group, sent: readonly UploadResult[]): void {
-    const { results, done, unsent } = this.#kept;
-    this.#waiting = without(this.#waiting, namesOf(group));
-    this.#kept = { results: [...results, ...sent], done: done + group.files.length, unsent };
+  #recordResults(chunk: Chunk, newResults: readonly UploadResult[]): void {
+    const { results, done, unsent } = this.#stored;
+    this.#waiting = removeNames(this.#waiting, listPaths(chunk));
+    this.#stored = { results: [...results, ...newResults], done: done + chunk.files.length, unsent };
     this.#store();
   }
 
-  #nothingWaits(): void {
+  #markWaitingUnsent(): void {
     if (this.#waiting.length === 0) return;
-    this.#kept = { ...this.#kept, unsent: [...this.#kept.unsent, ...this.#waiting] };
+    this.#stored = { ...this.#stored, unsent: [...this.#stored.unsent, ...this.#waiting] };
     this.#waiting = [];
     this.#store();
   }
 
-  /** The files of one tenant never go to another one, whose session this page may have by now. */
-  #isOver(): boolean {
-    return this.#forgotten || this.#tenant !== sessionTenant();
+  /** The files of one tenant are never sent to another, whose session this page may have by now. */
+  #isStopped(): boolean {
+    return this.#isCancelled || this.#tenant !== sessionTenant();
   }
 
   #store(): void {
-    if (this.#isOver()) return;
-    const { results, done, unsent } = this.#kept;
-    const kept: Kept = { results, done, unsent: [...unsent, ...this.#waiting] };
-    if (kept.done === 0 && kept.unsent.length === 0) forgetDraft(this.draft);
-    else storeDraft(this.draft, kept);
-    this.#changed();
+    if (this.#isStopped()) return;
+    const { results, done, unsent } = this.#stored;
+    const stored: StoredUpload = { results, done, unsent: [...unsent, ...this.#waiting] };
+    if (stored.done === 0 && stored.unsent.length === 0) deleteDraft(this.draft);
+    else storeDraft(this.draft, stored);
+    this.#notify();
   }
 
-  #seen(): UploadState {
-    const { results, done, unsent } = this.#kept;
+  #buildState(): UploadState {
+    const { results, done, unsent } = this.#stored;
     return {
       total: done + this.#waiting.length,
       done,
-      busy: this.#underWay > 0,
+      busy: this.#activeSends > 0,
       results,
       error: this.#error,
-      empty: this.#empty,
+      hasNoReadableFiles: this.#hasNoReadableFiles,
       unsent: unsent.length,
     };
   }
 
-  #changed(): void {
-    this.#state = this.#seen();
-    for (const hear of this.#hearers) hear();
+  #notify(): void {
+    this.#state = this.#buildState();
+    for (const listener of this.#listeners) listener();
   }
 }
 
 const uploads = new Map<string, Upload>();
 
-/** The upload of a draft of whoever is signed in. */
-export function uploadOf(draft: string): Upload {
+/** Return the upload of a draft of the signed-in tenant. */
+export function getUpload(draft: string): Upload {
   const key = JSON.stringify([sessionTenant(), draft]);
-  const held = uploads.get(key) ?? new Upload(draft);
-  uploads.set(key, held);
-  return held;
+  const upload = uploads.get(key) ?? new Upload(draft);
+  uploads.set(key, upload);
+  return upload;
 }
 
-/** Ends all uploads, as leaving the page does. What their drafts hold stays. */
-export function forgetUploads(): void {
-  for (const upload of uploads.values()) upload.forget();
+/** Cancel all uploads, as closing the page does. Their drafts stay. */
+export function cancelUploads(): void {
+  for (const upload of uploads.values()) upload.cancel();
   uploads.clear();
 }

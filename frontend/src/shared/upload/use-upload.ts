@@ -1,17 +1,17 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useSyncExternalStore } from "react";
-import type { Picked } from "./read-drop";
-import type { UploadResult } from "./send-group";
-import { uploadOf } from "./upload";
+import type { PickedFolder } from "./read-drop";
+import { getUpload } from "./upload";
+import type { UploadResult } from "./upload-chunk";
 
-/** The upload under the name of a draft: it goes on when the view is left, and a reload finds what became of it. */
+/** The upload of a draft. It continues when the view is closed, and a reload shows its results. */
 export function useUpload(draft: string) {
   const client = useQueryClient();
-  const upload = uploadOf(draft);
+  const upload = getUpload(draft);
   const state = useSyncExternalStore(upload.subscribe, upload.state);
   const send = useCallback(
-    async (picking: Promise<Picked[]> | Picked[], collection: string) => {
-      await upload.send(picking, collection);
+    async (picked: Promise<PickedFolder[]> | PickedFolder[], collection: string) => {
+      await upload.send(picked, collection);
       await client.invalidateQueries({ queryKey: ["library"] });
     },
     [client, upload],
@@ -20,17 +20,17 @@ export function useUpload(draft: string) {
   return { state, send, clear };
 }
 
-/** The sources that uploads ended in, refused ones left out. */
-export function sourcesOf(results: readonly UploadResult[]): string[] {
+/** Return the ids of the uploaded sources, without rejected files. */
+export function listSourceIds(results: readonly UploadResult[]): string[] {
   return [...new Set(results.flatMap((result) => (result.source ? [result.source.id] : [])))];
 }
 
-/** The collections that uploads ended in; those of single files left out. */
-export function collectionsOf(results: readonly UploadResult[]): string[] {
+/** Return the collections of the uploaded sources, without single files. */
+export function listCollections(results: readonly UploadResult[]): string[] {
   return [...new Set(results.flatMap((result) => (result.source?.collection ? [result.source.collection] : [])))];
 }
 
-/** Names of the documents that ended in no collection. */
-export function singlesOf(results: readonly UploadResult[]): string[] {
+/** Return the names of the uploaded documents that are in no collection. */
+export function listSingleNames(results: readonly UploadResult[]): string[] {
   return [...new Set(results.flatMap(({ name, source }) => (source?.collection === "" ? [name] : [])))];
 }

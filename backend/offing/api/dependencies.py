@@ -1,0 +1,83 @@
+"""Clients and settings that an API process holds while it serves.
+
+The lifespan of the app opens and closes them.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from offing.api.bounded_notifier import BoundedNotifier
+from offing.api.stream_limits import StreamLimits
+from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
+from offing.bus.live import LiveBus
+from offing.bus.notifier import BusNotifier
+from offing.core.model import EngineConfig
+from offing.library.readers import DocumentReaderPool
+from offing.mcp.server_registry import McpServerRegistry
+from offing.models.engine_discovery import default_engine_config, role_engine_configs
+from offing.sdk import Graph
+from offing.services import graphs
+from offing.services.access import CachedAuthenticator
+from offing.services.metrics import MetricsExporter
+from offing.settings import Settings, get_app_database_url, get_redis_url
+from offing.storage.pool import Database
+
+
+@dataclass(frozen=True, slots=True)
+class AppDependencies:
+    settings: Settings
+    database: Database
+    notifier: BoundedNotifier
+    bus: LiveBus
+    authenticator: CachedAuthenticator
+    stream_limits: StreamLimits
+    graphs: Mapping[str, Graph]
+    metrics: MetricsExporter
+    default_engine: EngineConfig
+    role_engines: Mapping[str, EngineConfig]
+    """Engines that the operator configured for roles, by role name."""
+    mcp_servers: McpServerRegistry
+    """MCP servers that runs may name."""
+    document_readers: DocumentReaderPool
+    """Reader pool for the documents of all uploads."""
+    upload_gate: UploadGate
+
+
+@asynccontextmanager
+async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencies]:
+    """Open what a process needs on the event loop that runs it. Raises InvalidInput if an address is not set."""
+    app_url, redis_url = get_app_database_url(settings), get_redis_url(settings)
+    async with (
+        Database(app_url, max_connections=settings.pool_size) as database,
+        BusNotifier(redis_url) as hints,
+        DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
+    ):
+        bounded_notifier = BoundedNotifier(hints)
+        installed = graphs.open_registry_from_settings(settings)
+        yield AppDependencies(
+            settings=settings,
+            database=database,
+            notifier=bounded_notifier,
+            bus=hints.live,
+            authenticator=CachedAuthenticator(database),
+            stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
+            graphs=installed,
+            metrics=MetricsExporter(database, hints.live),
+            default_engine=default_engine_config(),
+            role_engines=role_engine_configs(),
+            mcp_servers=McpServerRegistry(settings.mcp_config),
+            document_readers=readers,
+            upload_gate=UploadGate(),
+        )
+        await bounded_notifier.close()
+
+
+def get_dependencies(request: Request) -> AppDependencies:
+    return request.app.state.dependencies
+
+
+Deps = Annotated[AppDependencies, Depends(get_dependencies)]

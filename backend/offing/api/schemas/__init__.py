@@ -1,0 +1,420 @@
+"""API schemas under /api/v1. The types of the web UI are generated from these."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from offing.core.model import EngineConfig
+from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.step import StepKind
+from offing.core.tool_policy import ToolPolicy
+from offing.sdk import StateView
+
+Question = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=3, max_length=8000),
+    Field(examples=["How does undici reuse connections?"]),
+]
+
+CollectionName = Annotated[str, Field(max_length=4096)]
+
+MAX_DEADLINE = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _check_deadline(deadline: AwareDatetime) -> AwareDatetime:
+    if not datetime(2020, 1, 1, tzinfo=UTC) <= deadline <= MAX_DEADLINE:
+        raise ValueError("a deadline lies between 2020 and 2200")
+    return deadline
+
+
+Deadline = Annotated[AwareDatetime, AfterValidator(_check_deadline)]
+
+
+class ApiModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class BudgetIn(ApiModel):
+    """Limits of a run. When one is reached, the run writes a report of what it has."""
+
+    max_turns: int = Field(default=12, ge=0, le=2048, description="Turns of the graph's loop.")
+    max_tokens: int | None = Field(
+        default=None, ge=0, le=10**12, description="Prompt and completion tokens. null: no limit."
+    )
+    max_cost_usd: float | None = Field(
+        default=None, ge=0, le=100_000, description="Money. null: only the tenant's daily cap."
+    )
+    max_seconds: float | None = Field(default=None, gt=0, le=10**8, description="Seconds of work. null: no limit.")
+
+
+class ScopeIn(ApiModel):
+    """Which part of the document library a run may see, and which sources outside it may use."""
+
+    collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all of it.")
+    sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
+    web: bool = Field(default=False, description="Whether the run may search the web and read public pages.")
+    code: bool = Field(default=False, description="Whether the run may run Python in a sandbox.")
+    mcp: list[Annotated[str, Field(max_length=64)]] = Field(
+        default=[], max_length=20, description="MCP servers of the operator's whose tools the run may use, by name."
+    )
+
+
+class RunIn(ApiModel):
+    """A question to work on.
+
+    Send an Idempotency-Key header so that repeating the request creates no second run.
+    """
+
+    question: Question
+    graph: str = Field(default="agentflow", max_length=100, examples=["agentflow"])
+    thread_id: UUID | None = Field(default=None, description="An earlier thread, for a follow-up. null: a new one.")
+    budget: BudgetIn = BudgetIn()
+    engines: dict[str, EngineConfig] = Field(
+        default={}, description="Engine by role; roles left out use the installation's default."
+    )
+    scope: ScopeIn = ScopeIn()
+    deadline: Deadline | None = Field(default=None, description="The run writes what it has at this time.")
+    seed: int = Field(default=0, ge=-(2**63), le=2**63 - 1)
+    tool_policy: ToolPolicy | None = Field(
+        default=None,
+        description="What its tools may do, rule by rule. null: in a thread, what was given with its last question; "
+        "else the default for its scope.",
+    )
+
+
+class UsageOut(ApiModel):
+    turns: int
+    tokens: int
+    cost_usd: float
+    seconds: float
+
+
+class RunOut(ApiModel):
+    """A run as shown in a list."""
+
+    id: UUID
+    thread_id: UUID
+    question: str
+    graph: str
+    graph_version: str
+    status: RunStatus
+    stop_reason: StopReason | None
+    waiting_for: str | None = Field(description="What a waiting or paused run waits for.")
+    waiting_since: datetime | None = Field(
+        description="When a queued, waiting or paused run began to wait. null: it does not wait."
+    )
+    error: str | None
+    engines: dict[str, EngineConfig]
+    scope: ScopeIn = Field(description="What it may see and use. A follow-up that names nothing gets the same.")
+    budget: BudgetIn
+    usage: UsageOut
+    deadline: datetime | None
+    last_seq: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    title: str | None = Field(default=None, description="Title of its latest report.")
+    pending_input_requests: int = Field(default=0, description="That wait for a person.")
+    forked_from_id: UUID | None = Field(default=None, description="The run that it is a fork of.")
+    forked_at_seq: int | None = Field(
+        default=None, description="Of a fork: its last step that was made in the other run. `spent` counts those, too."
+    )
+
+
+class RunFileOut(ApiModel):
+    """A file that the code of a run has written."""
+
+    name: str = Field(description="Its path in the folder in which the code ran.")
+    sha256: str = Field(description="Of its bytes, in hex; what it is fetched by.")
+    size_bytes: int
+    media_type: str = Field(description="Media type, told by the bytes.")
+    is_image: bool = Field(description="Whether a page may draw it.")
+
+
+class RunFileList(ApiModel):
+    items: list[RunFileOut]
+
+
+class LiveStatusOut(ApiModel):
+    """What a run does at this moment. It is not durable and is null when nothing is known."""
+
+    current_action: str = Field(examples=["search_library: connection pooling"])
+    since: datetime
+    worker_heartbeat_at: datetime | None = None
+
+
+class RunDetail(RunOut):
+    live: LiveStatusOut | None = None
+    step_marks: str = Field(
+        description="The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, "
+        "v verify, w report, f failed, h human, answer or resumed, n other."
+    )
+
+
+class Page(ApiModel):
+    next: str | None = Field(description="Cursor for the next page. null: this was the last.")
+
+
+class RunPage(Page):
+    items: list[RunOut]
+
+
+class StepOut(ApiModel):
+    """A step as shown in a timeline. Event streams carry these."""
+
+    run_id: UUID
+    seq: int
+    kind: StepKind
+    label: str
+    title: str
+    detail: str
+    ok: bool
+    ms: int | None
+    tokens: int
+    turn: int
+    at: datetime
+
+
+class StepDetail(StepOut):
+    payload: dict[str, Any]
+
+
+class StepPage(Page):
+    items: list[StepOut]
+
+
+class FullStepPage(Page):
+    items: list[StepDetail]
+
+
+class ForkIn(ApiModel):
+    """Where to fork a run, and what the fork has in place of the run's own values."""
+
+    at_seq: int | None = Field(
+        default=None, ge=1, description="The last step that is kept. null: the last one before the run's end."
+    )
+    budget: BudgetIn | None = Field(
+        default=None, description="What the kept steps have used counts with it. null: that of the run."
+    )
+    engines: dict[str, EngineConfig] = Field(
+        default={}, description="Engine by role from then on; roles left out keep theirs."
+    )
+    message: str = Field(
+        default="", max_length=4000, description="What the fork is told as a person's message. Empty: nothing."
+    )
+
+
+class CancelIn(ApiModel):
+    mode: CancelMode = CancelMode.DISCARD
+
+
+class UserMessageIn(ApiModel):
+    text: str = Field(min_length=1, max_length=4000)
+
+
+class CitationOut(ApiModel):
+    number: int
+    text_id: UUID | None = Field(description="null: the source was erased.")
+    source_id: UUID
+    title: str
+    start: int = Field(description="First code point of the span in the stored text.")
+    end: int = Field(description="Code point after the span.")
+    quote: str
+    verified: bool = Field(description="The quote was found again in the stored text just now.")
+
+
+class SentenceOut(ApiModel):
+    id: str
+    text: str
+    citations: list[int]
+    supported: bool
+    rejected: list[str]
+
+
+class SectionOut(ApiModel):
+    heading: str
+    sentences: list[SentenceOut]
+
+
+class ReportOut(ApiModel):
+    run_id: UUID
+    version: int
+    status: Literal["complete", "partial"]
+    reason: StopReason
+    title: str
+    answer: SentenceOut | None
+    sections: list[SectionOut]
+    citations: list[CitationOut]
+    limitations: str
+    author: str
+    created_at: datetime
+
+
+class ThreadOut(ApiModel):
+    id: UUID
+    title: str
+    created_at: datetime
+    runs: list[RunOut]
+
+
+class ThreadPage(Page):
+    items: list[ThreadOut]
+
+
+class SourceOut(ApiModel):
+    id: UUID
+    collection: str
+    name: str
+    title: str
+    media_type: str
+    size_bytes: int
+    char_count: int = Field(description="Code points of the extracted text.")
+    text_id: UUID
+    snapshot: str = Field(description="SHA-256 of the stored bytes, in hex.")
+    added_at: datetime
+
+
+class SourcePage(Page):
+    items: list[SourceOut]
+    total: int
+
+
+class CollectionOut(ApiModel):
+    name: str = Field(description="Empty: sources that were uploaded one by one.")
+    count: int
+
+
+class UploadedFileOut(ApiModel):
+    """The outcome of one uploaded file."""
+
+    name: str
+    outcome: Literal["added", "unchanged", "replaced", "refused", "failed"] = Field(
+        description="`failed`: it was not stored this time, and sending it again can help."
+    )
+    source: SourceOut | None
+    problem: str = Field(default="", description="Why it was refused or failed, and what to do.")
+
+
+class UploadResultOut(ApiModel):
+    files: list[UploadedFileOut]
+
+
+class SearchHitOut(ApiModel):
+    text_id: UUID
+    source_id: UUID
+    title: str
+    heading: str
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class SearchHitPage(ApiModel):
+    items: list[SearchHitOut]
+
+
+class PassageOut(ApiModel):
+    """A span of a text with the text around it."""
+
+    text_id: UUID
+    source_id: UUID
+    title: str
+    name: str
+    start: int
+    end: int
+    before: str
+    text: str
+    after: str
+    snapshot: str
+
+
+class ErasureOut(ApiModel):
+    sources: int
+    snapshots: int
+    passages: int
+    steps: int = Field(description="Steps of runs whose copies of the text were removed.")
+
+
+class McpServerOut(ApiModel):
+    """An MCP server that runs may name in their scope."""
+
+    name: str
+    tools: list[str] = Field(description="Names under which its tools are called.")
+
+
+class GraphOut(ApiModel):
+    name: str
+    title: str
+    description: str
+    version: str
+    roles: list[str]
+    diagram: str = Field(description="Mermaid text drawn from the graph itself.")
+    state_view: StateView | None = Field(description="What the tab State shows of a run. null: there is no such tab.")
+
+
+class RatingIn(ApiModel):
+    """A person's rating of a report or of one of its sentences. A new rating supersedes the previous one."""
+
+    sentence_id: str | None = Field(
+        default=None, max_length=40, description="Sentence id. null: the whole report.", examples=["s3"]
+    )
+    value: float | None = Field(default=None, ge=-1, le=1, description="-1 wrong, 0 neutral, 1 good.")
+    correction: str = Field(default="", max_length=4000)
+
+
+class RatingOut(ApiModel):
+    id: UUID
+    run_id: UUID
+    report_version: int
+    sentence_id: str | None
+    scorer: str
+    version: int
+    value: float | None
+    correction: str
+    created_at: datetime
+
+
+class TenantOut(ApiModel):
+    name: str
+    training_opt_in: bool
+    max_daily_spend_usd: float | None
+    spent_today_usd: float
+
+
+class TenantIn(ApiModel):
+    """Settings to change. A field that is left out stays unchanged."""
+
+    training_opt_in: bool = False
+    max_daily_spend_usd: float | None = Field(default=None, ge=0, le=100_000, description="null: no cap.")
+
+
+class SessionOut(ApiModel):
+    tenant: str
+    csrf_token: str | None = Field(description="To send as X-CSRF-Token on writes. null for API keys.")
+
+
+class EngineOut(ApiModel):
+    name: str
+    available: bool
+    models: list[str]
+    note: str
+    offered_at: str = Field("", description="Where a server answers that the operator has not accepted. Empty: none.")
+
+
+class HealthOut(ApiModel):
+    status: Literal["ok", "degraded", "down"]
+    components: dict[str, str]
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details. `field` and `remedy` tell what to change."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None

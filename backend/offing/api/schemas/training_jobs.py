@@ -1,0 +1,215 @@
+"""API schemas of training jobs, and their serializers."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from importlib.util import find_spec
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from offing.api.schemas import ApiModel, Page
+from offing.services import prompt_distillation
+from offing.services.training_jobs import JobWithLedger
+from offing.storage.training_events import TrainingEvent
+from offing.storage.training_jobs import TrainingJobRow, TrainingMetric
+
+TrainingJobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
+
+
+class TrainingJobIn(ApiModel):
+    """A training job to queue."""
+
+    config: dict[str, Any] = Field(
+        description="As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.",
+        examples=[{"algorithm": "flow-grpo", "policy": "planner@1"}],
+    )
+
+
+class TrainingJobOut(ApiModel):
+    """A training job."""
+
+    id: UUID
+    kind: Literal["train", "loop", "prompt_library"]
+    name: str = Field(description="Of the policy that it makes a version of.")
+    config: dict[str, Any]
+    config_sha256: str
+    seed: int
+    state: TrainingJobState
+    requested_action: Literal["pause", "cancel"] | None = Field(description="Seen after the step that it is in.")
+    waiting_for: str = Field(
+        description="Why a queued job does not begin, as far as this server can tell. Empty: it will."
+    )
+    phase: str
+    step: int = Field(description="Steps that are committed.")
+    groups: int = Field(description="Looked at.")
+    rollouts: int = Field(description="Trained on.")
+    produced_version_id: UUID | None = Field(description="The policy version that came of it.")
+    stop_reason: str
+    error: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class TrainingJobDetail(TrainingJobOut):
+    ledger: dict[str, int] = Field(description="Rollouts by what the job decided about them.")
+
+
+class TrainingJobListItem(TrainingJobOut):
+    reward: float | None = Field(description="Mean of the last step's rollouts. null: no step has one.")
+
+
+class TrainingJobPage(Page):
+    items: list[TrainingJobListItem]
+
+
+class TrainingMetricOut(ApiModel):
+    step: int
+    name: str
+    value: float | None = Field(description="null: it is not a finite number.")
+    at: datetime
+
+
+class TrainingMetricList(ApiModel):
+    items: list[TrainingMetricOut]
+    next: int | None = Field(description="`after` of the next request. null: there was nothing new.")
+
+
+class TrainingEventOut(ApiModel):
+    """A recorded decision. Events are never deleted."""
+
+    id: UUID
+    job_id: UUID | None
+    policy_id: UUID | None
+    kind: str
+    detail: dict[str, Any]
+    at: datetime
+
+
+class TrainingEventList(ApiModel):
+    items: list[TrainingEventOut]
+    next: UUID | None = Field(description="`after` of the next request. null: there was nothing new.")
+
+
+def serialize_job(job: TrainingJobRow) -> TrainingJobOut:
+    return TrainingJobOut(**_job_fields(job))
+
+
+def serialize_job_list_item(job: TrainingJobRow, reward: float | None) -> TrainingJobListItem:
+    return TrainingJobListItem(**_job_fields(job), reward=None if reward is None else _finite_or_none(reward))
+
+
+def serialize_job_detail(job: JobWithLedger) -> TrainingJobDetail:
+    return TrainingJobDetail(**_job_fields(job.job), ledger=dict(job.ledger))
+
+
+def serialize_metrics(metrics: list[TrainingMetric]) -> TrainingMetricList:
+    items = [TrainingMetricOut(step=m.step, name=m.name, value=_finite_or_none(m.value), at=m.at) for m in metrics]
+    return TrainingMetricList(items=items, next=metrics[-1].step if metrics else None)
+
+
+def serialize_events(events: list[TrainingEvent]) -> TrainingEventList:
+    items = [
+        TrainingEventOut(id=e.id, job_id=e.job_id, policy_id=e.policy_version_id, kind=e.kind, detail=e.detail, at=e.at)
+        for e in events
+    ]
+    return TrainingEventList(items=items, next=events[-1].id if events else None)
+
+
+def _job_fields(job: TrainingJobRow) -> Mapping[str, Any]:
+    is_queued_training = job.state == "queued" and job.kind != prompt_distillation.JOB_KIND
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "name": job.name,
+        "config": _public_config(job),
+        "config_sha256": job.config_sha256,
+        "seed": job.seed,
+        "state": job.state,
+        "requested_action": job.requested_action,
+        "waiting_for": _find_missing_requirement() if is_queued_training else "",
+        "phase": job.phase,
+        "step": job.step,
+        "groups": job.group_count,
+        "rollouts": job.rollout_count,
+        "produced_version_id": job.produced_version_id,
+        "stop_reason": job.stop_reason,
+        "error": job.error,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+    }
+
+
+def _public_config(job: TrainingJobRow) -> dict[str, Any]:
+    """Return the configuration without engine options, which may be long and private to the engine."""
+    return (
+        job.config
+        if job.kind != prompt_distillation.JOB_KIND
+        else {name: _strip_options(name, told) for name, told in job.config.items()}
+    )
+
+
+def _strip_options(name: str, option: Any) -> Any:
+    if name == "engine":
+        return option | {"options": {}}
+    if name == "gate" and option:
+        return {inner: _strip_options(inner, value) for inner, value in option.items()}
+    return option
+
+
+def _find_missing_requirement() -> str:
+    if find_spec("torch") is None:
+        return "torch is not installed here: pip install 'offing[train]', or run `offing trainer` where it is"
+    return ""
+
+
+def _finite_or_none(value: float) -> float | None:
+    return value if value == value and abs(value) != float("inf") else None
+
+
+JOB_EXAMPLE: dict[str, Any] = {
+    "id": "01980000-0000-7000-8000-00000000001a",
+    "kind": "train",
+    "name": "planner",
+    "config": {"algorithm": "flow-grpo", "policy": "planner@1"},
+    "config_sha256": "9f2c",
+    "seed": 0,
+    "state": "running",
+    "requested_action": None,
+    "waiting_for": "",
+    "phase": "step 12",
+    "step": 12,
+    "groups": 384,
+    "rollouts": 2950,
+    "produced_version_id": None,
+    "stop_reason": "",
+    "error": "",
+    "created_at": "2026-11-21T09:00:00Z",
+    "started_at": "2026-11-21T09:00:02Z",
+    "ended_at": None,
+    "ledger": {"used": 2950, "zero_advantage": 122},
+}
+"""Example of TrainingJobDetail for the OpenAPI document."""
+
+METRICS_EXAMPLE: dict[str, Any] = {
+    "items": [{"step": 12, "name": "reward", "value": 0.61, "at": "2026-11-21T09:04:10Z"}],
+    "next": 12,
+}
+"""Example of TrainingMetricList."""
+
+EVENTS_EXAMPLE: dict[str, Any] = {
+    "items": [
+        {
+            "id": "01980000-0000-7000-8000-00000000001b",
+            "job_id": "01980000-0000-7000-8000-00000000001a",
+            "policy_id": None,
+            "kind": "created",
+            "detail": {"policy": "planner@1"},
+            "at": "2026-11-21T09:00:00Z",
+        }
+    ],
+    "next": "01980000-0000-7000-8000-00000000001b",
+}
+"""Example of TrainingEventList."""

@@ -1,0 +1,240 @@
+"""Serialize the values of services to API schemas. The opposite direction is in the routes."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from offing.api.schemas import (
+    BudgetIn,
+    CitationOut,
+    LiveStatusOut,
+    PassageOut,
+    RatingOut,
+    ReportOut,
+    RunDetail,
+    RunOut,
+    ScopeIn,
+    SearchHitOut,
+    SectionOut,
+    SentenceOut,
+    SourceOut,
+    StepDetail,
+    StepOut,
+    TenantOut,
+    ThreadOut,
+    UsageOut,
+)
+from offing.core.report import Citation, Sentence
+from offing.core.run import Budget, RunStatus, StopReason
+from offing.core.step import Step
+from offing.services.library import PassageInContext
+from offing.services.run_summaries import LiveStatus, RunWithLiveStatus
+from offing.services.threads import ThreadWithRuns
+from offing.storage.library import SourceRow
+from offing.storage.reports import VerifiedReport
+from offing.storage.rewards import RewardRow
+from offing.storage.run_summaries import RunSummary
+from offing.storage.runs import RunRow
+from offing.storage.search import PassageHitRow
+from offing.storage.tenants import TenantRow
+
+WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
+
+
+def serialize_run(run: RunRow, title: str | None = None, pending_input_requests: int = 0) -> RunOut:
+    spent = run.usage
+    return RunOut(
+        id=run.id,
+        thread_id=run.thread_id,
+        question=run.question,
+        graph=run.graph,
+        graph_version=run.graph_version,
+        status=run.status,
+        stop_reason=run.stop_reason,
+        waiting_for=run.waiting_for,
+        waiting_since=run.waiting_since if run.status in WAITING_STATUSES else None,
+        error=run.error,
+        # Engine options may be long and may be private to the engine, so they are not returned.
+        engines={role: choice.model_copy(update={"options": {}}) for role, choice in run.engines.items()},
+        scope=_serialize_scope(run.scope),
+        budget=_serialize_budget(run.budget),
+        usage=UsageOut(turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds),
+        deadline=run.deadline_at,
+        last_seq=run.last_seq,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        title=title,
+        pending_input_requests=pending_input_requests,
+        forked_from_id=run.forked_from,
+        forked_at_seq=run.forked_at,
+    )
+
+
+def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
+    """Return the part of a stored scope that a person can choose, unchanged even if a limit was lowered since."""
+    chosen = {name: stored[name] for name in ScopeIn.model_fields if name in stored}
+    sources = [UUID(str(source)) for source in chosen.get("sources", ())]
+    return ScopeIn.model_construct(None, **{**ScopeIn().model_dump(), **chosen, "sources": sources})
+
+
+def serialize_run_summary(summary: RunSummary) -> RunOut:
+    return serialize_run(summary.run, summary.title, summary.pending_input_requests)
+
+
+def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
+    brief = serialize_run_summary(detail.summary)
+    fields = {name: getattr(brief, name) for name in RunOut.model_fields}
+    return RunDetail.model_construct(**fields, live=serialize_live_status(detail.live), step_marks=detail.step_marks)
+
+
+def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:
+    return live and LiveStatusOut(
+        current_action=live.current_action.text,
+        since=live.current_action.started_at,
+        worker_heartbeat_at=live.worker_heartbeat_at,
+    )
+
+
+def serialize_step(run_id: UUID, step: Step) -> StepOut:
+    return StepOut(
+        run_id=run_id,
+        seq=step.seq,
+        kind=step.kind,
+        label=step.label,
+        title=step.title,
+        detail=step.detail,
+        ok=step.ok,
+        ms=step.ms,
+        tokens=step.tokens,
+        turn=step.turn,
+        at=step.at,
+    )
+
+
+def serialize_step_detail(run_id: UUID, step: Step) -> StepDetail:
+    return StepDetail(**serialize_step(run_id, step).model_dump(), payload=dict(step.payload))
+
+
+def serialize_thread(thread: ThreadWithRuns) -> ThreadOut:
+    row = thread.thread
+    return ThreadOut(
+        id=row.id, title=row.title, created_at=row.created_at, runs=[serialize_run_summary(run) for run in thread.runs]
+    )
+
+
+def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
+    report = stored.report
+    return ReportOut(
+        run_id=run_id,
+        version=stored.version,
+        status=report.status.value,
+        reason=StopReason(report.stop_reason),
+        title=report.title,
+        answer=None if report.answer is None else _serialize_sentence(report.answer),
+        sections=[
+            SectionOut(heading=s.heading, sentences=[*map(_serialize_sentence, s.sentences)]) for s in report.sections
+        ],
+        citations=[_serialize_citation(stored, c) for c in report.citations],
+        limitations=report.limits,
+        author=report.written_by,
+        created_at=stored.created_at,
+    )
+
+
+def serialize_rating(reward: RewardRow) -> RatingOut:
+    return RatingOut(
+        id=reward.id,
+        run_id=reward.run_id,
+        report_version=reward.report_version,
+        sentence_id=reward.sentence_id,
+        scorer=reward.scorer,
+        version=reward.version,
+        value=reward.value,
+        correction=reward.correction,
+        created_at=reward.created_at,
+    )
+
+
+def serialize_source(source: SourceRow) -> SourceOut:
+    return SourceOut(
+        id=source.id,
+        collection=source.collection,
+        name=source.name,
+        title=source.title,
+        media_type=source.media_type,
+        size_bytes=source.size_bytes,
+        char_count=source.length_chars,
+        text_id=source.text_id,
+        snapshot=source.snapshot_sha256.hex(),
+        added_at=source.added_at,
+    )
+
+
+def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
+    return SearchHitOut(
+        text_id=hit.text_id,
+        source_id=hit.source_id,
+        title=hit.title,
+        heading=hit.heading,
+        start=hit.start,
+        end=hit.end,
+        text=hit.text,
+        score=hit.score,
+    )
+
+
+def serialize_passage(passage: PassageInContext) -> PassageOut:
+    return PassageOut(
+        text_id=passage.text_id,
+        source_id=passage.source_id,
+        title=passage.title,
+        name=passage.name,
+        start=passage.start,
+        end=passage.end,
+        before=passage.before,
+        text=passage.text,
+        after=passage.after,
+        snapshot=passage.snapshot.hex(),
+    )
+
+
+def serialize_tenant(tenant: TenantRow) -> TenantOut:
+    cap = tenant.max_daily_spend_usd
+    return TenantOut(
+        name=tenant.name,
+        training_opt_in=tenant.training_opt_in,
+        max_daily_spend_usd=None if cap is None else float(cap),
+        spent_today_usd=float(tenant.spent_today_usd),
+    )
+
+
+def _serialize_budget(budget: Budget) -> BudgetIn:
+    # Not validated: a run that was not submitted through this API may have limits that the web UI would not send.
+    usd = None if budget.max_cost_usd is None else float(budget.max_cost_usd)
+    return BudgetIn.model_construct(
+        max_turns=budget.max_turns, max_tokens=budget.max_tokens, max_cost_usd=usd, max_seconds=budget.max_seconds
+    )
+
+
+def _serialize_sentence(sentence: Sentence) -> SentenceOut:
+    return SentenceOut(
+        id=sentence.id,
+        text=sentence.text,
+        citations=list(sentence.citations),
+        supported=sentence.is_supported,
+        rejected=list(sentence.rejected),
+    )
+
+
+def _serialize_citation(report: VerifiedReport, citation: Citation) -> CitationOut:
+    return CitationOut(
+        number=citation.number,
+        text_id=None if citation.number in report.erased_citations else citation.span.text_id,
+        source_id=citation.source_id,
+        title=citation.title,
+        start=citation.span.start,
+        end=citation.span.end,
+        quote=citation.quote,
+        verified=citation.number not in report.unverified_citations,
+    )

@@ -1,0 +1,237 @@
+"""Options of commands: one frozen dataclass per command, with the help text below each field.
+
+Here are those of the commands whose work is imported when they are called; the modules that cyclopts imports by name
+have their own. This module imports none of the work, so that `--help` is fast.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+Flag = Annotated[bool, Parameter(negative="")]
+"""An option without a value, and without a `--no-` form."""
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+Paths = Annotated[tuple[Path, ...], Parameter(negative="")]
+"""Paths, by repeating the option."""
+
+MAX_TURNS_BY_DEPTH = {"quick": 4, "standard": 12, "deep": 40}
+"""Maximum turns of the graph's loop."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Options of `offing ask`."""
+
+    question: str
+    """The question to answer."""
+    _: KW_ONLY
+    docs: tuple[Path, ...] = ()
+    """A folder of documents to index and search. Repeat the option for several. Unchanged documents
+    are not indexed again. Default: the whole library."""
+    graph: str = "agentflow"
+    """The graph to run."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
+    depth: Literal["quick", "standard", "deep"] = "standard"
+    """Maximum number of turns: quick 4, standard 12, deep 40."""
+    max_turns: int | None = None
+    """Maximum number of turns as a number, instead of `--depth`."""
+    max_cost_usd: float | None = None
+    """Maximum cost of the run in US dollars."""
+    max_seconds: float | None = None
+    """Maximum working time in seconds. The run then writes its report from what it has."""
+    web: bool = False
+    """Allow web search and reading public web pages."""
+    code: bool = False
+    """Allow running Python in a sandbox without network access."""
+    mcp: tuple[str, ...] = ()
+    """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
+    for several."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+    @property
+    def turn_limit(self) -> int:
+        return MAX_TURNS_BY_DEPTH[self.depth] if self.max_turns is None else self.max_turns
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ForkOptions:
+    """Options of `offing fork`. `None` means the value of the original run."""
+
+    run: str
+    """A run id or the last characters of an id."""
+    _: KW_ONLY
+    at: int | None = None
+    """Number of the last step to keep, as in `offing show`. Default: the last step before the end of
+    the run."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine` for later calls, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every
+    role."""
+    max_turns: int | None = None
+    """Maximum number of turns, including the kept ones. Default: the limit of the original run."""
+    max_cost_usd: float | None = None
+    """Maximum cost in US dollars, including the kept steps."""
+    max_seconds: float | None = None
+    """Maximum working time in seconds, including the kept steps."""
+    message: str = ""
+    """A user message for the planner."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOptions:
+    """Options of `offing rollouts collect`."""
+
+    tasks: str
+    """A file with one JSON object per line with `question`, `answers` and other fields, or
+    `world:SPEC`."""
+    graph: str = "agentflow"
+    """The graph to run."""
+    max_tasks: int | None = None
+    """Maximum number of tasks. For a world, the exact number. Default: all tasks of a file, 100 of a
+    world."""
+    hops: str = "1-4"
+    """Minimum and maximum number of look-ups per question of a world."""
+    kinds: Annotated[tuple[str, ...], Parameter(name="--kind")] = ()
+    """Kinds of questions of a world. Default: all kinds."""
+    group_size: int = 8
+    """Number of runs per task."""
+    policies: Annotated[tuple[str, ...], Parameter(name="--policy")] = ()
+    """`role=NAME@VERSION` lets a registered policy version answer a role; `planner+compact=…` selects
+    a prompt format."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine` for other roles, such as `planner=rules:oracle`, or `all=…`."""
+    max_turns: int = 12
+    """Maximum number of turns per run."""
+    max_tokens: int | None = None
+    """Maximum number of tokens per run."""
+    max_cost_usd: float | None = None
+    """Maximum cost per run in US dollars."""
+    scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
+    """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: exact_match, if every task has
+    a reference."""
+    durability: Literal["exit", "sync"] | None = None
+    """`exit` writes a run when its slice ends and repeats the slice after a crash. `sync` writes every
+    step. Default: `exit` if the turns fit in one slice."""
+    max_attempts: int = 3
+    """Maximum number of runs per member of a group. A run is retried only after an infrastructure
+    error."""
+    seed: int = 0
+    """The same seed and tasks give the same seeds of runs."""
+    dataset: str = ""
+    """Name under which the tasks are stored. Default: the name of the file or the world."""
+    name: str = ""
+    """Name of the rollout batch."""
+    tags: Annotated[tuple[str, ...], Parameter(name="--tag")] = ()
+    """A tag to store with every group. Repeat the option for several tags."""
+    idempotency_key: str | None = None
+    """A repeated request with the same key returns the same batch, and completes it if it was
+    interrupted."""
+    wait: Flag = False
+    """Return when all groups have ended."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class PromoteOptions:
+    """Options of `offing policy promote`."""
+
+    policy: str
+    """NAME@VERSION of the version to promote."""
+    _: KW_ONLY
+    dataset: str | None = None
+    """Compare evaluations on these tasks. Default: the latest dataset that both versions were
+    evaluated on."""
+    greedy: Flag = False
+    """Compare greedy evaluations only."""
+    margin: float = 0.0
+    """Maximum difference by which the mean reward may be lower than the active version's."""
+    require_confidence: Flag = False
+    """Require the lower end of the 95 % confidence interval to pass."""
+    max_kl: float | None = None
+    """Maximum KL divergence from the policy that it was trained from, in nats per token. Default: no
+    limit."""
+    force: Flag = False
+    """Promote without a comparison."""
+    replica_urls: Annotated[tuple[str, ...], Parameter(name="--replica")] = ()
+    """URL of a vLLM server that must load the version first, such as `http://gpu-1:8000/v1`. Repeat
+    the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """Options of `offing policy evaluate`."""
+
+    policy: str
+    """NAME@VERSION of the version to evaluate."""
+    _: KW_ONLY
+    dataset: str
+    """Stored tasks that were not used for training."""
+    graph: str
+    """The graph to run."""
+    role: str = "planner"
+    """The role that the policy answers."""
+    prompt_format: str = ""
+    """Prompt format of the role, such as `compact`."""
+    rollouts_per_task: int = 1
+    """Number of runs per task."""
+    sampled: Flag = False
+    """Sample at temperature 1. Default: greedy."""
+    seed: int = 0
+    """Seed of the runs. Versions can be compared only with the same seed."""
+    max_tasks: int = 200
+    """Maximum number of tasks."""
+    max_turns: int = 12
+    """Maximum number of turns per run."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine` for other roles, or `all=…`."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeEngineOptions:
+    """Options of `offing engine serve`."""
+
+    policy_dir: Path | None = None
+    """A folder with one folder per version, named NAME@VERSION. Default: OFFING_POLICY_DIR."""
+    policies: Annotated[tuple[str, ...], Parameter(name="--policy")] = ()
+    """`NAME@VERSION=FOLDER`. Repeat the option for several versions."""
+    socket: Path | None = None
+    """A Unix socket that only this user can open. Default: a port, with the bearer token in
+    OFFING_ENGINE_KEY."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Without OFFING_ALLOW_REMOTE=1, only a loopback address."""
+    port: int = 8410
+    """Port to listen on."""
+    device: str | None = None
+    """Device, such as cpu or cuda:1. Default: a GPU if there is one."""
+    threads: int | None = None
+    """Number of CPU threads. Default: the number of cores minus one."""
+    max_rows: int = 128
+    """Maximum number of requests that decode at the same time."""
+    max_context_tokens: int = 32_768
+    """Maximum number of tokens of prompt and completion together, at most what the model allows."""

@@ -1,0 +1,208 @@
+"""Renderers of a verified report as Markdown, a self-contained HTML page, and JSON.
+
+Every word of a report may come from a document or a model, so all text is escaped. Content cannot
+create a link, image, heading or tag. The functions are pure.
+"""
+
+import html
+import re
+from typing import Any
+
+from offing.core.report import Citation, Report, ReportScore, ReportStatus, Section, Sentence
+from offing.core.run import StopReason
+
+STOP_REASON_TEXTS: dict[str, str] = {
+    StopReason.ANSWERED: "The evidence was judged sufficient.",
+    StopReason.NOTHING_FOUND: "No source was found that answers the question.",
+    StopReason.TURN_LIMIT: "The limit on turns was reached.",
+    StopReason.TOKEN_LIMIT: "The limit on tokens was reached.",
+    StopReason.SPEND_LIMIT: "The run's money was spent.",
+    StopReason.TENANT_SPEND_LIMIT: "The spending cap of the day was reached.",
+    StopReason.TIME_LIMIT: "The time was over.",
+    StopReason.CONTEXT_LIMIT: "The work outgrew the space that its flow allows.",
+    StopReason.PROVIDER_DOWN: "The model's provider gave no usable answer.",
+    StopReason.INVALID_OUTPUT: "The model did not answer in the form that was needed.",
+    StopReason.FINISH_REQUESTED: "A person asked for what there was.",
+    StopReason.CANCELLED: "A person cancelled the run.",
+    StopReason.GRAPH_ERROR: "The graph failed.",
+    StopReason.NO_PROGRESS: "Several workers took the run and none got further.",
+}
+"""Sentence for each reason to stop."""
+
+UNSUPPORTED_MARK = "no source"
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_ACTIVE = re.compile(
+    r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
+)
+_OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=#>:|])")
+_ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
+
+
+def render_markdown(report: Report) -> str:
+    """Render the report as CommonMark.
+
+    Markers such as [1] are in the text, followed by a list of citations with source, span and quote.
+    """
+    blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(describe_completion(report))}*"]
+    if report.answer:
+        blocks.append(_render_md_sentence(report.answer))
+    for section in report.sections:
+        blocks += [f"## {_escape_markdown(section.heading)}", *(_render_md_sentence(s) for s in section.sentences)]
+    if report.limits:
+        blocks += ["## Limits", _escape_markdown(report.limits)]
+    if report.citations:
+        blocks += ["## Sources", *(_render_md_citation(c) for c in report.citations)]
+    if report.written_by:
+        blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
+    return "\n\n".join(blocks) + "\n"
+
+
+def render_html(report: Report) -> str:
+    """Render the report as a self-contained HTML page without scripts."""
+    answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
+    limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
+    by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
+    sources = "".join(map(_render_html_citation, report.citations))
+    body = [
+        f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
+        f'<p class="state">{_escape_html(describe_completion(report))}</p>',
+        *answer,
+        *map(_render_html_section, report.sections),
+        *limits,
+        *([f"<h2>Sources</h2><ol>{sources}</ol>"] if sources else []),
+        *by,
+    ]
+    return (
+        HTML_HEAD.format(title=_escape_html(report.title), style=HTML_STYLE)
+        + "\n".join(body)
+        + "\n</main></body></html>\n"
+    )
+
+
+def report_to_json(report: Report) -> dict[str, Any]:
+    """Return the whole report with its evidence as JSON.
+
+    Quotes are exactly as stored. Spans are in code points with an exclusive end.
+    """
+    return {
+        "title": report.title,
+        "status": report.status.value,
+        "reason": report.stop_reason,
+        "answer": _sentence_to_json(report.answer) if report.answer else None,
+        "sections": [
+            {"heading": s.heading, "sentences": [_sentence_to_json(one) for one in s.sentences]}
+            for s in report.sections
+        ],
+        "citations": [_citation_to_json(c) for c in report.citations],
+        "limits": report.limits,
+        "written_by": report.written_by,
+        "score": compute_report_score(report).model_dump(),
+    }
+
+
+def compute_report_score(report: Report) -> ReportScore:
+    """Count how many sentences of the report are supported by sources."""
+    sentences = report.sentences()
+    supported = sum(s.is_supported for s in sentences)
+    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
+
+
+def describe_completion(report: Report) -> str:
+    """Describe in words whether the report is complete and why the run ended."""
+    ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
+    return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
+
+
+def _single_line(text: str) -> str:
+    """Return text on one line, without control characters and direction marks."""
+    return " ".join(_CONTROL.sub("", text).split())
+
+
+def _escape_markdown(text: str) -> str:
+    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), _single_line(text))
+    escaped = _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
+    return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
+
+
+def _render_md_sentence(sentence: Sentence) -> str:
+    marks = "".join(f"[{number}]" for number in sentence.citations)
+    return f"{_escape_markdown(sentence.text)} {marks or f'*({_escape_markdown(_render_unsupported_mark(sentence))})*'}"
+
+
+def _render_unsupported_mark(sentence: Sentence) -> str:
+    return f"{UNSUPPORTED_MARK}: {' '.join(sentence.rejected)}" if sentence.rejected else UNSUPPORTED_MARK
+
+
+def _render_md_citation(citation: Citation) -> str:
+    where = f"characters {citation.span.start} to {citation.span.end}"
+    ids = f"source {citation.source_id}, text {citation.span.text_id}"
+    return (
+        f"{citation.number}. **{_escape_markdown(citation.title)}**, {where} ({ids})\n   > "
+        f"{_escape_markdown(citation.quote)}"
+    )
+
+
+def _escape_html(text: str) -> str:
+    return html.escape(_CONTROL.sub("", text), quote=True)
+
+
+def _render_html_section(section: Section) -> str:
+    sentences = "".join(f'<p dir="auto">{_render_html_sentence(s)}</p>' for s in section.sentences)
+    return f'<section><h2 dir="auto">{_escape_html(section.heading)}</h2>{sentences}</section>'
+
+
+def _render_html_sentence(sentence: Sentence) -> str:
+    marks = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in sentence.citations)
+    return f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span> ' + (
+        marks or f'<em class="unsupported">({_escape_html(_render_unsupported_mark(sentence))})</em>'
+    )
+
+
+def _render_html_citation(citation: Citation) -> str:
+    where = f"characters {citation.span.start} to {citation.span.end}"
+    ids = f"source {citation.source_id}, text {citation.span.text_id}"
+    return (
+        f'<li id="c{citation.number}" value="{citation.number}"><b '
+        f'dir="auto">{_escape_html(citation.title)}</b>, {where} '
+        f'<small>{ids}</small><blockquote dir="auto">{_escape_html(citation.quote)}</blockquote></li>'
+    )
+
+
+def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
+    return {
+        "id": sentence.id,
+        "text": sentence.text,
+        "citations": list(sentence.citations),
+        "supported": sentence.is_supported,
+        "rejected": list(sentence.rejected),
+    }
+
+
+def _citation_to_json(citation: Citation) -> dict[str, Any]:
+    return {
+        "number": citation.number,
+        "source_id": str(citation.source_id),
+        "text_id": str(citation.span.text_id),
+        "title": citation.title,
+        "start": citation.span.start,
+        "end": citation.span.end,
+        "quote": citation.quote,
+    }
+
+
+HTML_STYLE = (
+    "body{margin:0;background:#fbfaf7;color:#1d2433;font:17px/1.6 Georgia,serif}"
+    "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem}"
+    "h1,h2{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
+    ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
+    "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
+    "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
+    ".state,small{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
+)
+HTML_HEAD = (
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    '<meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style></head>'
+    "<body><main>\n"
+)

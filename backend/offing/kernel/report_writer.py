@@ -1,0 +1,129 @@
+"""Reports of a run. Drafts are checked against the stored texts before they are recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from offing.core.citation import verify_citations
+from offing.core.evidence import EvidenceIndex
+from offing.core.report import Report, ReportDraft
+from offing.core.run import RunStatus, StopReason
+from offing.core.step import CallKey, Step, StepKind
+from offing.core.tool import SourceSpan
+from offing.core.trajectory import Outcome, classify_outcome
+from offing.kernel import step_drafts
+from offing.kernel.call_key import NodeCall
+from offing.kernel.journal import Journal
+from offing.kernel.report_author import NO_MODEL_AUTHOR, author_from_step, extract_evidence_ids, is_report_draft
+from offing.kernel.run_store import JournalEntry, ReportAttachment, ReportStore
+from offing.kernel.segment_tracker import SegmentTracker
+from offing.kernel.step_cache import MAX_CACHED_STEPS, StepCache
+from offing.sdk import Role
+from offing.telemetry.redaction import remove_secrets
+
+SELF_ENDED_OUTCOMES = frozenset({Outcome.ANSWERED, Outcome.NO_ANSWER})
+"""Outcomes of runs that ended by themselves."""
+
+REPORT_KINDS = frozenset({StepKind.REPORT})
+
+
+class ReportWriter:
+    """Checks and records the reports of one claim. With `is_first_claim`, the store has no reports."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        cache: StepCache,
+        segments: SegmentTracker,
+        store: ReportStore,
+        roles: Sequence[Role[Any, Any]],
+        *,
+        is_first_claim: bool,
+    ) -> None:
+        self._journal, self._cache, self._segments, self._store = journal, cache, segments, store
+        self._roles, self._is_first_claim = roles, is_first_claim
+        self._author = ""
+        """Empty means that no author is known in this claim."""
+        self._latest_report: Report | None = None
+        """The latest report that this claim submitted."""
+
+    async def submit_report(self, draft: ReportDraft, reason: StopReason, call: NodeCall) -> Report:
+        """Check and record a draft, and return the report. A recorded report is read back."""
+        if step := self._journal.take_recorded(call, REPORT_KINDS):
+            return await self._read_back(draft, reason, step)
+        self._journal.check_new(call)
+        entry = await self.prepare_final_report(draft, reason, call.key)
+        await self._journal.append(entry)
+        assert isinstance(entry.attachment, ReportAttachment)
+        self._latest_report = entry.attachment.report
+        return self._latest_report
+
+    async def _read_back(self, draft: ReportDraft, reason: StopReason, step: Step) -> Report:
+        if self._journal.recorded_calls.is_comparing:
+            entry = await self.prepare_report(draft, reason)
+            assert isinstance(entry.attachment, ReportAttachment)
+            self._journal.recorded_calls.compare_report(entry.attachment.report, step)
+            return entry.attachment.report
+        stored = await self.find_latest_report()
+        assert stored is not None
+        return stored
+
+    async def find_latest_report(self) -> Report | None:
+        """Return the latest report of the run. `None` means that there is none.
+
+        If a branch was cancelled while its report was committed, the report is only in the store.
+        """
+        if self._latest_report is None and not (self._is_first_claim and not self._journal.has_written):
+            self._latest_report = await self._store.find_latest_report()
+        return self._latest_report
+
+    async def prepare_final_report(
+        self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None
+    ) -> JournalEntry:
+        """Prepare the final report of the graph, like `prepare_report`, and mark the last call of each role."""
+        entry = await self.prepare_report(draft, reason, key)
+        await self._segments.load()
+        if classify_outcome(RunStatus.DONE, reason) not in SELF_ENDED_OUTCOMES:
+            return entry
+        assert isinstance(entry.attachment, ReportAttachment)
+        return replace(
+            entry, attachment=replace(entry.attachment, last_call_seqs=tuple(self._segments.list_latest_seqs()))
+        )
+
+    async def prepare_report(self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None) -> JournalEntry:
+        """Return an entry for a draft with checked quotes, ready to append.
+
+        `key` is `None` outside of any node, for a run that ended before its graph could write a report.
+        """
+        draft = ReportDraft.model_validate(remove_secrets(draft.model_dump()))
+        evidence = (await self._get_evidence()).as_dict()
+        text_of = await self._load_texts([evidence[id_].span for id_ in extract_evidence_ids(draft) if id_ in evidence])
+        report = verify_citations(draft, evidence, text_of, reason, await self._get_author())
+        return JournalEntry(step_drafts.draft_report(report, key), ReportAttachment(report))
+
+    def note_author(self, role: Role[Any, Any], step: Step) -> None:
+        """Remember the author of an accepted draft, whether it is a whole report or a part of it."""
+        if is_report_draft(role, step):
+            self._author = author_from_step(step)
+
+    async def _get_author(self) -> str:
+        """Return the author of the report. After an earlier slice, the author is read from recorded steps."""
+        if self._author or self._is_first_claim:
+            return self._author or NO_MODEL_AUTHOR
+        roles = {role.name: role for role in self._roles}
+        user_texts = [
+            s
+            for kind in {r.step_kind for r in self._roles}
+            for s in await self._cache.last_steps(kind, MAX_CACHED_STEPS)
+        ]
+        heard = [s for s in user_texts if (role := roles.get(s.payload.get("role", ""))) and is_report_draft(role, s)]
+        return author_from_step(max(heard, key=lambda step: step.seq)) if heard else NO_MODEL_AUTHOR
+
+    async def _get_evidence(self) -> EvidenceIndex:
+        return await self._cache.get_evidence()
+
+    async def _load_texts(self, spans: Sequence[SourceSpan]) -> Callable[[SourceSpan], str]:
+        """Return a lookup for the current stored texts of these spans. Empty means that a text was deleted."""
+        stored_texts = await self._store.read_texts(spans) if spans else ()
+        texts = {span: text or "" for span, text in zip(spans, stored_texts, strict=True)}
+        return lambda span: texts.get(span, "")

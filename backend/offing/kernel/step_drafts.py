@@ -1,0 +1,137 @@
+"""Step drafts of role calls, tool calls and reports: their payloads and their timeline texts."""
+
+from dataclasses import asdict
+from typing import Any
+
+from offing.core.model import EngineConfig, EngineFailure, EngineResponse
+from offing.core.report import Report
+from offing.core.role_call import RejectedCompletion, attempt_to_json
+from offing.core.step import CallKey, StepDraft, StepKind
+from offing.core.tool import ToolStatus
+from offing.kernel.tool_executor import ToolCallOutcome
+from offing.sdk import Role, ToolCall
+from offing.telemetry.redaction import redact_value
+
+
+def draft_failure(
+    role: Role[Any, Any], engine_config: EngineConfig, failure: EngineFailure, key: CallKey, turn: int, ms: int
+) -> StepDraft:
+    """Return the step of a role call that failed."""
+    payload = {
+        "role": role.name,
+        "engine": engine_config.engine,
+        "model": engine_config.model,
+        "failure": failure.kind,
+        "message": failure.message,
+        "stop": failure.stop_reason,
+        "attempts": [attempt_to_json(a) for a in failure.attempts],
+        "usage": asdict(failure.usage) | {"cost_usd": str(failure.usage.cost_usd)},
+    }
+    title = f"{role.name}: {failure.message}"
+    return StepDraft(
+        StepKind.FAILURE,
+        title,
+        payload,
+        label="failed",
+        ok=False,
+        ms=ms,
+        tokens=failure.usage.tokens,
+        turn=turn,
+        call_key=key,
+    )
+
+
+def draft_role_call(
+    role: Role[Any, Any], engine_config: EngineConfig, response: EngineResponse, key: CallKey, turn: int, ms: int
+) -> StepDraft:
+    """Return the step of a role call with its output."""
+    output: Any = response.output
+    headline = role.headline(output)
+    payload = {
+        "role": role.name,
+        "engine": engine_config.engine,
+        "model": response.model,
+        "output": output.model_dump(mode="json"),
+        **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
+        **({"used": [response.usage.prompt_tokens, response.usage.completion_tokens]} if role.native_chat else {}),
+    }
+    return StepDraft(
+        role.step_kind,
+        headline.title,
+        payload,
+        label=role.label,
+        detail=headline.detail,
+        ms=ms,
+        tokens=response.usage.tokens,
+        turn=turn,
+        call_key=key,
+    )
+
+
+def draft_rejected(
+    role: Role[Any, Any], engine_config: EngineConfig, rejection: RejectedCompletion, turn: int
+) -> StepDraft:
+    """Return the step of a rejected completion.
+
+    The completion itself is stored with the role call. Its tokens and cost count with the step of the
+    call.
+    """
+    fields = {
+        "role": role.name,
+        "engine": engine_config.engine,
+        "model": engine_config.model,
+        "attempt": rejection.attempt_number,
+    }
+    problem, ms = rejection.attempt.message, rejection.attempt.ms
+    title = f"{role.name}: {problem}"
+    payload = fields | {"problem": problem}
+    return StepDraft(StepKind.REJECTED_COMPLETION, title, payload, label="unusable", ok=False, ms=ms, turn=turn)
+
+
+def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, turn: int, ms: int) -> StepDraft:
+    """Return the step of a tool call. Arguments that look like credentials are redacted."""
+    payload = {
+        "tool": call.tool,
+        "args": redact_value(call.args),
+        "status": outcome.status,
+        "rule": outcome.rule,
+        "content": outcome.content,
+        "message": outcome.message,
+        "spans": [{"text_id": str(s.text_id), "start": s.start, "end": s.end} for s in outcome.spans],
+        **outcome.provenance.to_json(),
+        **({"substitute": redact_value(asdict(outcome.instead))} if outcome.instead else {}),
+    }
+    ok = outcome.status is ToolStatus.OK
+    return StepDraft(
+        StepKind.TOOL_RESULT,
+        outcome.title,
+        payload,
+        label=outcome.step_label if ok else "failed",
+        detail=_render_detail(outcome),
+        ok=ok,
+        ms=ms,
+        turn=turn,
+        call_key=key,
+    )
+
+
+def _render_detail(outcome: ToolCallOutcome) -> str:
+    """Return the detail text of a tool call. For content from outside, it names the origin."""
+    origin = outcome.provenance.origin
+    return " \u00b7 ".join(filter(None, (outcome.detail, f"from {origin.name}" if origin.is_external else "")))
+
+
+def draft_report(report: Report, key: CallKey | None) -> StepDraft:
+    """Return the step of a submitted report. `key` is `None` if no node submitted it."""
+    sentences = report.sentences()
+    supported = sum(s.is_supported for s in sentences)
+    payload = {
+        "title": report.title,
+        "status": report.status,
+        "reason": report.stop_reason,
+        "sentences": len(sentences),
+        "supported": supported,
+        "citations": len(report.citations),
+    }
+    detail = f"{supported} of {len(sentences)} sentences stand on a source · {len(report.citations)} citations"
+    return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, call_key=key)

@@ -1,0 +1,35 @@
+"""The LangGraph adapter: what the platform must know about a graph that uses only LangGraph."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from offing.core.report import Evidence, ReportDraft
+from offing.sdk.context import RunInfo
+
+ReportFunction = Callable[[RunInfo, Mapping[str, Any], tuple[Evidence, ...]], ReportDraft | None]
+"""Builds the report draft from the run, the graph's final values and its evidence.
+
+`None` means that there is no answer.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LangGraphAdapter:
+    """Its nodes find the run through `offing.sdk.current_run`, and its calls are keyed by what they ask."""
+
+    build_report: ReportFunction
+    context: Callable[[RunInfo], Any] | None = None
+    """Returns the graph's own runtime context. `None` means that it has none."""
+    state_types: tuple[type, ...] = ()
+    """The graph's own classes in its state, beside LangChain's messages.
+
+    Values of other classes are restored from a checkpoint as plain data.
+    """
+    execution_context: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Returns the context in which the graph is executed."""
+    store_index: Any = None
+    """Semantic index of the graph's store, as LangGraph's IndexConfig. `None` means no semantic search."""
+    store_ttl: Any = None
+    """Expiry of items in the store, as LangGraph's TTLConfig. `None` means that items do not expire."""

@@ -1,0 +1,33 @@
+"""Check the engines that a request names before anything is stored.
+
+The worker checks them again before each call. Checking here gives the caller an error at once.
+"""
+
+from collections.abc import Mapping
+
+from offing import environment
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineConfig, EngineFailure
+from offing.models.credentials import resolve_endpoint, resolve_policy_endpoint
+
+
+def check_engines(engines: Mapping[str, EngineConfig], field: str = "engines") -> None:
+    """Check the engine of each role with `check_engine`."""
+    for role, choice in engines.items():
+        check_engine(f"{field}.{role}", choice)
+
+
+def check_engine(field: str, engine_config: EngineConfig) -> None:
+    """Raise InvalidInput for an address that the operator has neither configured nor accepted."""
+    if engine_config.engine == "policy":
+        endpoint = resolve_policy_endpoint(engine_config, environment.VARIABLES) if engine_config.api_base else None
+    else:
+        endpoint = (
+            resolve_endpoint(engine_config, environment.VARIABLES)
+            if engine_config.engine == "litellm" or engine_config.api_base
+            else None
+        )
+    if isinstance(endpoint, EngineFailure):
+        field_name, _, reason = endpoint.message.partition(": ")
+        problem, _, remedy = reason.partition(". ")
+        raise InvalidInput(f"{field}.{field_name}", problem, remedy)

@@ -1,0 +1,144 @@
+"""Decide whether a candidate is good enough, from paired results. Pure.
+
+The candidate and the active version did the same tasks with the same seeds, so only differences count: the
+mean over tasks of the mean difference of the members of a task, with a bootstrap interval over tasks
+(percentile method; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean
+from uuid import UUID
+
+BOOTSTRAP_RESAMPLES = 2000
+
+CONFIDENCE_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """The result of one evaluated rollout."""
+
+    task_id: UUID
+    member: int
+    reward: float | None
+    """The reward. `None` means that the platform failed and not the policy; the pair is excluded."""
+    outcome: str
+    turns: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateRules:
+    """Conditions that a candidate must meet."""
+
+    margin: float = 0.0
+    """Maximum difference by which its mean reward may be below that of the active version."""
+    confident: bool = False
+    """Whether to use the lower end of the interval instead of the mean."""
+    format_margin: float = 0.02
+    """Maximum increase of the fraction of rollouts that violated a rule of their graph."""
+    kl_ceiling: float | None = None
+    """Maximum KL divergence from its parent in nats per token, as its job measured it last. `None` means that it
+    is not checked.
+    """
+    least_pairs: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """A candidate compared with the active version."""
+
+    pairs: int
+    tasks: int
+    left_out: int
+    """Number of pairs in which the platform failed or one side is missing."""
+    candidate: float
+    """Mean reward of the candidate."""
+    champion: float
+    difference: float
+    low: float
+    """Lower end of the interval of the difference."""
+    high: float
+    violated: tuple[float, float]
+    """Fractions of rollouts that violated a rule: of the candidate, and of the active version."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """Whether a candidate may become active, and if not, why."""
+
+    passed: bool
+    why_not: tuple[str, ...]
+    comparison: PairedComparison
+    rules: GateRules = field(default_factory=GateRules)
+
+
+def compare_paired(
+    candidate: Sequence[EvaluationResult], active: Sequence[EvaluationResult], seed: int = 0
+) -> PairedComparison:
+    """Compare the results of both sides on the same tasks and members. Without pairs all values are 0."""
+    ours, theirs = _index_by_task_member(candidate), _index_by_task_member(active)
+    keys = sorted(ours.keys() | theirs.keys())
+    both = [(ours[p], theirs[p]) for p in keys if p in ours and p in theirs]
+    scored = [(a, b) for a, b in both if a.reward is not None and b.reward is not None]
+    gains: dict[UUID, list[float]] = {}
+    for a, b in scored:
+        gains.setdefault(a.task_id, []).append((a.reward or 0.0) - (b.reward or 0.0))
+    means = [fmean(gains[task]) for task in gains]
+    low, high = _bootstrap_interval(means, seed)
+    return PairedComparison(
+        pairs=len(scored),
+        tasks=len(means),
+        left_out=len(keys) - len(scored),
+        candidate=_mean([a.reward or 0.0 for a, _ in scored]),
+        champion=_mean([b.reward or 0.0 for _, b in scored]),
+        difference=_mean(means),
+        low=low,
+        high=high,
+        violated=(_violation_fraction([a for a, _ in scored]), _violation_fraction([b for _, b in scored])),
+    )
+
+
+def judge_gate(comparison: PairedComparison, rules: GateRules, kl: float | None = None) -> GateResult:
+    """Apply the gate rules.
+
+    `kl` is that of the candidate to its parent; `None` means that it was not measured.
+    """
+    why: list[str] = []
+    if comparison.pairs < rules.least_pairs:
+        why.append(f"only {comparison.pairs} pairs, and {rules.least_pairs} are needed")
+    gain, what = (
+        (comparison.low, "lower end of its difference") if rules.confident else (comparison.difference, "difference")
+    )
+    if comparison.pairs and gain < -rules.margin:
+        why.append(f"the {what} to the champion is {gain:+.3f}, and may be {-rules.margin:+.3f} at least")
+    if comparison.violated[0] > comparison.violated[1] + rules.format_margin:
+        template = "{:.1%} of its rollouts broke a rule of the flow, the champion's {:.1%}"
+        why.append(template.format(*comparison.violated))
+    if rules.kl_ceiling is not None and kl is not None and kl > rules.kl_ceiling:
+        why.append(f"it is {kl:.3g} nats a token from its parent, and may be {rules.kl_ceiling:.3g}")
+    return GateResult(not why, tuple(why), comparison, rules)
+
+
+def _index_by_task_member(results: Sequence[EvaluationResult]) -> Mapping[tuple[UUID, int], EvaluationResult]:
+    return {(result.task_id, result.member): result for result in results}
+
+
+def _bootstrap_interval(means: Sequence[float], seed: int) -> tuple[float, float]:
+    """Return the bootstrap interval of the mean of means. The same seed gives the same interval."""
+    if not means:
+        return 0.0, 0.0
+    rng = Random(seed)
+    drawn = sorted(fmean(rng.choices(means, k=len(means))) for _ in range(BOOTSTRAP_RESAMPLES))
+    cut = round((1 - CONFIDENCE_LEVEL) / 2 * BOOTSTRAP_RESAMPLES)
+    return drawn[cut], drawn[BOOTSTRAP_RESAMPLES - 1 - cut]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else 0.0
+
+
+def _violation_fraction(results: Sequence[EvaluationResult]) -> float:
+    return _mean([float(result.outcome == "violated") for result in results])

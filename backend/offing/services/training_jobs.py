@@ -1,0 +1,192 @@
+"""Create, list, read, pause, resume and cancel training jobs.
+
+Only the trainer advances jobs. It also checks the pipeline, because that needs packages that the platform
+does not install.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from offing.clock import new_id
+from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.services import policies, policy_files
+from offing.storage import training_events, training_jobs
+from offing.storage.pool import Database
+from offing.storage.training_events import TrainingEvent
+from offing.storage.training_jobs import TrainingJobRow, TrainingMetric
+
+ENDED_STATES = frozenset({"done", "cancelled"})
+"""States in which a job has ended permanently. A failed job can continue from its last good checkpoint."""
+
+MAX_CONFIG_BYTES = 64_000
+"""Maximum bytes of the configuration as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobWithLedger:
+    """A job with its ledger so far."""
+
+    job: TrainingJobRow
+    ledger: Mapping[str, int]
+    """Number of rollouts by ledger reason."""
+
+
+async def create_job(
+    database: Database, tenant_id: UUID, tables: Mapping[str, Any], *, kind: str = "train"
+) -> TrainingJobRow:
+    """Queue a job. `tables` is its configuration with the structure of the TOML file. Raises InvalidInput."""
+    body = _canonical_json(tables)
+    if len(body) > MAX_CONFIG_BYTES:
+        raise InvalidInput("config", f"more than {MAX_CONFIG_BYTES} bytes", "Name a recipe and say what differs.")
+    policy = tables.get("policy")
+    if not isinstance(policy, str):
+        raise InvalidInput("config.policy", "is missing", "Name the version to begin with, such as planner@1.")
+    await policy_files.check_files(
+        database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy, "config.policy")
+    )
+    async with database.transaction(tenant_id) as connection:
+        parent = await policies.require_version(connection, policy, "config.policy")
+        if parent.state == "blocked" or parent.kind == "prompt_library":
+            why = "is blocked" if parent.state == "blocked" else "has no weights"
+            raise InvalidInput("config.policy", f"{policy} {why}", "See `offing policy list`.")
+        job = await training_jobs.insert_job(
+            connection, tenant_id, new_id(), kind=kind, name=_job_name(tables, parent.name), config=tables,
+            config_sha256=hashlib.sha256(body).hexdigest(), seed=_job_seed(tables),
+        )  # fmt: skip
+        await training_events.insert_event(connection, tenant_id, "created", {"policy": policy}, job_id=job.id)
+    return job
+
+
+async def find_same_job(database: Database, tenant_id: UUID, tables: Mapping[str, Any]) -> TrainingJobRow | None:
+    """Return the latest job with exactly this configuration that was not cancelled, or `None`."""
+    digest = hashlib.sha256(_encode_config(tables)).hexdigest()
+    async with database.transaction(tenant_id) as connection:
+        return await training_jobs.find_job_by_config(connection, digest)
+
+
+async def list_jobs(
+    database: Database, tenant_id: UUID, state: str | None, before_id: UUID | None, limit: int
+) -> tuple[list[TrainingJobRow], UUID | None]:
+    """List jobs, newest first, with the start of the next page. `None` means that this is the last page."""
+    async with database.transaction(tenant_id) as connection:
+        jobs = await training_jobs.list_jobs(connection, state, before_id, limit + 1)
+    return jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None
+
+
+async def get_last_rewards(database: Database, tenant_id: UUID, job_ids: Sequence[UUID]) -> Mapping[UUID, float]:
+    """Return the mean reward of the last training step that has one, by job."""
+    async with database.transaction(tenant_id) as connection:
+        return await training_jobs.get_last_metric_values(connection, job_ids, "reward")
+
+
+async def get_job(database: Database, tenant_id: UUID, job_id: UUID) -> JobWithLedger:
+    """Return a job with its ledger. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        row = await training_jobs.get_job(connection, job_id)
+        return JobWithLedger(row, await training_jobs.count_ledger_reasons(connection, job_id))
+
+
+async def resolve_job_id(database: Database, tenant_id: UUID, text: str) -> UUID:
+    """Return the id of the job with this id or these last characters of it. Raises NotFound and InvalidInput."""
+    async with database.transaction(tenant_id) as connection:
+        job_ids = await training_jobs.list_ids_with_suffix(connection, text)
+    if not job_ids:
+        raise NotFound("training job", text)
+    if len(job_ids) > 1:
+        raise InvalidInput("JOB", f"{text!r} fits several jobs", "Write more of its last characters.")
+    return job_ids[0]
+
+
+async def list_metrics(
+    database: Database, tenant_id: UUID, job_id: UUID, after_step: int, names: Sequence[str] | None, limit: int
+) -> list[TrainingMetric]:
+    """List the metrics of training steps after `after_step`, of whole steps, at most about `limit`.
+
+    Raises NotFound.
+    """
+    async with database.transaction(tenant_id) as connection:
+        await training_jobs.get_job(connection, job_id)
+        metrics = await training_jobs.list_metrics_since(connection, job_id, after_step, names, limit + 1)
+    if len(metrics) <= limit:
+        return metrics
+    whole = [m for m in metrics if m.step < metrics[-1].step]
+    return whole or metrics[:limit]
+
+
+async def list_events(
+    database: Database, tenant_id: UUID, job_id: UUID, after_id: UUID | None, limit: int
+) -> list[TrainingEvent]:
+    """List the decisions about a job, in order. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await training_jobs.get_job(connection, job_id)
+        return await training_events.list_events(connection, job_id=job_id, after=after_id, limit=limit)
+
+
+async def cancel_job(database: Database, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
+    """Cancel a job after its current training step. Committed steps are kept. Raises NotFound and Conflict."""
+    return await _set_requested_action(database, tenant_id, job_id, "cancel")
+
+
+async def pause_job(database: Database, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
+    """Pause a job after its current training step. Raises NotFound and Conflict."""
+    return await _set_requested_action(database, tenant_id, job_id, "pause")
+
+
+async def resume_job(database: Database, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
+    """Queue a paused or failed job to continue from its last checkpoint. Raises NotFound and Conflict."""
+    async with database.transaction(tenant_id) as connection:
+        row = await training_jobs.lock_job(connection, job_id)
+        if row.state in ENDED_STATES:
+            raise Conflict(f"The job is {row.state}.", "Make a new one.")
+        row = await training_jobs.resume_job(connection, job_id)
+        await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=job_id)
+    return row
+
+
+async def _set_requested_action(database: Database, tenant_id: UUID, job_id: UUID, action: str) -> TrainingJobRow:
+    async with database.transaction(tenant_id) as connection:
+        row = await training_jobs.lock_job(connection, job_id)
+        if row.state in ENDED_STATES or (row.state == "failed" and action == "pause"):
+            raise Conflict(f"The job is {row.state}.", "Nothing is left to do for it.")
+        row = await training_jobs.request_action(connection, job_id, action)
+        await training_events.insert_event(connection, tenant_id, f"{action} asked", {}, job_id=job_id)
+    return row
+
+
+def _canonical_json(tables: Mapping[str, Any]) -> bytes:
+    """Return the configuration as canonical JSON.
+
+    Raises InvalidInput for values that the database cannot store.
+    """
+    try:
+        body = _encode_config(tables)
+    except TypeError as error:
+        raise InvalidInput(
+            "config", f"it is no plain JSON: {error}", "Use numbers of 64 bits, texts and lists."
+        ) from None
+    if b"\\u0000" in body:
+        raise InvalidInput("config", "a text has a NUL character", "Leave it out.")
+    return body
+
+
+def _job_name(tables: Mapping[str, Any], default: str) -> str:
+    name = tables.get("name") or default
+    if not isinstance(name, str) or not policies.NAME_PATTERN.fullmatch(name):
+        remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
+        raise InvalidInput("config.name", f"{name!r} cannot name a policy", remedy)
+    return name
+
+
+def _encode_config(tables: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)
+
+
+def _job_seed(tables: Mapping[str, Any]) -> int:
+    learner: dict[str, Any] = tables.get("learner") or {}
+    seed = learner.get("seed", 0)
+    return seed if isinstance(seed, int) else 0

@@ -1,0 +1,41 @@
+"""Tenants and their settings."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+from offing.storage.pool import Connection
+
+GET_TENANT = """
+    select name, training_opt_in, max_daily_spend_usd,
+           coalesce((select used_usd from daily_spend where tenant_id = tenant.id and day = current_date), 0)
+      from tenant where id = %s
+"""
+
+SET_TRAINING_OPT_IN = "update tenant set training_opt_in = %s where id = %s"
+
+SET_MAX_DAILY_SPEND = "update tenant set max_daily_spend_usd = %s where id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    name: str
+    training_opt_in: bool
+    max_daily_spend_usd: Decimal | None
+    """Set the daily spending limit. `None` means no limit."""
+    spent_today_usd: Decimal
+
+
+async def get_tenant(connection: Connection, tenant_id: UUID) -> TenantRow:
+    row = await (await connection.execute(GET_TENANT, (tenant_id,))).fetchone()
+    assert row is not None, "the transaction's tenant exists"
+    return TenantRow(*row)
+
+
+async def set_training_opt_in(connection: Connection, tenant_id: UUID, opt_in: bool) -> None:
+    await connection.execute(SET_TRAINING_OPT_IN, (opt_in, tenant_id))
+
+
+async def set_max_daily_spend(connection: Connection, tenant_id: UUID, max_daily_spend_usd: Decimal | None) -> None:
+    """Set the daily spending limit. `None` means no limit."""
+    await connection.execute(SET_MAX_DAILY_SPEND, (max_daily_spend_usd, tenant_id))

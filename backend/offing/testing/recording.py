@@ -1,0 +1,151 @@
+"""Replay of a recorded run in a test.
+
+Every call is answered from the recording, and the graph must make the same calls. This module
+defines the format of the file; the platform does the replay.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid5
+
+import orjson
+from langgraph.checkpoint.memory import InMemorySaver
+
+from offing.core.evidence import EvidenceIndex
+from offing.core.provenance import parse_label
+from offing.core.run import Budget
+from offing.core.step import CallKey, Step, StepKind
+from offing.core.tool import SourceSpan
+from offing.kernel import replay
+from offing.sdk import Graph, RunInfo
+from offing.services.graphs import GraphRegistry
+from offing.services.run_tool_policy import build_default_tool_policy
+from offing.testing.documents import UUID_NAMESPACE
+from offing.testing.simulation import SimulatedRun
+from offing.tools import create_tools
+
+RECORDING_FORMAT = "offing-recording/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded run, as `offing graph record RUN FILE` writes it."""
+
+    question: str
+    steps: tuple[Step, ...]
+    budget: Budget = field(default_factory=Budget)
+    earlier: tuple[tuple[str, str], ...] = ()
+    seed: int = 0
+    reason: str = ""
+    """Value of StopReason: why the run ended."""
+
+    @classmethod
+    def read_file(cls, path: Path) -> "Recording":
+        """Read a recording from a file. Raises ValueError for a file in another format."""
+        return cls.from_json(orjson.loads(path.read_bytes()))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Recording":
+        if data.get("format") != RECORDING_FORMAT:
+            raise ValueError(
+                f"This is no recording: its format is {data.get('format')!r}, and must be {RECORDING_FORMAT}."
+            )
+        budget = dict(data["budget"])
+        if budget.get("max_cost_usd") is not None:
+            budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
+        earlier = tuple((question, answer) for question, answer in data["earlier"])
+        steps = tuple(map(_step_from_json, data["steps"]))
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"])
+
+
+class RecordingMismatchError(AssertionError):
+    """The graph did something else than the recording."""
+
+
+async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
+    """Replay a recording. Raises RecordingMismatchError with the first difference."""
+    texts = _collect_passages(recording.steps)
+    own = GraphRegistry([graph])[graph.name]
+    tools = tuple(tool for tool in own.tools if not isinstance(tool, str))
+    result = await replay.replay_stored_run(
+        graph,
+        replay.StoredRun(
+            run=_build_run_info(recording),
+            steps=recording.steps,
+            stop_reason=recording.reason,
+            tool_policy=build_default_tool_policy(own),
+            tools=create_tools(custom=tools),
+        ),
+        lambda span: texts.get(span, ""),
+        None,
+        InMemorySaver,
+    )
+    if not result.is_same:
+        raise RecordingMismatchError(result.detail)
+    return SimulatedRun(
+        report=result.report,
+        steps=recording.steps,
+        state=result.final_state,
+        executed_calls=(),
+        evidence=_build_evidence_index(recording.steps).latest(10_000),
+        usage=result.usage,
+        loss_points=0,
+        losses=0,
+        interrupted_call=None,
+        checkpoint_sizes=(),
+    )
+
+
+def _build_run_info(recording: Recording) -> RunInfo:
+    r = recording
+    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed)
+
+
+def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
+    book = EvidenceIndex()
+    for step in steps:
+        if step.kind is StepKind.TOOL_RESULT:
+            book.add(step.payload["content"], parse_label(step.payload))
+    return book
+
+
+def _collect_passages(steps: Sequence[Step]) -> Mapping[SourceSpan, str]:
+    """Return the passages that the run retrieved. A recording has no other texts."""
+    return {passage.span: passage.text for passage in _build_evidence_index(steps).as_dict().values()}
+
+
+def _step_from_json(data: Mapping[str, Any]) -> Step:
+    key = data["key"]
+    fields = {name: data[name] for name in ("seq", "title", "payload", "label", "detail", "ok", "ms", "tokens", "turn")}
+    at = datetime.fromisoformat(data["at"])
+    return Step(**fields, kind=StepKind(data["kind"]), at=at, fence=1, call_key=CallKey(*key) if key else None)
+
+
+def recording_to_json(recording: Recording) -> dict[str, Any]:
+    """Return the recording as its file stores it."""
+    r = recording
+    return {
+        "format": RECORDING_FORMAT,
+        "question": r.question,
+        "earlier": [list(pair) for pair in r.earlier],
+        "budget": {
+            "max_turns": r.budget.max_turns,
+            "max_tokens": r.budget.max_tokens,
+            "max_cost_usd": None if r.budget.max_cost_usd is None else str(r.budget.max_cost_usd),
+            "max_seconds": r.budget.max_seconds,
+        },
+        "seed": r.seed,
+        "reason": r.reason,
+        "steps": [_step_to_json(step) for step in r.steps],
+    }
+
+
+def _step_to_json(step: Step) -> dict[str, Any]:
+    s, key = step, step.call_key
+    names: Sequence[str] = ("seq", "kind", "title", "payload", "label", "detail", "ok", "ms", "tokens", "turn")
+    where = [key.superstep, key.path, key.ordinal, key.digest] if key else None
+    return {name: getattr(s, name) for name in names} | {"at": s.at.isoformat(), "key": where}

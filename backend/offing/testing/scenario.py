@@ -1,0 +1,144 @@
+"""The inputs of a simulated run: question, documents, and scripted answers of its roles."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from pydantic import BaseModel
+
+from offing.core.errors import InvalidInput
+from offing.core.input_request import InputKind, InputPrompt, InputResponse, check_prompt, check_response
+from offing.core.model import EngineFailure, InvalidOutput
+from offing.core.run import Budget
+from offing.core.tool_policy import ToolPolicy
+from offing.models.structured_output import parse_output
+from offing.sdk import Role, RuleContext
+from offing.sdk.tool import CustomTool
+
+ScriptedAnswer = BaseModel | Mapping[str, Any] | str | EngineFailure
+"""An answer as the role's type, as JSON, as a model's text, or a failure."""
+
+AnswerScript = Sequence[ScriptedAnswer] | Callable[[Any], ScriptedAnswer]
+"""Answers in their order, or a function of the role's input."""
+
+
+class ScenarioOptions(TypedDict, total=False):
+    documents: Mapping[str, str]
+    answers: Mapping[str, AnswerScript]
+    rules: Mapping[str, str]
+    prompt_formats: Mapping[str, str]
+    budget: Budget
+    durations_seconds: Mapping[str, float]
+    user_messages: Mapping[int, str]
+    finish_after_steps: int | None
+    tools: Sequence[CustomTool]
+    tool_policy: ToolPolicy | None
+    approves_tools: bool
+    input_responses: Mapping[str, InputResponse]
+    prior_exchanges: tuple[tuple[str, str], ...]
+    seed: int
+    failing_tools: Mapping[str, str]
+    store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]]
+
+
+class OutOfAnswersError(AssertionError):
+    """A role was asked once more than its script has answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything outside the graph. A role without an answer here is answered by its `extractive` function."""
+
+    question: str = "What is it?"
+    documents: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts by name, such as `tides.md`."""
+    answers: Mapping[str, AnswerScript] = field(default_factory=dict[str, Any])
+    """By role."""
+    rules: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Role to the name of the rule that answers it."""
+    prompt_formats: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Role to the form that it is asked in."""
+    budget: Budget = field(default_factory=Budget)
+    durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds that a role or a tool takes on the virtual clock."""
+    user_messages: Mapping[int, str] = field(default_factory=dict[int, str])
+    """What a person writes to the run, by the number of steps after which it comes."""
+    finish_after_steps: int | None = None
+    """Steps after which a person asks to stop and write. None: nobody does."""
+    tools: Sequence[CustomTool] = ()
+    """Own tools of other packages that the graph names."""
+    tool_policy: ToolPolicy | None = None
+    """None: what the platform gives a run of this graph."""
+    approves_tools: bool = False
+    """Whether a person allows calls that the policy asks about. False: they are denied."""
+    input_responses: Mapping[str, InputResponse] = field(default_factory=dict[str, InputResponse])
+    """What a person answers to the run, by the words of the question. Absent: the question's default."""
+    prior_exchanges: tuple[tuple[str, str], ...] = ()
+    seed: int = 0
+    failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tools that fail, with what they say."""
+    store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()
+    """What is in LangGraph's store before: namespace, key and value of each item."""
+
+    def answer(self, role: Role[Any, Any], inputs: Any, call_index: int, turn: int) -> BaseModel | EngineFailure:
+        """What the role answers when it is asked for the nth time, from 0."""
+        if (form := self.select_format(role)) is not None:
+            form.render(inputs)
+        else:
+            role.render(inputs)
+        scripted = self._select_answer(role, inputs, call_index, turn)
+        if isinstance(scripted, EngineFailure):
+            return scripted
+        return _to_output(role, scripted, inputs, self.prompt_formats.get(role.name))
+
+    def respond(self, input_prompt: InputPrompt) -> InputResponse:
+        """A person's answer. Raises InvalidInput for one that a person could not give."""
+        if input_prompt.kind is InputKind.TOOL and input_prompt.prompt not in self.input_responses:
+            return InputResponse(approved=self.approves_tools)
+        reply = self.input_responses.get(input_prompt.prompt, input_prompt.default)
+        if reply is None:
+            raise OutOfAnswersError(
+                f"Nobody answers {input_prompt.prompt!r}: give the test a reply, or the question a default."
+            )
+        return check_response(check_prompt(input_prompt), reply)
+
+    def select_format(self, role: Role[Any, Any]) -> Any:
+        name = self.prompt_formats.get(role.name)
+        prompt_format = role.find_format(name) if name else None
+        if name and prompt_format is None:
+            raise InvalidInput(f"forms.{role.name}", f"The role has no form {name!r}", "Name one of its forms.")
+        return prompt_format
+
+    def _select_answer(self, role: Role[Any, Any], inputs: Any, call_index: int, turn: int) -> ScriptedAnswer:
+        script = self.answers.get(role.name)
+        if callable(script):
+            return script(inputs)
+        if script is not None:
+            if call_index >= len(script):
+                raise OutOfAnswersError(
+                    f"{role.name} is asked for the {call_index + 1}. time, and has {len(script)} answers."
+                )
+            return script[call_index]
+        if role.name in self.rules:
+            return role.rules[self.rules[role.name]](inputs, RuleContext(self.seed, turn))
+        if role.extractive is None:
+            raise OutOfAnswersError(f"{role.name} has no model-free answer: give the test an answer for it.")
+        return role.extractive(inputs)
+
+
+def _to_output(
+    role: Role[Any, Any], answer: BaseModel | Mapping[str, Any] | str, inputs: Any, prompt_format: str | None
+) -> BaseModel:
+    """What was said as the role's type. Raises AssertionError for what the platform would not accept."""
+    if isinstance(answer, BaseModel):
+        value: Any = answer
+    elif isinstance(answer, str):
+        named = role.find_format(prompt_format) if prompt_format else None
+        value = named.parse(answer, inputs) if named else parse_output(answer, role.output)
+    else:
+        value = role.output.model_validate(dict(answer))
+    if isinstance(value, InvalidOutput):
+        raise AssertionError(f"{role.name}: {value.problem}")
+    if not isinstance(value, role.output):
+        raise AssertionError(f"{role.name} answers {type(value).__name__}; its output is {role.output.__name__}.")
+    return value

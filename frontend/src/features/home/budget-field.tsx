@@ -1,0 +1,143 @@
+import { useState } from "react";
+import type { Engine, Graph } from "@/shared/api/installation";
+import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
+import { usePopover } from "@/shared/ui/popover";
+import { listEngineOptions, type QuestionDraft } from "./request";
+
+type BudgetSettings = Pick<QuestionDraft, "usd" | "minutes" | "graph" | "engine">;
+
+interface BudgetFieldProps {
+  settings: BudgetSettings;
+  graphs: Loadable<Graph[]>;
+  engines: Loadable<Engine[]>;
+  onChange(part: Partial<BudgetSettings>): void;
+}
+
+/** Cost and time limits, graph and engine. Every field has its position before its list is loaded. */
+export function BudgetField({ settings, graphs, engines, onChange }: BudgetFieldProps) {
+  const [open, setOpen] = useState(false);
+  const { box, onKeyDown } = usePopover<HTMLDivElement>(open, () => setOpen(false));
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only closes on the Escape of the fields inside
+    <div className="budget" ref={box} onKeyDown={onKeyDown}>
+      <button
+        type="button"
+        className="btn plain"
+        aria-expanded={open}
+        aria-controls="budget-panel"
+        onClick={() => setOpen(!open)}
+      >
+        Budget and engine
+      </button>
+      {open && (
+        <div id="budget-panel" className="budget-panel">
+          <label>
+            Maximum cost, $
+            <input
+              className="field num"
+              inputMode="decimal"
+              value={settings.usd}
+              placeholder="no limit"
+              onChange={(event) => onChange({ usd: event.target.value })}
+            />
+          </label>
+          <label>
+            Maximum time, minutes
+            <input
+              className="field num"
+              inputMode="decimal"
+              value={settings.minutes}
+              placeholder="no limit"
+              onChange={(event) => onChange({ minutes: event.target.value })}
+            />
+          </label>
+          <label htmlFor="budget-graph">
+            Graph
+            <GraphSelect graphs={graphs.data} selected={settings.graph} onSelect={(graph) => onChange({ graph })} />
+          </label>
+          <label>
+            Engine
+            <input
+              className="field"
+              list="engine-options"
+              autoComplete="off"
+              spellCheck={false}
+              value={settings.engine}
+              placeholder="default of this installation"
+              onChange={(event) => onChange({ engine: event.target.value })}
+            />
+          </label>
+          <Failure query={graphs} />
+          <div className="budget-notes">
+            <Loaded query={engines} label="the engines">
+              {(loaded) => <EngineNotes engines={loaded} />}
+            </Loaded>
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface GraphSelectProps {
+  /** `undefined` means that the list is not loaded yet. */
+  graphs: readonly Graph[] | undefined;
+  selected: string;
+  onSelect(name: string): void;
+}
+
+/** The selected graph stays in the list even if the server does not offer it, so that it can be seen and changed. */
+function GraphSelect({ graphs, selected, onSelect }: GraphSelectProps) {
+  const isOffered = graphs?.some((graph) => graph.name === selected);
+  return (
+    <select
+      id="budget-graph"
+      className="field"
+      value={selected}
+      disabled={graphs === undefined}
+      onChange={(event) => onSelect(event.target.value)}
+    >
+      {!isOffered && (
+        <option value={selected}>
+          {selected}
+          {graphs && " (not available)"}
+        </option>
+      )}
+      {graphs?.map((graph) => (
+        <option key={graph.name} value={graph.name}>
+          {graph.title || graph.name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Notes on the engines that can be used, and on those that can be set up. */
+function EngineNotes({ engines }: { engines: readonly Engine[] }) {
+  const usable = engines.filter((engine) => engine.available || engine.offered_at);
+  const unavailable = engines.filter((engine) => !engine.available && !engine.offered_at);
+  return (
+    <>
+      <datalist id="engine-options">
+        {listEngineOptions(engines).map((option) => (
+          <option key={option} value={option} />
+        ))}
+      </datalist>
+      {usable.map((engine) => (
+        <p key={engine.name}>
+          <b>{engine.name}</b>: {engine.note}
+        </p>
+      ))}
+      {unavailable.length > 0 && (
+        <details>
+          <summary>{unavailable.length} more can be set up</summary>
+          {unavailable.map((engine) => (
+            <p key={engine.name}>
+              <b>{engine.name}</b>: {engine.note}
+            </p>
+          ))}
+        </details>
+      )}
+    </>
+  );
+}

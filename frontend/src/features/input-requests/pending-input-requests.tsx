@@ -1,0 +1,115 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  type InputRequest,
+  type InputResponse,
+  inputRequestsQuery,
+  respondToInputRequest,
+} from "@/shared/api/input-requests";
+import type { RunDetail } from "@/shared/api/runs";
+import { formatDuration } from "@/shared/format/numbers";
+import { deleteDraft } from "@/shared/ui/drafts";
+import { useNow } from "@/shared/ui/hooks";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { Loaded } from "@/shared/ui/loaded";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { ApprovalResponse } from "./approval-response";
+import { PlanReview } from "./plan-review";
+import { SchemaForm } from "./schema-form";
+import { TextResponse } from "./text-response";
+import { ToolCallReview } from "./tool-call-review";
+import "./input-requests.css";
+
+/** Pending input requests of a run, above the message bar. */
+export function PendingInputRequests({ run }: { run: RunDetail }) {
+  const requests = useQuery(inputRequestsQuery(run.id));
+  useHotkeys([
+    {
+      keys: "g i",
+      description: "Go to the input request",
+      run: () => document.querySelector<HTMLElement>(".input-requests :is(input, textarea, button)")?.focus(),
+    },
+  ]);
+  return (
+    <section className="input-requests" aria-label="Input requests" aria-live="polite">
+      <Loaded query={requests} label="the input requests">
+        {({ items }) =>
+          items
+            .filter((question) => question.pending)
+            .map((request) => <InputRequestCard key={request.number} runId={run.id} request={request} />)
+        }
+      </Loaded>
+    </section>
+  );
+}
+
+const INTRODUCTIONS: Record<InputRequest["kind"], string> = {
+  free_text: "The run requests input",
+  approval: "The run requests approval",
+  plan_review: "The run requests a plan review",
+  tool: "A rule requires your decision on this tool call",
+  interrupt: "The run requests input",
+};
+
+function InputRequestCard({ runId, request }: { runId: string; request: InputRequest }) {
+  const client = useQueryClient();
+  const draft = `input-response.${runId}.${request.number}`;
+  const response = useMutation({
+    mutationFn: (body: InputResponse) => respondToInputRequest(runId, request.number, body),
+    onSuccess: () => {
+      for (const part of ["text", "comment", "decisions", "fields"]) deleteDraft(`${draft}.${part}`);
+    },
+    // Also if somebody else responded first: the pending requests are loaded again.
+    onSettled: () => {
+      client.invalidateQueries({ queryKey: ["input-requests", runId] });
+      client.invalidateQueries({ queryKey: ["run", runId] });
+    },
+  });
+  const headingId = `input-request-${request.number}`;
+  return (
+    <article className="input-request-card" aria-labelledby={headingId}>
+      <p className="label">
+        {request.response_form?.reviews.length ? "The run is waiting for your decision" : INTRODUCTIONS[request.kind]}
+        <DefaultCountdown at={request.default_at} />
+      </p>
+      <h2 id={headingId}>{request.prompt}</h2>
+      {request.detail && hasVisibleDetail(request) && <pre className="input-request-detail">{request.detail}</pre>}
+      <ResponseForm
+        request={request}
+        draft={draft}
+        busy={response.isPending}
+        onRespond={(body) => response.mutate(body)}
+      />
+      <ProblemNote error={response.error} />
+    </article>
+  );
+}
+
+/** The detail of an interrupt is its whole value. A form that shows all arguments repeats it. */
+function hasVisibleDetail({ response_form: form }: InputRequest): boolean {
+  return !form?.reviews.length || form.reviews.some((review) => review.args === null);
+}
+
+/** Time until the input request takes its default. */
+function DefaultCountdown({ at }: { at: string | null }) {
+  const now = useNow(1_000, at !== null);
+  if (at === null) return null;
+  const left = Math.max(0, (Date.parse(at) - now) / 1000);
+  return <span className="num"> · continues with the default in {formatDuration(left)}</span>;
+}
+
+export interface ResponseFormProps {
+  request: InputRequest;
+  /** Name under which typed text survives a reload. */
+  draft: string;
+  busy: boolean;
+  onRespond(response: InputResponse): void;
+}
+
+function ResponseForm(props: ResponseFormProps) {
+  const { kind, response_form: form } = props.request;
+  if (form?.reviews.length) return <ToolCallReview {...props} form={form} />;
+  if (form?.response_schema) return <SchemaForm {...props} schema={form.response_schema} />;
+  if (kind === "plan_review") return <PlanReview {...props} />;
+  if (kind === "approval" || kind === "tool") return <ApprovalResponse {...props} />;
+  return <TextResponse {...props} />;
+}

@@ -1,0 +1,43 @@
+import type { FormEvent } from "react";
+import { useDraft } from "@/shared/ui/drafts";
+import type { ResponseFormProps } from "./pending-input-requests";
+
+/** A response as free text or as one of the choices. */
+export function TextResponse({ request, draft, busy, onRespond }: ResponseFormProps) {
+  const [text, setText] = useDraft(`${draft}.text`, "");
+  if (request.choices.length > 0) {
+    return (
+      <div className="input-request-actions">
+        {request.choices.map((choice) => (
+          <button
+            key={choice}
+            type="button"
+            className="btn"
+            disabled={busy}
+            onClick={() => onRespond({ text: choice })}
+          >
+            {choice}
+          </button>
+        ))}
+      </div>
+    );
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (text.trim()) onRespond({ text: text.trim() });
+  };
+  return (
+    <form className="input-request-actions" onSubmit={submit}>
+      <input
+        className="field"
+        aria-label={`Response to: ${request.prompt}`}
+        placeholder={request.kind === "interrupt" ? "Text, or JSON if the run expects it…" : "Your response…"}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <button type="submit" className="btn primary" disabled={busy || !text.trim()}>
+        {busy ? "Sending…" : "Send response"}
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { aReport } from "@/testing/builders";
+import { positionCard } from "./card-position";
+import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
+import { listSentences, listUnsupported } from "./unsupported";
+
+test("context is truncated at word boundaries", () => {
+  expect(truncateStart("one two three", 8)).toBe("… three");
+  expect(truncateEnd("one two three", 9)).toBe("one two …");
+  expect(truncateStart("short", 8)).toBe("short");
+  expect(truncateEnd("short", 8)).toBe("short");
+});
+
+test("lines broken by hand are joined, paragraphs and lists are kept", () => {
+  expect(reflow("one\ntwo\n\nthree\n- four\n* five")).toBe("one two\n\nthree\n- four\n* five");
+  expect(collapseWhitespace(" one\n\n two ")).toBe(" one two ");
+});
+
+test("a card is below its marker, or above it if there is no room, and always inside the window", () => {
+  const view = { width: 1000, height: 800 };
+  const card = { width: 400, height: 200 };
+  expect(positionCard({ left: 300, top: 100, bottom: 116 }, card, view)).toEqual({
+    left: 276,
+    top: 124,
+    maxHeight: 664,
+  });
+  expect(positionCard({ left: 300, top: 700, bottom: 716 }, card, view)).toEqual({
+    left: 276,
+    bottom: 108,
+    maxHeight: 680,
+  });
+  expect(positionCard({ left: 990, top: 100, bottom: 116 }, card, view).left).toBe(588);
+  expect(positionCard({ left: 0, top: 100, bottom: 116 }, card, view).left).toBe(12);
+});
+
+test("the answer counts as a sentence, and unsupported sentences are listed", () => {
+  expect(listSentences(aReport()).map((sentence) => sentence.id)).toEqual(["s1", "s2"]);
+  expect(listUnsupported(aReport()).map((sentence) => sentence.id)).toEqual(["s2"]);
+  expect(listSentences(aReport({ answer: null }))).toHaveLength(1);
+});

@@ -1,0 +1,133 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { FormEvent } from "react";
+import { hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
+import { useCreateRun } from "@/shared/api/use-create-run";
+import { findSeqs } from "@/shared/minimap/marks";
+import { updateLog } from "@/shared/stream/apply-events";
+import { addSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
+import { useDraft } from "@/shared/ui/drafts";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { buildDeeperRequest, buildFollowUp, describeScope } from "./follow-up";
+import "./message-bar.css";
+
+interface MessageBarProps {
+  run: RunDetail;
+  log: StepLog;
+  marks: string;
+  onRunCreated(run: Run): void;
+}
+
+/** A form for messages to an active run, or for a follow-up question once the run has ended. */
+export function MessageBar(props: MessageBarProps) {
+  return hasEnded(props.run) ? <FollowUpForm {...props} /> : <UserMessageForm {...props} />;
+}
+
+function UserMessageForm({ run, log, marks }: MessageBarProps) {
+  const [text, setText] = useDraft(`message.${run.id}`, "");
+  const client = useQueryClient();
+  const send = useMutation({
+    mutationFn: (message: string) => sendUserMessage(run.id, message),
+    onSuccess: (step) => {
+      setText("");
+      updateLog(client, run.id, (current) => addSteps(current, [step]));
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (text.trim()) send.mutate(text.trim());
+  };
+  return (
+    <form className="message-bar" onSubmit={submit} aria-label="Message to this run">
+      <input
+        id="message-input"
+        className="field"
+        aria-label="Message to the run"
+        placeholder="Message to the run: a hint, a source, a change of plan…"
+        maxLength={4000}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <LastMessage log={log} marks={marks} />
+      <button type="submit" className="btn primary" disabled={send.isPending || !text.trim()}>
+        {send.isPending ? "Sending…" : "Send"}
+      </button>
+      <ProblemNote error={send.error} />
+    </form>
+  );
+}
+
+/** The last user message, and the plan step that followed it. */
+function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
+  const last = findSeqs(marks, ["h"]).findLast((seq) => stepAt(log, seq)?.kind === "user_message");
+  const step = last === undefined ? undefined : stepAt(log, last);
+  if (!step) return null;
+  const plan = findSeqs(marks, ["p"]).find((seq) => seq > step.seq);
+  return (
+    <span className="message-bar-last" role="status">
+      “{step.title}” · {plan ? `read before step ${plan}` : "read before the next plan"}
+    </span>
+  );
+}
+
+/** A follow-up question in the thread. It states the scope, which is that of this run. */
+function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
+  const [text, setText] = useDraft(`follow-up.${run.id}`, "");
+  const [turns, setTurns] = useDraft(`follow-up.turns.${run.id}`, Math.max(4, run.budget.max_turns));
+  const submission = useCreateRun(
+    (question: string) => buildFollowUp(run, question, turns),
+    (created) => {
+      setText("");
+      onRunCreated(created);
+    },
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (text.trim().length >= 3) submission.mutate(text.trim());
+  };
+  return (
+    <form className="message-bar" onSubmit={submit} aria-label="Follow-up question">
+      <input
+        id="message-input"
+        className="field"
+        aria-label="Follow-up question"
+        placeholder="Ask a follow-up question in this thread…"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <span className="message-bar-scope" title={`Uses ${describeScope(run.scope)}, the same scope as this run`}>
+        Uses {describeScope(run.scope)}
+      </span>
+      <select
+        className="field message-bar-turns"
+        aria-label="Turn budget"
+        value={turns}
+        onChange={(event) => setTurns(Number(event.target.value))}
+      >
+        {[...new Set([4, 12, 40, turns])]
+          .sort((left, right) => left - right)
+          .map((choice) => (
+            <option key={choice} value={choice}>
+              {choice} turns
+            </option>
+          ))}
+      </select>
+      <button type="submit" className="btn primary" disabled={submission.isPending || text.trim().length < 3}>
+        {submission.isPending ? "Asking…" : "Ask"}
+      </button>
+      <ProblemNote error={submission.error} />
+    </form>
+  );
+}
+
+/** Asks the same question again in its thread with the next larger budget. */
+export function DigDeeper({ run, onRunCreated }: { run: RunDetail; onRunCreated(run: Run): void }) {
+  const submission = useCreateRun(() => buildDeeperRequest(run), onRunCreated);
+  return (
+    <>
+      <button type="button" className="btn small" disabled={submission.isPending} onClick={() => submission.mutate()}>
+        Dig deeper, up to {buildDeeperRequest(run).budget?.max_turns} turns
+      </button>
+      <ProblemNote error={submission.error} />
+    </>
+  );
+}

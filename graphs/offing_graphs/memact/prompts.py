@@ -1,0 +1,271 @@
+"""The context as a conversation, which only grows between edits, and its `text` format.
+
+A record is an assistant message with the action as written and a user message with its
+observation. User messages follow the record after which they were first shown. A completion
+carries its step number only within its own segment; in later segments it is plain text of
+the context.
+
+The text of an observation depends only on the recorded step, so that it never changes.
+Omitted text is always counted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
+    CompletionSpan,
+    Evidence,
+    InvalidOutput,
+    Message,
+    PromptFormat,
+    SourceSpan,
+    SpanKind,
+    ToolResult,
+    ToolStatus,
+    shorten_line,
+    wrap_untrusted,
+)
+from offing_graphs.memact.context import EDIT_ACTIONS
+from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
+from offing_graphs.shared.findings import render_value
+from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
+from offing_graphs.shared.tagged_text import Blocks, parse_tagged, render_tagged
+from offing_graphs.shared.text_reports import (
+    CALL_FORMAT_RULE,
+    REPORT_FORMAT_RULE,
+    parse_call,
+    parse_report,
+    render_call,
+    render_report,
+)
+from offing_graphs.shared.token_estimate import estimate_tokens
+
+MAX_MESSAGE_CHARS = 800
+"""Maximum number of characters of the reason why a call failed."""
+
+ActionRenderer = Callable[[Act, AgentInput], str]
+
+AGENT_PROMPT = (
+    "You answer a question with tools, one action at a time. Each action and what came back of it is a record of this "
+    "conversation, with an id such as r1. Answer when what you have is enough, or when more work cannot help. State "
+    "nothing that is not in what you retrieved: every statement of fact cites at least one passage by its id and "
+    "copies from it, letter by letter, the words that carry the statement. The copied words are checked against the "
+    "stored text. A question whose answer is a single name, number or value is answered with that alone."
+)
+EDITING_PROMPT = (
+    "This conversation may hold about {window} tokens; when it holds more, the work is lost. Keep it short: call prune "
+    "with the ids of records that are of no more use, and with a note of what they told that you still need: the "
+    "question's aim, facts with their passage ids and exact words, what has been tried, what is open. A note is a "
+    "record, too, and can be removed by its id. write keeps a note and removes nothing."
+)
+SUMMARIZING_PROMPT = (
+    "This conversation may hold about {window} tokens. When it is full you will be asked for a summary, and go on from "
+    "the question and that summary alone."
+)
+SUMMARY_REQUEST = (
+    "The conversation is full, and the last action with its result has been taken out of it. Do not act now. Write the "
+    "summary that you will go on from: facts with their passage ids and exact words, what has been tried and with what "
+    "result, what is open. Nothing else is kept."
+)
+ANSWER_REQUEST = (
+    "The work ends here. Do not call tools any more: answer now with what you have, and say what is missing."
+)
+ACTION, MEMORY, ANSWER, NOTHING, SUMMARY = "action", "memory", "answer", "nothing_found", "summary"
+SPAN_KINDS = {
+    ACTION: SpanKind.ACTION,
+    MEMORY: SpanKind.MEMORY_EDIT,
+    ANSWER: SpanKind.ANSWER,
+    NOTHING: SpanKind.ANSWER,
+    SUMMARY: SpanKind.SUMMARY,
+}
+CALL_RULE = f"""Each of your messages is one block and nothing else. A tool call is {CALL_FORMAT_RULE}:
+<action>search_library {{"query": "words to look for"}}</action>"""
+EDITING_RULE = """A memory action is written in the same way, between its own tags:
+<memory>prune {"delete_ids": ["r1", "r2"], "note": "what to keep of them"}</memory>
+<memory>write {"note": "what to keep in mind"}</memory>"""
+ANSWER_RULE = f"""The answer ends the work; when nothing was found, its tags are <nothing_found>…</nothing_found>:
+<answer>
+{REPORT_FORMAT_RULE}
+</answer>"""
+SUMMARY_RULE = "A summary, when you are asked for one:\n<summary>the summary</summary>"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The text that a model sees of a call, and the evidence in it, in the order of the result."""
+
+    text: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+def render_conversation(
+    inputs: AgentInput, render_action: ActionRenderer, format_rules: Sequence[str] = ()
+) -> tuple[Message, ...]:
+    """Render the whole conversation.
+
+    `render_action` renders an action in the prompt format. `format_rules` describe the format
+    to the model.
+    """
+    messages = [Message("system", _render_system(inputs, format_rules)), Message("user", _render_question(inputs))]
+    for n, entry in enumerate(inputs.records):
+        seq = entry.seq if entry.in_segment else 0
+        messages.append(Message("assistant", (render_action(entry.action, inputs),), seq))
+        messages.append(Message("user", (_render_record(entry), *_list_messages_after(n, inputs))))
+    return (*messages[:-1], _append_parts(messages[-1], _render_request(inputs)))
+
+
+def render_json_action(action: Act, _: AgentInput) -> str:
+    """Render an action as a model with tool calling writes it."""
+    return render_json(action.model_dump(mode="json", exclude={"written"}, exclude_defaults=True))
+
+
+def render_prompt(inputs: AgentInput) -> tuple[Message, ...]:
+    """Render the conversation for models that answer with JSON."""
+    return render_conversation(inputs, render_json_action)
+
+
+def estimate_size(inputs: AgentInput) -> int:
+    """Estimate the tokens of the conversation. Formats for small planners are shorter."""
+    return estimate_tokens(*(part for message in render_prompt(inputs) for part in message.parts))
+
+
+def build_observation(result: ToolResult, retrieved: Mapping[SourceSpan, Evidence], max_tokens: int) -> Observation:
+    """Build the observation of a result within `max_tokens` estimated tokens. The text states how much is omitted.
+
+    `retrieved` is the evidence of the run.
+    """
+    if result.status is not ToolStatus.OK:
+        return Observation(wrap_untrusted(shorten_line(result.message or str(result.status), MAX_MESSAGE_CHARS)))
+    back = tuple(retrieved[span] for span in result.spans if span in retrieved)
+    if not back:
+        return Observation(wrap_untrusted(render_value(result) or "Nothing was found."))
+    fitting = _take_fitting(back, max_tokens)
+    left = len(back) - len(fitting)
+    more = f"\n{left} of {len(back)} passages are not shown, because the result is too long." if left else ""
+    return Observation("\n".join(map(_render_evidence, fitting)) + more, fitting)
+
+
+def _take_fitting(evidence: Sequence[Evidence], max_tokens: int) -> tuple[Evidence, ...]:
+    """Return the longest prefix of the evidence that fits. It always contains the first passage."""
+    used, count = 0, 0
+    for passage in evidence:
+        used += estimate_tokens(_render_evidence(passage))
+        if count and used > max_tokens:
+            break
+        count += 1
+    return tuple(evidence[:count])
+
+
+def _render_evidence(evidence: Evidence) -> str:
+    location = f"{evidence.title} \u203a {evidence.heading}" if evidence.heading else evidence.title
+    head = f"Passage {evidence.id} (source {evidence.source_id}, {evidence.span.start} to {evidence.span.end})"
+    return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + evidence.text)
+
+
+def _render_system(inputs: AgentInput, format_rules: Sequence[str]) -> tuple[str, ...]:
+    limit = (EDITING_PROMPT if inputs.allows_edits else SUMMARIZING_PROMPT).format(window=inputs.max_context_tokens)
+    return (AGENT_PROMPT, limit, UNTRUSTED_BLOCK_RULE, *render_tool_cards(inputs.tools), *format_rules)
+
+
+def _render_question(inputs: AgentInput) -> tuple[str, ...]:
+    summed = f"Part {inputs.stage} of the work. Your summary of what was done before:\n{wrap_untrusted(inputs.summary)}"
+    case = inputs.model_copy(update={"user_messages": ()})
+    return (*render_task(case), *((summed,) if inputs.summary else ()), *_list_messages_after(-1, inputs))
+
+
+def _render_record(entry: ContextRecord) -> str:
+    name = entry.finding.tool if entry.finding else entry.action.tool or "answer"
+    outcome = "ok" if entry.ok else entry.finding.status if entry.finding else "failed"
+    return f"{entry.id} {name}: {outcome}\n{entry.observation}"
+
+
+def _list_messages_after(record_index: int, inputs: AgentInput) -> Iterable[str]:
+    """Yield the user messages that follow a record, the last one before they were first shown."""
+    for message, turn in zip(inputs.user_messages, inputs.message_turns, strict=True):
+        before = sum(entry.turn < turn for entry in inputs.records)
+        if before == record_index + 1:
+            yield f"A person wrote during the run: {message}"
+
+
+def _render_request(inputs: AgentInput) -> tuple[str, ...]:
+    requests: dict[str, Any] = {"summary": (SUMMARY_REQUEST,), "answer": (ANSWER_REQUEST,)}
+    return requests.get(inputs.request, ())
+
+
+def _append_parts(message: Message, parts: tuple[str, ...]) -> Message:
+    return Message(message.role, (*message.parts, *parts), message.turn)
+
+
+def render_text_prompt(inputs: AgentInput) -> tuple[Message, ...]:
+    return render_conversation(
+        inputs, render_text_action, (CALL_RULE, EDITING_RULE if inputs.allows_edits else SUMMARY_RULE, ANSWER_RULE)
+    )
+
+
+def render_text_action(action: Act, _: AgentInput) -> str:
+    """Render an action. If the original text is known, it is used unchanged."""
+    if action.written:
+        return action.written
+    if action.answer:
+        return render_tagged([(ANSWER if action.found else NOTHING, render_report(action.answer))])
+    if action.summary:
+        return render_tagged([(SUMMARY, action.summary)])
+    return render_tagged([(MEMORY if action.tool in EDIT_ACTIONS else ACTION, render_call(action.tool, action.args))])
+
+
+def parse_text_action(text: str, inputs: AgentInput) -> Act | InvalidOutput:
+    """Parse exactly one block.
+
+    A memory action between the tags of an action is rejected, and the reverse.
+    """
+    blocks = _parse_block(text)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    (name, block), *_ = blocks.items()
+    read = _parse_fields(name, block.text, inputs)
+    if isinstance(read, InvalidOutput):
+        return read
+    try:
+        act = Act(**read)
+    except ValidationError as error:
+        return InvalidOutput(shorten_line(error.errors(include_url=False)[0]["msg"]))
+    return act if render_text_action(act, inputs) == text else act.model_copy(update={"written": text})
+
+
+def find_text_spans(text: str) -> tuple[CompletionSpan, ...]:
+    """Return the span of the one block, including its tags."""
+    blocks = _parse_block(text)
+    if isinstance(blocks, InvalidOutput):
+        return ()
+    return tuple(block.to_span(SPAN_KINDS[name]) for name, block in blocks.items())
+
+
+def _parse_block(text: str) -> Blocks | InvalidOutput:
+    """Return the one block of the output."""
+    for name in SPAN_KINDS:
+        found = parse_tagged(text, (name,))
+        if not isinstance(found, InvalidOutput):
+            return found
+    return InvalidOutput("Write exactly one block, such as <action>…</action> or <answer>…</answer>, and nothing else.")
+
+
+def _parse_fields(name: str, text: str, inputs: AgentInput) -> dict[str, Any] | InvalidOutput:
+    if name == SUMMARY:
+        return {"summary": text}
+    if name in {ANSWER, NOTHING}:
+        draft = parse_report(text, shorten_line(inputs.question, 120))
+        return draft if isinstance(draft, InvalidOutput) else {"answer": draft, "found": name == ANSWER}
+    call = parse_call(text)
+    if isinstance(call, InvalidOutput):
+        return call
+    tool, args = call
+    if (tool in EDIT_ACTIONS) != (name == MEMORY) and inputs.allows_edits:
+        return InvalidOutput(f"{tool} belongs between <{MEMORY if tool in EDIT_ACTIONS else ACTION}> tags.")
+    return {"tool": tool, "args": args}
+
+
+TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_text_action, find_text_spans, render_text_action)

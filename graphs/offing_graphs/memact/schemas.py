@@ -1,0 +1,105 @@
+"""Inputs and outputs of the agent, beside the schemas that all graphs share.
+
+Field descriptions are part of the JSON schema in the prompt.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field, StrictBool, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from offing.sdk import ReportDraft
+from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard
+
+
+class Act(FrozenModel):
+    """The agent's answer: exactly one tool call, answer or summary."""
+
+    goal: str = Field(default="", description="What this is to find out or to achieve, in one sentence.")
+    tool: str = Field(default="", description="Exact name of one of the tools. Empty: this is no tool call.")
+    args: dict[str, Any] = Field(default={}, description="The tool's arguments, as its JSON schema asks.")
+    answer: ReportDraft | None = Field(default=None, description="The report that ends the work. null: not yet.")
+    found: StrictBool = Field(default=True, description="With an answer. false: nothing was found to answer with.")
+    summary: str = Field(default="", description="The summary, when one is asked for. Empty: this is none.")
+    written: SkipJsonSchema[str] = ""
+    """The parsed text, if rendering the action would give another text.
+
+    Empty means that it would not.
+    """
+
+    @model_validator(mode="after")
+    def check_one_outcome(self) -> "Act":
+        if sum(map(bool, (self.tool, self.answer, self.summary.strip()))) != 1:
+            raise ValueError("give exactly one of tool, answer and summary")
+        return self
+
+
+class PruneArgs(FrozenModel):
+    delete_ids: tuple[str, ...] = Field(
+        min_length=1, max_length=200, description="Ids of the records to remove, such as r1."
+    )
+    note: str = Field(default="", max_length=20_000, description="What to keep of them. Empty: nothing.")
+
+
+class WriteArgs(FrozenModel):
+    note: str = Field(min_length=1, max_length=20_000, description="What to keep in mind.")
+
+
+class ToolFinding(FrozenModel):
+    """The result of a tool call, for roles that reason over values and not over text."""
+
+    tool: str
+    args: dict[str, Any]
+    status: str
+    """Status of the call, a `ToolStatus`."""
+    content: dict[str, Any]
+    """Content of the result without the text of passages."""
+    value: str = ""
+    """A result that is not a passage, on one line. Empty means that there is none."""
+    evidence: tuple[str, ...] = ()
+    """Ids of the shown passages of the result, best first."""
+
+
+class ContextRecord(FrozenModel):
+    """A record of the context: an action with its observation."""
+
+    id: str
+    turn: int
+    seq: int
+    """Seq of the step with the action."""
+    action: Act
+    observation: str
+    in_segment: bool
+    """Whether the record is in the current segment, so that the prompt repeats its action as sampled."""
+    ok: bool = True
+    """Whether the action succeeded."""
+    finding: ToolFinding | None = None
+    """The result of a tool call. `None` means that the action was not a tool call."""
+
+
+class AgentInput(TaskContext):
+    """The context and the requested kind of output."""
+
+    message_turns: tuple[int, ...] = ()
+    """For each user message, the turn before which it was first shown."""
+    tools: tuple[ToolCard, ...]
+    records: tuple[ContextRecord, ...] = ()
+    summary: str = ""
+    """The summary that replaces everything before it. Empty means that there is none."""
+    stage: int = 1
+    """One plus the number of summaries so far."""
+    evidence: tuple[RetrievedPassage, ...] = ()
+    """Passages that the records show and those that notes and the summary name.
+
+    They serve roles without a model; models see the text of the records.
+    """
+    request: Literal["action", "summary", "answer"] = "action"
+    reason: str = ""
+    """Reason why an answer is requested now, a `StopReason`. Empty means that none is requested."""
+    max_context_tokens: int
+    """Maximum estimated tokens of the context."""
+    allows_edits: bool
+    """Whether `prune` and `write` are among the tools."""
+    turn: int
+    remaining: int
+    """Number of turns left, including this one."""

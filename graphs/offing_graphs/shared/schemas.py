@@ -1,0 +1,117 @@
+"""Schemas that all graphs share: tools, passages, records, the task and its analysis.
+
+Field descriptions are part of the JSON schema in the prompt.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+
+class FrozenModel(BaseModel):
+    """An immutable model that rejects unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PriorExchange(FrozenModel):
+    """An earlier question of the thread with its short answer."""
+
+    question: str
+    answer: str
+
+
+class ToolCard(FrozenModel):
+    """A tool as the roles see it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON schema of the arguments."""
+    third_party: bool = False
+    """Whether a third party wrote the description and the schema."""
+
+
+class RetrievedPassage(FrozenModel):
+    """A retrieved passage. `start` and `end` are code points of text `text_id` of the source."""
+
+    id: str
+    source: str
+    text_id: str
+    start: int
+    end: int
+    title: str
+    heading: str = ""
+    name: str = ""
+    """Path of the document within its folder."""
+    text: str
+
+
+class MemoryRecord(FrozenModel):
+    """The action and the result of one turn, a unit of the run's memory."""
+
+    turn: int
+    sub_goal: str
+    tool: str
+    args: dict[str, Any]
+    status: str
+    """Status of the call, a `ToolStatus`."""
+    finding: str
+    """A short extract of the result, or the reason why there is none. The text is untrusted."""
+    value: str = ""
+    """A result that is not a passage, such as a number. Empty means that there is none."""
+    evidence: tuple[str, ...] = ()
+    """Ids of the returned passages, best first."""
+    fresh: int = 0
+    """Number of returned passages that the run had not seen before."""
+    verdict_before: str = ""
+    """Analysis by the verifier at the end of the previous turn. Empty means that there was none."""
+
+
+class TaskContext(FrozenModel):
+    """The task as every role receives it."""
+
+    question: str
+    earlier: tuple[PriorExchange, ...] = ()
+    user_messages: tuple[str, ...] = ()
+    """Messages that the user sent during the run, oldest first."""
+
+
+class Analysis(FrozenModel):
+    """The analyst's answer."""
+
+    summary: str = Field(description="What the question asks, in one or two sentences.")
+    sub_questions: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=8,
+        description="Parts that can be answered one by one, each understandable alone; the question itself if simple.",
+    )
+    skills: tuple[str, ...] = Field(default=(), description="Abilities that answering takes.")
+    relevant_tools: tuple[str, ...] = Field(default=(), description="Names of the tools that are likely to help.")
+    considerations: str = Field(default="", description="Pitfalls, ambiguities, words that documents may use instead.")
+
+
+class Coverage(FrozenModel):
+    """How far one sub-question is answered by what has been retrieved."""
+
+    sub_question: str
+    covered: StrictBool
+    evidence: tuple[str, ...] = Field(default=(), description="Ids of the passages that answer it, such as E3.")
+    missing: str = Field(default="", description="What is still missing. Empty: nothing.")
+
+
+class Plan(FrozenModel):
+    """The planner's answer: one next step."""
+
+    justification: str = Field(description="Why this is the best next step, given what is known.")
+    context: str = Field(description="All that the tool call needs: search words, passage ids, positions, numbers.")
+    sub_goal: str = Field(min_length=1, description="What this step is to find out, in one sentence.")
+    tool: str = Field(description="Exact name of one of the tools.")
+
+
+class WriterInput(TaskContext):
+    analysis: Analysis
+    memory: tuple[MemoryRecord, ...] = ()
+    evidence: tuple[RetrievedPassage, ...] = ()
+    reason: str
+    """Reason why collecting ended, a `StopReason`."""

@@ -1,0 +1,54 @@
+"""The task of a run as its roles receive it: the question, what people wrote, and the tools."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from offing.sdk import RunContext, RunInfo, Step, ToolSpec
+from offing_graphs.shared.schemas import PriorExchange, TaskContext, ToolCard
+
+MAX_USER_MESSAGES = 20
+"""Maximum number of user messages that are passed on. The latest are kept."""
+
+
+def task_from_run(run: RunInfo, user_messages: Iterable[str] = ()) -> TaskContext:
+    """Return the task of a run."""
+    earlier = tuple(PriorExchange(question=q, answer=a) for q, a in run.prior_exchanges)
+    return TaskContext(question=run.question, earlier=earlier, user_messages=tuple(user_messages))
+
+
+async def load_task(ctx: RunContext, last_message_seq: int) -> TaskContext:
+    """Load the task with the user messages up to step `last_message_seq`."""
+    messages = [m for m in await ctx.get_user_messages(0) if m.seq <= last_message_seq]
+    return task_from_run(ctx.run, map(get_message_text, messages[-MAX_USER_MESSAGES:]))
+
+
+async def find_last_message_seq(ctx: RunContext, after_seq: int) -> int:
+    """Return the seq of the latest user message after step `after_seq`, or `after_seq` if there is none."""
+    messages = await ctx.get_user_messages(after_seq)
+    return messages[-1].seq if messages else after_seq
+
+
+def get_message_text(message: Step) -> str:
+    return str(message.payload.get("text") or message.title)
+
+
+def build_tool_cards(specs: Iterable[ToolSpec]) -> tuple[ToolCard, ...]:
+    """Return the tools as the roles see them."""
+    return tuple(
+        ToolCard(
+            name=spec.name,
+            description=spec.description,
+            parameters=_get_args_schema(spec.args),
+            third_party=spec.third_party,
+        )
+        for spec in specs
+    )
+
+
+@lru_cache(maxsize=256)
+def _get_args_schema(args: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of the arguments. The dictionary is cached and must not be changed."""
+    return args.model_json_schema()

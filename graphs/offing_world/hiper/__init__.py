@@ -1,0 +1,1 @@
+"""Rule-based roles and the compact prompt format of HiPER in a synthetic world."""

@@ -1,0 +1,1 @@
+"""Rule-based roles and the compact prompt format of IterResearch in a synthetic world."""

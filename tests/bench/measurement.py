@@ -1,0 +1,107 @@
+"""A measured figure: one value per round, what it stands beside, and the aim that it is held to."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+Samples = tuple[float, ...]
+"""One value per round, in the order of the rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Bounds of the median of what `Figure.ours` or, with `of_ratio`, of what `Figure.ratio` holds."""
+
+    words: str
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    of_ratio: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One row of the table. `unit` is a key of `UNITS`."""
+
+    what: str
+    ours: Samples
+    unit: str
+    bare: Samples = ()
+    """The same without the platform, round by round beside `ours`. Empty: there is no such thing."""
+    bare_what: str = ""
+    """What `bare` is, where it is not simply the same without the platform."""
+    ratios: Samples = ()
+    """Empty: `ours` over `bare`, of each round."""
+    ratio_what: str = ""
+    """What `ratios` are a share of, such as "of ideal"."""
+    aim: Aim | None = None
+    note: str = ""
+    """What else the figure says, for the reader."""
+
+    @property
+    def ratio(self) -> Samples:
+        """The ratio of each round. Rounds are compared in pairs, since the machine's load changes between them."""
+        return self.ratios or tuple(ours / bare for ours, bare in zip(self.ours, self.bare, strict=False) if bare)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the aim. `None`: there is no aim."""
+        if self.aim is None:
+            return None
+        value = median(self.ratio if self.aim.of_ratio else self.ours)
+        return self.aim.at_least <= value <= self.aim.at_most
+
+
+UNITS: Mapping[str, tuple[float, str, str]] = {
+    "ms": (1e3, ",.1f", " ms"),
+    "µs": (1e6, ",.0f", " µs"),
+    "s": (1, ",.1f", " s"),
+    "/s": (1, ",.0f", ""),
+    "tokens/s": (1, ",.0f", " tokens/s"),
+    "pages/s": (1, ",.0f", " pages/s"),
+    "MB/s": (1, ",.0f", " MB/s"),
+    "MB": (1, ",.1f", " MB"),
+    "GB": (1, ",.2f", " GB"),
+    "bytes": (1, ",.1f", " bytes"),
+    "%": (1, ".1%", ""),
+    "turns": (1, ",.1f", " turns"),
+}
+"""How values of a unit are written: factor, format and suffix. Times are in seconds, whatever they are written in."""
+
+
+def merged(rounds: Iterable[Sequence[Measurement]]) -> list[Measurement]:
+    """Figures of several rounds of a part as one list, samples put together by what they measure."""
+    results: dict[str, Measurement] = {}
+    for metric in (metric for one in rounds for metric in one):
+        known = results.get(metric.what)
+        results[metric.what] = metric if known is None else _joined(known, metric)
+    return list(results.values())
+
+
+def _joined(known: Measurement, new: Measurement) -> Measurement:
+    return replace(known, ours=known.ours + new.ours, bare=known.bare + new.bare, ratios=known.ratios + new.ratios)
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` of them lie."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def written(values: Samples, unit: str) -> str:
+    """The median, with the least and the greatest value where there are several rounds. A dash: no values."""
+    if not values:
+        return "-"
+    factor, shape, suffix = UNITS[unit]
+    middle, minimum, maximum = (f"{value * factor:{shape}}" for value in (median(values), min(values), max(values)))
+    return f"{middle}{suffix}" + (f" ({minimum} to {maximum})" if len(values) > 1 else "")
+
+
+def written_ratio(measurement: Measurement) -> str:
+    if not (values := measurement.ratio):
+        return "-"
+    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+    return f"{median(values):.2f}{spread} {measurement.ratio_what}".rstrip()

@@ -1,0 +1,209 @@
+"""In a real browser: sign in by link, ask, see the report, open a citation; the state of each graph; training."""
+
+import asyncio
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.api.openapi_contract import Contract, Exchange
+from tests.e2e.conftest import PATIENCE, Offing
+from tests.e2e.training_job import database_of, under_way, until_told
+from tests.model_provider.policy_server import Policies, says
+from tests.model_provider.server import WireServer
+from tests.programs import unavailable
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+ROOT = Path(__file__).parents[2]
+
+CHROMIUM = Path(os.environ.get("OFFING_CHROMIUM", "/usr/bin/chromium"))
+
+
+def browser_is_here() -> None:
+    if not CHROMIUM.exists():
+        unavailable(f"{CHROMIUM} is not installed", "Install Debian's chromium, or set OFFING_CHROMIUM.")
+    if not (ROOT / "frontend/dist/index.html").exists():
+        unavailable("The built page is not there", "Run `make setup`, which builds it.")
+
+
+GRAPHS = ("agentflow", "iterresearch", "memact", "hiper")
+
+ANSWER = """<nothing_found>
+# Sharks
+No document of these speaks of sharks.
+</nothing_found>"""
+"""What the stand-in for a policy writes: one of the agent's blocks, so that its ids have a part."""
+
+
+def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents: Path, tmp_path: Path) -> None:
+    browser_is_here()
+    os.environ["OFFING_PORT"] = "0"
+    try:
+        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
+        started = offing("up", "--detach")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_QUESTION": "Who built the third Eddystone tower?",
+            "OFFING_CHROMIUM": str(CHROMIUM),
+            "OFFING_SHOT": str(tmp_path / "run.png"),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/run-page.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (tmp_path / "run.png").stat().st_size > 10_000
+    finally:
+        offing("down")
+        del os.environ["OFFING_PORT"]
+
+
+def test_a_new_user_adds_a_folder_asks_and_follows_up_and_no_draft_is_lost(
+    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    folder = tmp_path / "lighthouses"
+    shutil.copytree(documents, folder / "deep")
+    shutil.copytree(documents, folder, dirs_exist_ok=True)
+    (folder / "logo.png").write_bytes(b"not a document")
+    monkeypatch.setenv("OFFING_PORT", "0")
+    home = tmp_path / "home"
+    try:
+        started = offing("up", "--detach", home=home)
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_FOLDER": str(folder),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+            "OFFING_EXCHANGES": str(tmp_path / "exchanges.json"),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/newcomer.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not (faults := faults_of(tmp_path / "exchanges.json")), "\n".join(faults)
+    finally:
+        offing("down", home=home)
+
+
+def faults_of(stored: Path) -> list[str]:
+    """What of a browser's exchanges the OpenAPI document does not know. Refusals may be part of what is tried."""
+    contract = Contract(orjson.loads((ROOT / "frontend/openapi.json").read_bytes()))
+    faults: list[str] = []
+    for kept_one in orjson.loads(stored.read_bytes()):
+        message = kept_one | {"body": base64.b64decode(kept_one["body"]), "answer": kept_one["answer"].encode()}
+        exchange = Exchange(**message)
+        # A browser does not tell the bytes of a form; `tests/api/test_web_ui_contract.py` sees them on the wire.
+        if exchange.headers["content-type"].startswith("multipart/"):
+            continue
+        faults += [fault for fault in contract.faults(exchange) if "was refused with" not in fault]
+    assert contract.used, "the browser told of no request"
+    return faults
+
+
+async def test_each_graph_shows_its_state_and_a_run_of_a_policy_its_tokens(
+    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    async with WireServer(Policies(says(ANSWER))) as engine:
+        monkeypatch.setenv("OFFING_PORT", "0")
+        monkeypatch.setenv("OFFING_ENGINE_URL", engine.url.removesuffix("/v1"))
+        try:
+            done = await asyncio.to_thread(open_state_tabs, offing, documents)
+        finally:
+            await asyncio.to_thread(offing, "down")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def open_state_tabs(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[str]":
+    """Run each graph over the documents, and one more that a policy answers, and open their tabs in a browser."""
+    started = offing("up", "--detach")
+    link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+    assert link, started.err
+
+    def ask(question: str, *words: str) -> str:
+        ran = offing("ask", question, "--docs", str(documents), "--json", *words)
+        assert ran.code == 0, ran.err
+        return ran.json["run_id"]
+
+    runs = {graph: ask("Who built the third Eddystone tower?", "--graph", graph) for graph in GRAPHS}
+    policy = ("--graph", "memact", "--engine", "agent=policy+text:small@1")
+    runs["tokens"] = ask("Which sharks swim at Bell Rock?", *policy)
+    environment = os.environ | {
+        "OFFING_URL": link.group(0).split("/login")[0],
+        "OFFING_LOGIN": link.group(0),
+        "OFFING_RUNS": json.dumps(runs),
+        "OFFING_CHROMIUM": str(CHROMIUM),
+    }
+    script = ["node", str(ROOT / "frontend/e2e/graph-state.mjs")]
+    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_a_plan_review_is_completed_with_the_keyboard_alone(
+    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        started = offing("up", "--detach")
+        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_QUESTION": "Who built the third Eddystone tower?",
+            "OFFING_SHOTS": str(tmp_path),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/input-requests.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        offing("down")
+
+
+async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_promoted(
+    offing: Offing, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        started = await asyncio.to_thread(offing, "up", "--detach")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_SHOTS": str(tmp_path),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        async with database_of(home) as database:
+            held = await under_way(database)
+            task = asyncio.create_task(until_told(database, held))
+            script = ["node", str(ROOT / "frontend/e2e/training.mjs")]
+            try:
+                done = await asyncio.to_thread(
+                    subprocess.run,
+                    script,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    check=False,
+                )
+                assert done.returncode == 0, done.stdout + done.stderr
+                assert await task == "pause"
+            finally:
+                task.cancel()
+    finally:
+        await asyncio.to_thread(offing, "down")

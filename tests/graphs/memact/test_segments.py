@@ -1,0 +1,61 @@
+"""Memory as action: every completion is in one segment, and segments end with their edit."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offing.core.run import StopReason
+from offing.core.step import StepKind
+from offing.core.tokens import SpanKind
+from offing.core.trajectory import BoundaryReason
+from offing_graphs.memact import graph
+from offing_graphs.memact.context import build_record_id
+from offing_graphs.memact.schemas import Act
+from tests.graphs.in_memory_context import carry_out
+from tests.graphs.memact.builders import DONE, SEARCH, acts, prune, rows, run, trained, write
+
+EDITED = (SEARCH, SEARCH, prune("r1", note="n"), prune("r77"), write("w"), SEARCH, prune("r3", "r2"), SEARCH, DONE)
+
+
+@pytest.mark.parametrize("edit", [EDITED, (SEARCH, DONE), (SEARCH, prune("r1"), prune("r2"), DONE)])
+async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_their_edit(
+    edit: tuple[Act, ...],
+) -> None:
+    ctx = run(engines=acts(*edit), forms={"agent": "text"})
+    await carry_out(ctx, graph)
+    segments = rows(ctx.said)
+    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
+    effective = [s for s in ctx.steps if s.kind is StepKind.MEMORY and s.payload["deleted"]]
+    assert len(segments) == len(effective) + 1
+    for row in segments[:-1]:
+        assert [s.kind for s in row[-1].spans] == [SpanKind.MEMORY_EDIT]
+    assert [row[0].fracture for row in segments[1:]] == [BoundaryReason.MEMORY_EDIT] * len(effective)
+
+
+async def test_a_message_names_its_turn_only_in_the_segment_in_which_it_was_sampled() -> None:
+    ctx = run(engines=acts(*EDITED), forms={"agent": "text"})
+    await carry_out(ctx, graph)
+    for row in rows(ctx.said):
+        first = len(row[0].messages)
+        for call in row:
+            assert not any(m.turn for m in call.messages[:first])
+            own = [m for m in call.messages[first:] if m.role == "assistant"]
+            known = {c.seq: c.text for c in row}
+            assert all(known[m.turn] == m.text for m in own)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.one_of(st.just("search"), st.lists(st.integers(1, 8), max_size=3), st.text(max_size=3)), max_size=8))
+async def test_any_sequence_of_actions_gives_segments_that_hold_each_completion_once(drawn: list[Any]) -> None:
+    def act(one: Any) -> Act:
+        if one == "search":
+            return SEARCH
+        return write(one) if isinstance(one, str) else prune(*map(build_record_id, one), note="n" * len(one))
+
+    ctx = run(engines=acts(*map(act, drawn), DONE), forms={"agent": "text"})
+    await carry_out(ctx, graph)
+    segments = rows(ctx.said)
+    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
+    assert ctx.report.stop_reason == StopReason.ANSWERED

@@ -1,0 +1,107 @@
+"""Tokens for many rollouts at once, drawn by the policy engine's own batch in this process.
+
+Who waits for whom: a rollout asks and waits, and when all that are still going wait, one batch answers
+them. What is drawn depends on a rollout's own seed, not on its neighbours.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from offing_engine.batch import Completion
+    from offing_engine.weights import LoadedPolicy
+
+BESIDE = 64
+"""Prompts that are read together; those of about one length, so that little is padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRequest:
+    """What one rollout wants next."""
+
+    ids: tuple[int, ...]
+    """The prompt."""
+    most: int
+    """Tokens to draw at most."""
+    seed: int
+    temperature: float
+    """1: as learned. 0: the likeliest token each time."""
+
+
+def opened(folder: Path, name: str, *, context: int = 4096) -> "LoadedPolicy":
+    """A policy's folder as the engine serves it; `name` is its NAME@VERSION."""
+    import torch
+
+    from offing_engine.weights import load_full_policy
+
+    return load_full_policy(name, folder, torch.device("cpu"), context)
+
+
+def drawn(policy: "LoadedPolicy", asks: Sequence[SamplingRequest]) -> "list[Completion]":
+    """One completion an ask, in their order."""
+    import torch
+
+    results: list[Any] = [None] * len(asks)
+    order = sorted(range(len(asks)), key=lambda n: len(asks[n].ids))
+    with torch.inference_mode():
+        for start in range(0, len(order), BESIDE):
+            _draw(policy, asks, order[start : start + BESIDE], results)
+    if broken := next((one for one in results if isinstance(one, BaseException)), None):
+        raise broken
+    return results
+
+
+def _draw(policy: "LoadedPolicy", asks: Sequence[SamplingRequest], which: Sequence[int], results: list[Any]) -> None:
+    from offing_engine.batch import DecodeBatch, GenerationRequest
+    from offing_engine.sampling import SamplingParams
+
+    def work(n: int) -> GenerationRequest:
+        ask = asks[n]
+        return GenerationRequest(
+            ask.ids, ask.most, SamplingParams(ask.temperature), ask.seed, (), partial(results.__setitem__, n)
+        )
+
+    batch = DecodeBatch(policy)
+    batch.add([work(n) for n in which])
+    while len(batch):
+        batch.decode_step()
+
+
+@dataclass(slots=True)
+class Table:
+    """Where the rollouts of one step sit."""
+
+    policy: "LoadedPolicy"
+    _seated: int = 0
+    _waiting: "list[tuple[SamplingRequest, asyncio.Future[Completion]]]" = field(
+        default_factory=list["tuple[SamplingRequest, asyncio.Future[Completion]]"]
+    )
+
+    def sit(self, count: int) -> None:
+        """So many may ask from now on, and nobody is answered before everybody who sits asks."""
+        self._seated += count
+
+    def leave(self) -> None:
+        """One of them asks no more."""
+        self._seated -= 1
+        self._serve()
+
+    async def completion(self, ask: SamplingRequest) -> "Completion":
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ask, future))
+        self._serve()
+        return await future
+
+    def _serve(self) -> None:
+        if not self._waiting or len(self._waiting) < self._seated:
+            return
+        waiting, self._waiting = self._waiting, []
+        for (_, future), one in zip(waiting, drawn(self.policy, [ask for ask, _ in waiting]), strict=True):
+            if not future.done():
+                future.set_result(one)

@@ -1,0 +1,379 @@
+"""Rollouts of real graphs on questions of a synthetic world, all in this process: an algorithm's laboratory.
+
+What is real: the graph's graph, its role's form, the world and its tools, the engine's sampler, how turns are placed in
+segments, and how segments become rows. What is left out is transport alone: no Celery, no Postgres, no HTTP, and a
+graph's steps are kept in memory (`tests.graphs.in_memory_context`).
+
+    flow = Flow(graph, role="researcher", form="compact")
+    played = await play(graph, Table(opened(folder, "start@1")), [Seat(task, seed), ...], How(turns=8))
+    played[0].sample            # what the trainer gets: `offing_trainer.batch.Sample`, rows and episode with reward
+
+The role named by the graph is answered by the policy; every other role by its rule `world`. How a rollout ends is the
+graph's own doing, as on the platform: a completion that the form cannot read makes the call fail and the rollout
+`violated`, with the completion kept in a segment of its own (`rejected`); a prompt of more than `How.context` tokens is
+not asked, the call fails for lack of tokens, and the rollout is `truncated`. Reward: 1 for a right short answer, else
+0. The same seeds give the same rollouts.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from random import Random
+from typing import Any
+from uuid import UUID, uuid5
+
+from offing.core.model import EngineFailure, EngineResponse, FailureKind, InvalidOutput, Message, SampledCompletion
+from offing.core.run import Budget, RunStatus, StopReason
+from offing.core.step import StepDraft, StepKind
+from offing.core.tokens import CompletionSpan, SpanKind, TokenTrace
+from offing.core.trajectory import BoundaryReason, Outcome, classify_outcome
+from offing.core.trajectory_records import RunCost, TrajectoryMetadata
+from offing.kernel.segment_tracker import SegmentTracker
+from offing.sdk import Graph, PromptFormat, Role, RoleReply
+from offing.sdk import RuleContext as Chair
+from offing.storage.training_groups import RolloutStats
+from offing.tools.environment import extend_role
+from offing.tools.tool import ToolFailedError, ToolOutput
+from offing_trainer.batch import RolloutGroup, TrainingRollout
+from offing_world.tasks import WorldTask
+from tests.graphs.in_memory_context import EPOCH, NAMES, Handler, InMemoryContext
+from tests.graphs.world_runs import NO_LIBRARY, SPECS, handlers, is_right
+from tests.results.batch_sampling import SamplingRequest, Table
+from tests.results.role_call_rows import Turn, rows_of
+
+ENDED_BY_ROLE = frozenset({Outcome.ANSWERED, Outcome.NO_ANSWER})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSetup:
+    """A graph, and whose answers in it are trained."""
+
+    graph: Graph
+    role: str
+    form: str = "compact"
+    outage: float = 0.0
+    """Share of tool calls that fail, drawn anew for each: what is asked again may be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRollout:
+    """One rollout to be played."""
+
+    task: WorldTask
+    seed: int
+    member: int = 0
+    """Of its group."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What holds for all rollouts of a step."""
+
+    turns: int = 12
+    """A run's budget."""
+    temperature: float = 1.0
+    """0: greedy."""
+    context: int | None = None
+    """Tokens that a prompt may have. None: as many as it takes."""
+    most: int = 16
+    """Tokens of a completion."""
+    reasks: int = 0
+    """How often a completion that cannot be used is drawn again; the prompt stays unchanged."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """A rollout that is over."""
+
+    task: WorldTask
+    sample: TrainingRollout
+    """Its rows, and its episode with outcome and reward."""
+    turns: int
+    """Of the graph's loop that were begun."""
+    prompts: tuple[int, ...]
+    """Tokens of each prompt that was asked, in order."""
+
+    @property
+    def reward(self) -> float:
+        return self.sample.metadata.reward or 0.0
+
+    @property
+    def outcome(self) -> str:
+        return self.sample.metadata.outcome or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the trained role, ready to be answered."""
+
+    role: Role[Any, Any]
+    form: PromptFormat[Any, Any]
+    given: Any
+    ids: tuple[int, ...]
+    """The prompt."""
+    chair: Chair
+    asked: int
+    """Calls of this rollout so far, this one included; a completion that is drawn again counts."""
+
+
+Speaker = Callable[[Call], Awaitable[TokenTrace]]
+"""Who answers the trained role: a policy (`speaks`), or rules that a policy imitates
+(`tests.results.starting_policies`)."""
+
+
+def policy_speaker(table: Table, how: How) -> Speaker:
+    """The policy at this table."""
+    policy = table.policy
+
+    async def said(call: Call) -> TokenTrace:
+        seed = _seed(call.chair, call.asked)
+        result = await table.completion(SamplingRequest(call.ids, how.most, seed, how.temperature))
+        return TokenTrace(
+            prompt_ids=call.ids,
+            completion_ids=result.ids,
+            logprobs=result.logprobs,
+            token_bytes=policy.token_decoder.decode_each(result.ids),
+            policy=policy.name,
+            finish_reason=result.finish_reason,
+            entropy=result.entropies,
+            weights_sha256=policy.hashes.weights,
+            tokenizer_sha256=policy.hashes.tokenizer,
+            template_sha256=policy.hashes.template,
+            engine_build="offing-engine",
+        )
+
+    return said
+
+
+def _seed(chair: Chair, request: int) -> int:
+    return int.from_bytes(blake2b(f"{chair.seed}\0{chair.turn}\0{request}".encode(), digest_size=8).digest()) >> 1
+
+
+@dataclass
+class Rollout(InMemoryContext):
+    """A run context whose trained role is asked token by token."""
+
+    flow: GraphSetup | None = None
+    how: How = field(default_factory=How)
+    speaker: Speaker | None = None
+    renderer: Any = None
+    turned: list[Turn] = field(default_factory=list[Turn])
+    placing: SegmentTracker = field(default_factory=lambda: _placing())
+    asked: int = 0
+
+    async def call_role(
+        self, role: Role[Any, Any], inputs: Any, *, turn: int = 0, boundary: BoundaryReason | None = None
+    ) -> RoleReply[Any] | EngineFailure:
+        assert self.flow is not None
+        if role.name != self.flow.role:
+            return await super().call_role(role, inputs, turn=turn, boundary=boundary)
+        role = extend_role(role)
+        form = role.find_format(self.flow.form)
+        assert form is not None, f"{role.name} has no form {self.flow.form}"
+        messages = form.render(inputs)
+        ids = await self._ids(messages)
+        if self.how.context is not None and len(ids) > self.how.context:
+            return self._failed(role, turn, FailureKind.BUDGET_EXHAUSTED, StopReason.TOKEN_LIMIT)
+        return await self._answered(role, form, inputs, messages, ids, turn, boundary)
+
+    async def _answered(
+        self,
+        role: Role[Any, Any],
+        form: PromptFormat[Any, Any],
+        inputs: Any,
+        messages: tuple[Message, ...],
+        ids: tuple[int, ...],
+        turn: int,
+        boundary: BoundaryReason | None,
+    ) -> RoleReply[Any] | EngineFailure:
+        assert self.speaker is not None
+        for _ in range(1 + self.how.reasks):
+            self.asked += 1
+            trace = await self.speaker(Call(role, form, inputs, ids, Chair(self.seed, turn), self.asked))
+            output = InvalidOutput("cut off") if trace.finish_reason == "length" else form.parse(trace.text, inputs)
+            if not isinstance(output, InvalidOutput):
+                answer = EngineResponse(
+                    output, trace.text, trace.policy, messages, {}, trace=trace, spans=form.spans(trace.text)
+                )
+                return self._accepted(role, answer, trace, turn, boundary)
+            self._rejected(role, messages, trace, turn)
+        return self._failed(role, turn, FailureKind.INVALID_OUTPUT)
+
+    def _accepted(
+        self,
+        role: Role[Any, Any],
+        answer: EngineResponse,
+        trace: TokenTrace,
+        turn: int,
+        boundary: BoundaryReason | None,
+    ) -> RoleReply[Any]:
+        """A step and its turn, as the platform records them."""
+        position = self.placing.assign_position(role.name, answer, boundary)
+        assert position is not None
+        payload = {"role": role.name, "output": answer.output.model_dump(mode="json")}
+        seq = self._append(StepDraft(role.step_kind, "", payload, turn=turn))
+        self.placing.set_tail_seq(role.name, position, seq)
+        self.turned.append(Turn(seq, turn, role.name, position, trace, answer.spans, self.how.temperature))
+        return RoleReply(seq, answer.output)
+
+    def _rejected(self, role: Role[Any, Any], messages: tuple[Message, ...], trace: TokenTrace, turn: int) -> None:
+        position = self.placing.assign_rejected(role.name, SampledCompletion(trace.policy, messages, {}, trace))
+        seq = self._append(StepDraft(StepKind.FAILURE, f"{role.name}: unusable", {}, turn=turn))
+        whole = (CompletionSpan(SpanKind.TEXT, 0, len(trace.text)),) if trace.text else ()
+        self.turned.append(Turn(seq, turn, role.name, position, trace, whole, self.how.temperature))
+
+    def _failed(
+        self, role: Role[Any, Any], turn: int, kind: FailureKind, stop: StopReason | None = None
+    ) -> EngineFailure:
+        self._append(StepDraft(StepKind.FAILURE, f"{role.name}: {kind}", {}, turn=turn))
+        return EngineFailure(kind, str(kind), stop_reason=stop or "")
+
+    async def _ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Going on from the very tokens of an earlier turn where the prompt repeats one, as the engine does."""
+        from offing_engine.chat_template import TokenPrefix
+
+        last = max((n for n, message in enumerate(messages) if message.turn), default=None)
+        known = await self.placing.find_prefix(messages[: last + 1]) if last is not None else None
+        prefix = TokenPrefix(known, last + 1) if known and last is not None else None
+        return self.renderer.render_prompt(
+            [{"role": m.role, "content": m.text} for m in messages], prefix, {}
+        ).token_ids
+
+    async def append_steps(self, *drafts: StepDraft) -> tuple[int, ...]:
+        """What a graph took out of its context unseen is kept, and not trained."""
+        deleted = {draft.excluded_role_call_seq for draft in drafts if draft.excluded_role_call_seq}
+        self.turned = [turn.untrained() if turn.seq in deleted else turn for turn in self.turned]
+        return await super().append_steps(*drafts)
+
+
+def _placing() -> SegmentTracker:
+    nowhere: Any = None  # a fresh run's first claim reads nothing back
+    return SegmentTracker(nowhere, is_first_claim=True)
+
+
+async def play(graph_setup: GraphSetup, table: Table, planned: Sequence[PlannedRollout], how: How) -> list[Played]:
+    """All of them side by side; their results in the order of `seats`."""
+    return await played(graph_setup, planned, how, policy_speaker(table, how), table.policy.chat_template, table)
+
+
+async def played(
+    graph_setup: GraphSetup,
+    planned: Sequence[PlannedRollout],
+    how: How,
+    speaker: Speaker,
+    renderer: Any,
+    table: Table | None = None,
+) -> list[Played]:
+    """As `play`, with somebody else answering. `table`: where they wait for one another."""
+    compiled = graph_setup.graph.build().compile()
+
+    if table is not None:
+        table.sit(len(planned))
+
+    async def one(spec: PlannedRollout) -> Rollout:
+        ctx = _context(graph_setup, spec, how, speaker, renderer)
+        config = {"configurable": {"thread_id": "t"}, "recursion_limit": 10_000}
+        try:
+            await compiled.ainvoke(graph_setup.graph.initial_state(ctx.run), config=config, context=ctx)
+        finally:
+            if table is not None:
+                table.leave()
+        return ctx
+
+    contexts = await asyncio.gather(*map(one, planned))
+    return _results(planned, contexts)
+
+
+def _context(graph_setup: GraphSetup, spec: PlannedRollout, how: How, speaker: Speaker, renderer: Any) -> Rollout:
+    return Rollout(
+        NO_LIBRARY,
+        spec.task.question,
+        Budget(max_turns=how.turns),
+        specs=SPECS,
+        handlers=_tools(graph_setup, spec),
+        rules={role.name: "world" for role in map(extend_role, graph_setup.graph.roles) if "world" in role.rules},
+        seed=spec.seed,
+        flow=graph_setup,
+        how=how,
+        speaker=speaker,
+        renderer=renderer,
+    )
+
+
+def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
+    """The world's, of which a given number of calls fail; the same spec draws the same."""
+    draws = Random(f"outage {spec.seed}")
+
+    def failing(handler: Handler) -> Handler:
+        async def called(args: Any) -> ToolOutput:
+            if draws.random() < graph_setup.outage:
+                raise ToolFailedError("out of order")
+            return await handler(args)
+
+        return called
+
+    return {name: failing(handler) for name, handler in handlers(spec.task.scope["world"]).items()}
+
+
+def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> list[Played]:
+    episodes = [_trajectory_metadata(spec, ctx) for spec, ctx in zip(planned, contexts, strict=True)]
+    turned = [_ended(ctx.turned, episode.outcome) for ctx, episode in zip(contexts, episodes, strict=True)]
+    rows = rows_of(episodes, turned)
+    return [
+        Played(
+            spec.task,
+            TrainingRollout(episode, tuple(own)),
+            ctx.turns,
+            tuple(len(t.trace.prompt_ids) for t in ctx.turned),
+        )
+        for spec, ctx, episode, own in zip(planned, contexts, episodes, rows, strict=True)
+    ]
+
+
+def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetadata:
+    """As the platform settles it: every ending is scored by its short answer."""
+    assert ctx.flow is not None
+    reason = StopReason(ctx.report.stop_reason)
+    tokens = [(len(t.trace.prompt_ids), len(t.trace.completion_ids)) for t in ctx.turned]
+    return TrajectoryMetadata(
+        run_id=uuid5(NAMES, f"{spec.task.name}\0{spec.seed}"),
+        kind="rollout",
+        graph=ctx.flow.graph.name,
+        graph_version=ctx.flow.graph.version,
+        question=spec.task.question,
+        seed=spec.seed,
+        status=RunStatus.DONE,
+        stop_reason=reason,
+        outcome=classify_outcome(RunStatus.DONE, reason),
+        reward=float(is_right(spec.task, ctx)),
+        created_at=EPOCH,
+        started_at=EPOCH,
+        ended_at=EPOCH,
+        finalized_at=EPOCH,
+        task_name=spec.task.name,
+        member=spec.member,
+        cost=RunCost(ctx.turns, sum(p for p, _ in tokens), sum(c for _, c in tokens), 0.0, 0.0, len(ctx.calls)),
+    )
+
+
+def _ended(turns: Sequence[Turn], outcome: str | None) -> list[Turn]:
+    """The role's last turn is the one that ended the run, where it ended on its own."""
+    last = max((t.seq for t in turns if t.place.boundary_reason is not BoundaryReason.REJECTED), default=0)
+    return [replace(t, done=outcome in ENDED_BY_ROLE and t.seq == last) for t in turns]
+
+
+def groups_of(played: Sequence[Played]) -> tuple[RolloutGroup, ...]:
+    """Rollouts of one task as a group, in the order in which tasks first appear."""
+    results: dict[str, list[TrainingRollout]] = {}
+    for one in played:
+        results.setdefault(one.task.name, []).append(one.sample)
+    return tuple(RolloutGroup(task, task, tuple(samples)) for task, samples in results.items())
+
+
+def facts_of(played: Sequence[Played]) -> Mapping[UUID, RolloutStats]:
+    """What each rollout cost, by run."""
+    costs = ((one.sample.metadata.run_id, one.sample.metadata.cost) for one in played)
+    return {
+        run: RolloutStats(c.turns, c.prompt_tokens + c.completion_tokens, 0.0, c.tool_calls) for run, c in costs if c
+    }

@@ -1,0 +1,231 @@
+"""Reports as files: complete, and with nothing of their content live."""
+
+import json
+from html.parser import HTMLParser
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.report_formats import compute_report_score, render_html, render_markdown, report_to_json
+from offing.core.run import StopReason
+from offing.core.tool import SourceSpan
+
+TEXT_ID, SOURCE = UUID(int=7), UUID(int=8)
+
+HOSTILE = [
+    "![x](https://evil.example/p.png)",
+    "[click](javascript:alert(1))",
+    "[click][1]\n\n[1]: https://evil.example",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</title></style><svg/onload=alert(1)>",
+    "<https://evil.example>",
+    "https://evil.example/path",
+    "www.evil.example",
+    "someone@evil.example",
+    "# heading",
+    "> quote",
+    "- item",
+    "+ item",
+    "1. item",
+    "1) item",
+    "    indented code",
+    "```\ncode\n```",
+    "~~~\ncode\n~~~",
+    "`code`",
+    "*em* **strong** __strong__ _em_",
+    "| a | b |\n|---|---|\n| c | d |",
+    "a\n===",
+    "a\n---",
+    "***",
+    "&lt;script&gt; &#60;script&#62; &#x3c;",
+    "\\<script\\>",
+    "\\",
+    "[^1]: note",
+    "$x$ $$y$$",
+    ":::warning\nx\n:::",
+    "<!-- comment -->",
+    "line one  \nline two\\\nline three",
+    "\u202etxt.exe\u202c \u2066x\u2069",
+    "bell\x07 null\x00 escape\x1b[31m",
+    "half \ud800 pair",
+    '" onmouseover="alert(1)',
+    "' onmouseover='alert(1)",
+    "{{constructor.constructor('alert(1)')()}}",
+]
+
+
+def report(text: str = "Plain words.", **more: object) -> Report:
+    """A report that has this text in every place where content can stand."""
+    citation = Citation(1, SourceSpan(TEXT_ID, 10, 10 + len(text)), text, SOURCE, text)
+    sentences = (Sentence("s2", text, (1,)), Sentence("s3", text, (), (text,)), Sentence("s4", text))
+    values: dict[str, object] = {
+        "title": text,
+        "status": ReportStatus.PARTIAL,
+        "stop_reason": StopReason.TURN_LIMIT.value,
+        "answer": Sentence("s1", text, (1,)),
+        "sections": (Section(text, sentences),),
+        "citations": (citation,),
+        "limits": text,
+        "written_by": text,
+    }
+    return Report(**{**values, **more})  # type: ignore[arg-type]
+
+
+def markdown_tokens(text: str) -> set[str]:
+    """Kinds of everything that a lenient reader makes of it: HTML on, tables, strike-through."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    return {t.type for token in parser.parse(text) for t in (token, *(token.children or ()))}
+
+
+EXPECTED = {
+    *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "text_special"),
+    *("em_open", "em_close", "strong_open", "strong_close", "softbreak"),
+    *("ordered_list_open", "ordered_list_close", "list_item_open", "list_item_close"),
+    *("blockquote_open", "blockquote_close"),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_markdown_of_content_is_text(text: str) -> None:
+    tokens = markdown_tokens(render_markdown(report(text)))
+    assert tokens <= EXPECTED
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_content_makes_no_more_blocks_than_plain_words_do(text: str) -> None:
+    parser = MarkdownIt("commonmark", {"html": True})
+    shape = [t.type for t in parser.parse(render_markdown(report(text)))]
+    assert shape == [t.type for t in parser.parse(render_markdown(report()))]
+
+
+ADDRESSES = [
+    "https://evil.example/path",
+    "www.evil.example",
+    "HTTP://evil.example",
+    "ftp://evil.example",
+    "a@evil.example",
+]
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_an_address_in_content_stands_escaped_so_that_readers_who_link_bare_addresses_do_not(text: str) -> None:
+    assert text not in render_markdown(report(text))
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.links: list[str] = []
+        self.said: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value or "" for name, value in attrs if name in {"href", "src"}]
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+def page(text: str) -> Page:
+    parsed = Page()
+    parsed.feed(render_html(report(text)))
+    return parsed
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_content_adds_no_tag_and_no_attribute_to_the_page(text: str) -> None:
+    plain, hostile = page("Plain words."), page(text)
+    assert (hostile.tags, hostile.attributes) == (plain.tags, plain.attributes)
+    assert set(hostile.links) == {"#c1"}
+    assert "script" not in hostile.tags
+
+
+@given(st.text(max_size=60))
+def test_any_text_keeps_the_page_in_shape(text: str) -> None:
+    assert page(f"w{text}").tags == page("Plain words.").tags
+
+
+@given(st.text(alphabet=st.sampled_from("ab \n\t*_`[]()<>#-+=!|\\1.&:~@\"'/"), max_size=40))
+def test_any_marks_keep_the_markdown_in_shape(text: str) -> None:
+    parser = MarkdownIt("commonmark", {"html": True})
+    words = f"w{text}w"
+    shape = [t.type for t in parser.parse(render_markdown(report(words)))]
+    assert shape == [t.type for t in parser.parse(render_markdown(report()))]
+
+
+@given(st.text(alphabet=st.sampled_from("ab *_`[]()<>#-+=!|\\1.&:~@\"'/é😀"), min_size=1, max_size=40))
+def test_what_a_reader_sees_is_what_was_written(text: str) -> None:
+    words = " ".join(f"w {text} w".split())
+    rendered = MarkdownIt("commonmark", {"html": True}).render(render_markdown(report(words)))
+    parsed = Page()
+    parsed.feed(rendered)
+    assert words in "".join(parsed.said)
+
+
+def test_an_id_cannot_leave_its_attribute() -> None:
+    parsed = Page()
+    parsed.feed(render_html(report(answer=Sentence('s1" onclick="alert(1)', "Words.", (1,)))))
+    assert "onclick" not in parsed.attributes
+
+
+def test_the_page_runs_nothing_and_loads_nothing() -> None:
+    text = render_html(report())
+    assert "default-src 'none'" in text
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_status_reason_limits_and_missing_support_are_said() -> None:
+    for form in (render_markdown, render_html):
+        text = form(report(limits="No table was read."))
+        assert "Partial report. The limit on turns was reached." in text
+        assert "No table was read." in text
+        assert text.count("(no source") == 2
+
+
+@pytest.mark.parametrize("reason", list(StopReason))
+def test_every_reason_to_stop_has_a_sentence(reason: StopReason) -> None:
+    assert "The run ended:" not in render_markdown(report(stop_reason=reason.value))
+
+
+def test_sources_stand_with_number_span_and_quote() -> None:
+    citation = Citation(1, SourceSpan(TEXT_ID, 10, 14), "word", SOURCE, "Guide")
+    created = report(citations=(citation,))
+    assert f"1. **Guide**, characters 10 to 14 (source {SOURCE}, text {TEXT_ID})\n   > word" in render_markdown(created)
+    assert 'id="c1"' in render_html(created)
+
+
+def test_an_empty_report_is_still_a_report() -> None:
+    created = Report("Nothing", ReportStatus.PARTIAL, StopReason.NOTHING_FOUND.value, None, (), ())
+    assert "No source was found" in render_markdown(created)
+    assert "No source was found" in render_html(created)
+    assert report_to_json(created)["score"] == {"sentences": 0, "supported": 0, "citations": 0}
+
+
+def test_json_holds_everything_exactly() -> None:
+    text = "exact  \n \u202equote\u202c 😀"
+    created = report_to_json(report(text))
+    assert json.loads(json.dumps(created)) == created
+    assert created["citations"][0] == {
+        "number": 1,
+        "source_id": str(SOURCE),
+        "text_id": str(TEXT_ID),
+        "title": text,
+        "start": 10,
+        "end": 10 + len(text),
+        "quote": text,
+    }
+    assert [s["supported"] for s in created["sections"][0]["sentences"]] == [True, False, False]
+    assert created["sections"][0]["sentences"][1]["rejected"] == [text]
+
+
+def test_the_score_counts_supported_sentences() -> None:
+    assert compute_report_score(report()).model_dump() == {"sentences": 4, "supported": 2, "citations": 1}

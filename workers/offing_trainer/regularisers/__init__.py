@@ -1,1 +1,0 @@
-"""What is held beside the surrogate, a file a plug-in."""

@@ -1,1 +1,0 @@
-"""Which groups and rows are trained, a file a plug-in."""

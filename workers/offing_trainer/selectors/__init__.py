@@ -1,0 +1,1 @@
+"""Selectors of groups and rows. Each module defines one plug-in or several related ones."""

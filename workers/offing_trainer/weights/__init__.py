@@ -1,1 +1,0 @@
-"""How much each token counts, a file a plug-in; every averaging rule is one."""

@@ -1,0 +1,1 @@
+"""Distillation: rated runs become a prompt library, a policy version made of text. No model training."""
