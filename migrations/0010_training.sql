@@ -208,7 +208,7 @@ language sql security definer set search_path = pg_catalog, app, pg_temp as $$
   select app.watch_leases('training_job', lease_duration);
   with due as materialized (
     select j.id from app.training_job j
-     where (requested_job_id is null or j.id = requested_job_id) and j.kind <> 'prompt_library'
+     where (j.id = requested_job_id and j.kind <> 'prompt_library' or requested_job_id is null and j.kind = 'train')
        and (j.state = 'queued'
             or j.state = 'running' and not app.is_lease_live(j.lease_until, lease_duration, 'training_job'))
      order by j.created_at limit 1 for update of j skip locked)

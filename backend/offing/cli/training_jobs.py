@@ -19,13 +19,14 @@ from offing import environment
 from offing.cli.options import Flag, Json
 from offing.cli.show import run_with_database
 from offing.cli.terminal import strip_control
-from offing.core.errors import Conflict, InvalidInput, Unavailable
+from offing.core.errors import InvalidInput, Unavailable
 from offing.local.engine_process import get_policy_dir
+from offing.process_name import get_process_name
 from offing.services import policies, training_jobs
 from offing.settings import Settings, get_app_database_url, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.training_jobs import TrainingJobRow
+from offing.storage.training_jobs import JobFencingToken, TrainingJobRow
 from offing.telemetry.logs import setup_logs
 
 if TYPE_CHECKING:
@@ -184,31 +185,29 @@ def _resume_and_run(job_text: str, as_json: bool) -> int:
 
     async def work(database: Database) -> TrainingJobRow:
         id = await training_jobs.resolve_job_id(database, LOCAL_TENANT, job_text)
-        job_with_ledger = await training_jobs.get_job(database, LOCAL_TENANT, id)
-        if job_with_ledger.job.state != "running":
-            await training_jobs.resume_job(database, LOCAL_TENANT, id)
-        return await _run(database, id, as_json)
+        token = await training_jobs.resume_claimed_job(database, LOCAL_TENANT, id, _claimant())
+        return await _run(database, token, as_json)
 
     return _print_ended_job(run_with_database(work), as_json)
 
 
 async def _create_and_run(database: Database, tables: Mapping[str, Any], as_json: bool) -> TrainingJobRow:
     await _inspect_data(database, tables)
-    job = await training_jobs.create_job(database, LOCAL_TENANT, tables)
-    print(f"job {job.id}", file=sys.stderr)
-    return await _run(database, job.id, as_json)
+    token = await training_jobs.create_claimed_job(database, LOCAL_TENANT, tables, _claimant())
+    print(f"job {token.job_id}", file=sys.stderr)
+    return await _run(database, token, as_json)
 
 
-async def _run(database: Database, job_id: UUID, as_json: bool) -> TrainingJobRow:
-    from offing_trainer.job.process import run_one_job
+def _claimant() -> training_jobs.JobClaimant:
+    return training_jobs.JobClaimant(get_process_name(), JOB_LEASE_FACTOR * load_settings().lease_seconds)
+
+
+async def _run(database: Database, token: JobFencingToken, as_json: bool) -> TrainingJobRow:
+    from offing_trainer.job.job_runner import run_job
 
     with Console(stderr=True).status("starting") as status:
-        done = await run_one_job(
-            build_job_context(database, load_settings(), _progress_printer(status, as_json)), job_id
-        )
-    if done is None:
-        raise Conflict(f"Job {job_id} is another process's.", "If that process is lost, try again in a minute.")
-    return done
+        context = build_job_context(database, load_settings(), _progress_printer(status, as_json))
+        return await run_job(context, token)
 
 
 def _progress_printer(status: Any, as_json: bool) -> Any:

@@ -16,9 +16,9 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.services import policies, policy_files
 from offing.storage import training_events, training_jobs
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.training_events import TrainingEvent
-from offing.storage.training_jobs import TrainingJobRow, TrainingMetric
+from offing.storage.training_jobs import JobFencingToken, TrainingJobRow, TrainingMetric
 
 ENDED_STATES = frozenset({"done", "cancelled"})
 """States in which a job has ended permanently. A failed job can continue from its last good checkpoint."""
@@ -36,10 +36,36 @@ class JobWithLedger:
     """Number of rollouts by ledger reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobClaimant:
+    """A process that runs a job itself."""
+
+    process: str
+    """Its name, from `get_process_name`."""
+    lease_seconds: float
+
+
 async def create_job(
     database: Database, tenant_id: UUID, tables: Mapping[str, Any], *, kind: str = "train"
 ) -> TrainingJobRow:
     """Queue a job. `tables` is its configuration with the structure of the TOML file. Raises InvalidInput."""
+    body = await _check_config(database, tenant_id, tables)
+    async with database.transaction(tenant_id) as connection:
+        return await _insert_job(connection, tenant_id, tables, body, kind)
+
+
+async def create_claimed_job(
+    database: Database, tenant_id: UUID, tables: Mapping[str, Any], claimant: JobClaimant
+) -> JobFencingToken:
+    """Create a job and claim it, so that no trainer process can run it instead. Raises InvalidInput."""
+    body = await _check_config(database, tenant_id, tables)
+    async with database.transaction(tenant_id) as connection:
+        job = await _insert_job(connection, tenant_id, tables, body, "train")
+        return await _claim(connection, job.id, claimant)
+
+
+async def _check_config(database: Database, tenant_id: UUID, tables: Mapping[str, Any]) -> bytes:
+    """Check the configuration and the files of its policy. Returns the configuration as canonical JSON."""
     body = _canonical_json(tables)
     if len(body) > MAX_CONFIG_BYTES:
         raise InvalidInput("config", f"more than {MAX_CONFIG_BYTES} bytes", "Name a recipe and say what differs.")
@@ -49,17 +75,30 @@ async def create_job(
     await policy_files.check_files(
         database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy, "config.policy")
     )
-    async with database.transaction(tenant_id) as connection:
-        parent = await policies.require_version(connection, policy, "config.policy")
-        if parent.state == "blocked" or parent.kind == "prompt_library":
-            why = "is blocked" if parent.state == "blocked" else "has no weights"
-            raise InvalidInput("config.policy", f"{policy} {why}", "See `offing policy list`.")
-        job = await training_jobs.insert_job(
-            connection, tenant_id, new_id(), kind=kind, name=_job_name(tables, parent.name), config=tables,
-            config_sha256=hashlib.sha256(body).hexdigest(), seed=_job_seed(tables),
-        )  # fmt: skip
-        await training_events.insert_event(connection, tenant_id, "created", {"policy": policy}, job_id=job.id)
+    return body
+
+
+async def _insert_job(
+    connection: Connection, tenant_id: UUID, tables: Mapping[str, Any], body: bytes, kind: str
+) -> TrainingJobRow:
+    policy = tables["policy"]
+    parent = await policies.require_version(connection, policy, "config.policy")
+    if parent.state == "blocked" or parent.kind == "prompt_library":
+        why = "is blocked" if parent.state == "blocked" else "has no weights"
+        raise InvalidInput("config.policy", f"{policy} {why}", "See `offing policy list`.")
+    job = await training_jobs.insert_job(
+        connection, tenant_id, new_id(), kind=kind, name=_job_name(tables, parent.name), config=tables,
+        config_sha256=hashlib.sha256(body).hexdigest(), seed=_job_seed(tables),
+    )  # fmt: skip
+    await training_events.insert_event(connection, tenant_id, "created", {"policy": policy}, job_id=job.id)
     return job
+
+
+async def _claim(connection: Connection, job_id: UUID, claimant: JobClaimant) -> JobFencingToken:
+    token = await training_jobs.claim_created_job(connection, job_id, claimant.process, claimant.lease_seconds)
+    if token is None:
+        raise Conflict(f"Another process runs job {job_id}.", "If that process was lost, try again in a minute.")
+    return token
 
 
 async def find_same_job(database: Database, tenant_id: UUID, tables: Mapping[str, Any]) -> TrainingJobRow | None:
@@ -140,11 +179,28 @@ async def pause_job(database: Database, tenant_id: UUID, job_id: UUID) -> Traini
 async def resume_job(database: Database, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
     """Queue a paused or failed job to continue from its last checkpoint. Raises NotFound and Conflict."""
     async with database.transaction(tenant_id) as connection:
-        row = await training_jobs.lock_job(connection, job_id)
-        if row.state in ENDED_STATES:
-            raise Conflict(f"The job is {row.state}.", "Make a new one.")
-        row = await training_jobs.resume_job(connection, job_id)
-        await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=job_id)
+        return await _resume_job(connection, tenant_id, job_id)
+
+
+async def resume_claimed_job(
+    database: Database, tenant_id: UUID, job_id: UUID, claimant: JobClaimant
+) -> JobFencingToken:
+    """Resume a job and claim it. A running job is claimed if its process was lost.
+
+    Raises NotFound, and Conflict if the job has ended or another process runs it.
+    """
+    async with database.transaction(tenant_id) as connection:
+        if (await training_jobs.lock_job(connection, job_id)).state != "running":
+            await _resume_job(connection, tenant_id, job_id)
+        return await _claim(connection, job_id, claimant)
+
+
+async def _resume_job(connection: Connection, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
+    row = await training_jobs.lock_job(connection, job_id)
+    if row.state in ENDED_STATES:
+        raise Conflict(f"The job is {row.state}.", "Make a new one.")
+    row = await training_jobs.resume_job(connection, job_id)
+    await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=job_id)
     return row
 
 

@@ -308,10 +308,23 @@ async def claim_job(
 ) -> JobFencingToken | None:
     """Claim a queued job, or one whose process crashed.
 
-    If `job_id` is `None`, claim the oldest of any tenant. `None` means that there is none.
+    If `job_id` is `None`, claim the oldest of any tenant, except jobs of a training loop, which need
+    the loop's process to collect rollouts. `None` means that there is none.
     """
     rows = await database.call_function(CLAIM_JOB, (job_id, worker, f"{lease_seconds} seconds"))
     return JobFencingToken(*rows[0]) if rows else None
+
+
+async def claim_created_job(
+    connection: Connection, job_id: UUID, worker: str, lease_seconds: float
+) -> JobFencingToken | None:
+    """Claim a job in the transaction that creates or resumes it, so that no other process can claim it first.
+
+    `None` means that another process runs it.
+    """
+    cursor = await connection.execute(CLAIM_JOB, (job_id, worker, f"{lease_seconds} seconds"))
+    row = await cursor.fetchone()
+    return JobFencingToken(*row) if row else None
 
 
 async def claim_distillation_job(database: Database, worker: str, lease_seconds: float) -> JobFencingToken | None:
