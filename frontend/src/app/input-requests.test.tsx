@@ -282,7 +282,7 @@ test("a plan is approved, approved with edits, or sent back with a comment", asy
   ]);
 });
 
-test("if somebody else responded first, the web UI says so and shows the pending input requests", async () => {
+test("if another user responded first, the web UI says so and shows the pending input requests", async () => {
   serveWaitingRun(anInputRequest(7));
   let answered = false;
   server.use(

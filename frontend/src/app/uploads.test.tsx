@@ -146,7 +146,7 @@ test("the library still shows the rejected files after its view was closed", asy
   expect(screen.queryByText("It is empty.")).toBeNull();
 });
 
-test("a single document beside more documents than a scope may name is not dropped silently", async () => {
+test("a single document in addition to more documents than a scope may name is not dropped silently", async () => {
   const sources = Array.from({ length: 1_001 }, (_, nth) => ({
     name: `${nth}.md`,
     outcome: "added",

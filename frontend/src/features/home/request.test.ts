@@ -44,7 +44,7 @@ test("attached documents replace collections", () => {
   expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [], code: false });
 });
 
-test("the scope includes the web beside the documents, and only if it is selected", () => {
+test("the scope includes the web in addition to the documents, and only if it is selected", () => {
   expect(buildRunRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
     collections: ["papers"],
     sources: [],
@@ -94,7 +94,7 @@ test("more documents than a scope may name are named by the collections that hol
   expect(validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toBeNull();
 });
 
-test("a single document beside more documents than a scope may name is an error that names it and the solution", () => {
+test("a single document in addition to more documents than a scope may name is an error with the solution", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
   const error = validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"], singles: ["tower.pdf"] }));
   expect(error).toMatch(/tower\.pdf is in no folder\. Choose Clear, move it into a folder/);

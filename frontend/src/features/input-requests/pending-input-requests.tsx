@@ -58,7 +58,7 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
     onSuccess: () => {
       for (const part of ["text", "comment", "decisions", "fields"]) deleteDraft(`${draft}.${part}`);
     },
-    // Also if somebody else responded first: the pending requests are loaded again.
+    // The pending requests are loaded again, also if another user responded first.
     onSettled: () => {
       client.invalidateQueries({ queryKey: ["input-requests", runId] });
       client.invalidateQueries({ queryKey: ["run", runId] });

@@ -22,7 +22,7 @@ interface ToolCallReviewProps extends ResponseFormProps {
   form: Schemas["ResponseFormOut"];
 }
 
-/** A decision about each tool call that a graph wants to make. */
+/** A decision about each tool call that a graph requests. */
 export function ToolCallReview({ form: { reviews }, draft, busy, onRespond }: ToolCallReviewProps) {
   const [storedDrafts, setDrafts] = useDraft(`${draft}.decisions`, createDrafts(reviews));
   const drafts = storedDrafts.length === reviews.length ? storedDrafts : createDrafts(reviews);
@@ -51,7 +51,7 @@ export function ToolCallReview({ form: { reviews }, draft, busy, onRespond }: To
     >
       <ol>
         {reviews.map((review, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: calls have no id but their place, which does not change
+          // biome-ignore lint/suspicious/noArrayIndexKey: calls have no id, and their positions do not change
           <li key={at}>
             <ToolCallFields
               review={review}

@@ -8,7 +8,7 @@ export function NoReport({ run }: { run: RunDetail }) {
       <div className="empty no-report">
         <b>No report yet</b>
         The report is written when there is enough evidence or when a limit is reached. “Finish early” writes it now
-        from what there is.
+        from the evidence so far.
       </div>
     );
   }

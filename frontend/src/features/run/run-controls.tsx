@@ -44,7 +44,7 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
             type="button"
             className="btn"
             disabled={control.isPending || pendingRequest === "stop"}
-            title="Stop collecting and write the report from what there is"
+            title="Stop collecting evidence and write the report from the evidence so far"
             onClick={() => {
               setSentRequest({ what: "stop", status: run.status });
               control.mutate(() => cancelRun(run.id, "finish"));

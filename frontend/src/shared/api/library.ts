@@ -86,7 +86,7 @@ export function uploadFiles(files: readonly PickedFile[], collection: string, si
   return unwrap(
     api.POST("/api/v1/library", {
       body: { files: files.map(({ name }) => name), ...(collection && { collection }) },
-      // The fields are those of the typed body, so a field that the server does not know is a type error.
+      // The fields are those of the typed body, so an unknown field is a type error.
       bodySerializer: ({ files: _names, ...fields }) => {
         const form = new FormData();
         for (const { name, file } of files) form.append("files", file, name);

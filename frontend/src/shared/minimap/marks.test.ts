@@ -3,7 +3,7 @@ import { aStep } from "@/testing/builders";
 import { addSteps, EMPTY_LOG, extendLog } from "../stream/step-log";
 import { extendMarks, findSeqs, markForStep, parseMark } from "./marks";
 
-test("a failed step has the mark of a failure, whatever its kind", () => {
+test("a failed step of any kind has the mark of a failure", () => {
   expect(markForStep(aStep(1, { ok: false }))).toBe("f");
   expect(markForStep(aStep(1, { kind: "memory", ok: false }))).toBe("f");
   expect(markForStep(aStep(1, { kind: "failure", label: "search" }))).toBe("f");

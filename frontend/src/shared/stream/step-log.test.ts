@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { aStep, steps } from "@/testing/builders";
 import { addSteps, EMPTY_LOG, extendLog, listLoadedSteps, listMissingPages, stepAt } from "./step-log";
 
-test("steps are stored by sequence number, in whatever order they arrive", () => {
+test("steps are stored by sequence number, independent of the order in which they arrive", () => {
   const log = addSteps(addSteps(EMPTY_LOG, steps(300, 310)), steps(1, 4));
   expect(log.last).toBe(310);
   expect(stepAt(log, 3)?.seq).toBe(3);

@@ -36,7 +36,7 @@ export function StreamProvider({ hub, children }: { hub: StreamHub; children: Re
 /** Follow a run while it is active. `after` is the last step of the first snapshot. */
 export function useRunEvents(runId: string, after: number, active: boolean): void {
   const hub = useContext(HubContext);
-  // Only the first value matters: from then on the hub knows the last step of this tab.
+  // Only the first value matters: from then on the hub tracks the last step of this tab.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => (active && hub ? hub.watch(runId, after) : undefined), [hub, runId, active]);
 }

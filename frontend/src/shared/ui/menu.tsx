@@ -31,7 +31,7 @@ export function Menu({ label, name, className = "btn", children }: MenuProps) {
   };
 
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only hands keys to the buttons inside
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only passes keys to the buttons inside
     <span className="menu" ref={box} onKeyDown={handleKeyDown}>
       <button
         type="button"
