@@ -74,7 +74,7 @@ async def test_what_cannot_be_forked_is_named_with_the_remedy(api: Api) -> None:
         assert problem["field"] == field, problem
         assert problem["remedy"], problem
     problem = (await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at_seq": 5})).json()
-    assert problem["remedy"] == "Name a step from 1 to 4, the last one before its end."
+    assert problem["remedy"] == "Use a step from 1 to 4, the last one before the run ended."
 
 
 async def test_nobody_forks_the_run_of_another(api: Api) -> None:
@@ -144,7 +144,7 @@ async def test_a_tool_policy_that_was_narrowed_later_is_as_it_was_at_the_step(ap
     assert [parse_stored_policy(row.tool_policy) for row in rows] == [parse_stored_policy(before), after]
     assert len({row.tool_policy_sha256 for row in rows}) == 2
     unknown = (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at_seq": 2})).json()
-    assert (unknown["field"], unknown["remedy"]) == ("at_seq", f"Name step {restricted.seq} or a later one.")
+    assert (unknown["field"], unknown["remedy"]) == ("at_seq", f"Use step {restricted.seq} or a later one.")
 
 
 async def test_a_fork_from_before_an_upgrade_has_the_version_from_before_it(api: Api) -> None:

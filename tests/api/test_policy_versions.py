@@ -114,7 +114,7 @@ async def test_a_version_becomes_active_only_past_the_gate_unless_it_is_forced(
     evaluated(owner_url, api.tenant, versions[1], dict.fromkeys(tasks, 0.5))
     rejected = await post(api, versions[1], "promote", {})
     assert rejected.status_code == 409
-    assert "the difference to the champion is -0.500" in rejected.text
+    assert "the difference to the active version is -0.500" in rejected.text
     assert await states(api) == {1: "active", 2: "candidate"}
     forced = (await post(api, versions[1], "promote", {"force": True})).json()
     assert (forced["policy_version"]["state"], forced["gate_result"]) == ("active", None)
@@ -141,11 +141,11 @@ async def test_a_canary_gets_its_share_and_each_version_is_withdrawn_on_its_own(
     assert (tried["state"], tried["canary_fraction"]) == ("canary", 0.25)
     alone = await post(api, versions[0], "rollback")
     assert alone.status_code == 409
-    assert (await post(api, versions[1], "rollback")).json() == {"message": "planner@2 is no canary any more"}
+    assert (await post(api, versions[1], "rollback")).json() == {"message": "planner@2 is no longer a canary"}
     assert (await post(api, versions[1], "rollback")).status_code == 409
     await post(api, versions[1], "promote", {"force": True})
     text = (await post(api, versions[1], "rollback")).json()["message"]
-    assert text == "planner@1 is active again, in place of planner@2"
+    assert text == "planner@1 is active again and replaces planner@2"
     assert await states(api) == {1: "active", 2: "retired"}
     for share in (0, 1.5):
         assert (await post(api, versions[1], "canary", {"fraction": share})).status_code == 422

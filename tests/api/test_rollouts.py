@@ -139,4 +139,4 @@ async def test_a_policy_moves_between_states_and_only_one_of_its_name_is_active(
     assert [(p["version"], p["state"]) for p in listed] == [(2, "active"), (1, "retired")]
     await api.http.post(f"/api/v1/policy-versions/{created[0]}/state", json={"state": "blocked"})
     back = await api.http.post(f"/api/v1/policy-versions/{created[0]}/state", json={"state": "active"})
-    assert (back.status_code, back.json()["remedy"]) == (409, "States that may follow: none.")
+    assert (back.status_code, back.json()["remedy"]) == (409, "Possible next states: none.")

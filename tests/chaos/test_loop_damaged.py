@@ -43,7 +43,7 @@ def test_a_candidate_that_was_damaged_is_rejected_and_the_same_command_continues
     ran = begun.loop(strike("loop done", f"{END}/model.safetensors"))
     assert ran.code == 1
     assert f"{END} is damaged: model.safetensors is missing, or is not what was registered" in ran.said
-    assert f"Put it back, or say `offing policy set-state {END} blocked`" in ran.said
+    assert f"Restore the files, or run `offing policy set-state {END} blocked`" in ran.said
     with begun.asking() as ask:
         assert ask(ACTIVE) == [(START,)]
         assert ask("select count(*) from app.evaluation") == [(2,)], "only the start was evaluated"
@@ -86,7 +86,7 @@ async def test_a_canary_that_does_worse_is_taken_back_by_the_trainer(
             blank = await policies.get_version_by_name(database, LOCAL_TENANT, BLANK)
             last = (await policies.list_events(database, LOCAL_TENANT, blank.id, None, 100))[-1]
     assert (blank.state, last.kind) == ("candidate", "canary_withdrawn")
-    assert f"its mean reward is below that of {END}" in last.detail["why"]
+    assert f"below that of {END}" in last.detail["why"]
 
 
 @contextmanager

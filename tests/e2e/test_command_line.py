@@ -64,7 +64,7 @@ def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again
     assert "1822" in done.json["report"]
     nowhere = offing("fork", submitted["run_id"], "--at", "9999")
     assert nowhere.code == 2
-    assert f"Name a step from 1 to {len(submitted['steps']) - 1}" in nowhere.err
+    assert f"Use a step from 1 to {len(submitted['steps']) - 1}" in nowhere.err
 
 
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:

@@ -97,7 +97,7 @@ async def test_one_command_goes_back_to_the_version_before_and_says_so_on_record
     assert await resolved(pool, "planner") == "planner@1"
     assert await kinds(pool, second) == ["promoted", "rolled_back"]
     assert await kinds(pool, first) == ["promoted"]
-    with pytest.raises(Conflict, match="took over from no version"):
+    with pytest.raises(Conflict, match="no previous active version"):
         await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
 
 
@@ -119,7 +119,7 @@ async def test_a_canary_gets_its_share_of_runs_that_name_no_version_always_the_s
     assert first == [await resolved(pool, "planner", key) for key in keys]
     assert 0.1 < first.count("planner@2") / len(keys) < 0.4
     assert {await resolved(pool, "planner@active", key) for key in keys[:20]} == {"planner@1"}
-    assert "no canary any more" in await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
+    assert "no longer a canary" in await promotion.roll_back_policy(pool, LOCAL_TENANT, "planner")
     assert {await resolved(pool, "planner", key) for key in keys} == {"planner@1"}
 
 
@@ -132,7 +132,7 @@ async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_
     evaluated(owner_url, champion, {task: float(n % 2) for n, task in enumerate(frozen)})
     evaluated(owner_url, damaged, dict.fromkeys(frozen, 0.0), outcome="violated")
     evaluated(owner_url, better, dict.fromkeys(frozen, 1.0))
-    with pytest.raises(Conflict, match=r"the difference to the champion is -0\.500.*broke a rule"):
+    with pytest.raises(Conflict, match=r"the difference to the active version is -0\.500.*violated a rule"):
         await promotion.promote(pool, LOCAL_TENANT, "planner@2", GateRules())
     assert await state_of(pool, "planner@1") == "active"
     created, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", GateRules(confident=True))
@@ -172,7 +172,7 @@ async def test_a_canary_that_does_worse_is_withdrawn_automatically(
                 (str(version.id), group),
             )
     assert await policy_versions.list_canaries(pool) == [(LOCAL_TENANT, "planner")]
-    assert "planner@2 was taken back" in (await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") or "")
+    assert "planner@2 was withdrawn" in (await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") or "")
     assert await state_of(pool, "planner@2") == "candidate"
     assert (await kinds(pool, versions[1]))[-1] == "canary_withdrawn"
     assert await policy_versions.list_canaries(pool) == []

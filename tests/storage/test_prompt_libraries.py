@@ -89,11 +89,11 @@ async def test_a_batch_pins_the_number_of_its_library_beside_its_policies(pool: 
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("extractive;library=lessons@1", "the engine extractive reads no prompt library"),
-        ("litellm+compact:openai/m;library=lessons@1", "the form compact reads no prompt library"),
+        ("extractive;library=lessons@1", "the engine extractive does not use a prompt library"),
+        ("litellm+compact:openai/m;library=lessons@1", "the prompt format compact does not use a prompt library"),
         ("litellm:openai/m;library=lessons@7", "there is no policy lessons@7"),
         ("litellm:openai/m;library=lessons@x", "is not NAME@VERSION"),
-        ("litellm:openai/m;library=planner@1", "holds weights"),
+        ("litellm:openai/m;library=planner@1", "contains weights"),
     ],
 )
 async def test_a_role_that_cannot_show_a_library_is_rejected_by_name(

@@ -233,7 +233,7 @@ def test_a_search_engine_is_made_from_its_own_variable() -> None:
     (result,) = build_search_providers(Settings(search_engines="acme"), {"ACME_KEY": "k"})
     assert result.build_request("tides", 3).headers == {"Key": "k"}
     assert [one.name for one in build_search_providers(Settings(search_engines=""), {"ACME_KEY": "k"})] == ["acme"]
-    with pytest.raises(InvalidInput, match="ACME_KEY: is not set, and OFFING_SEARCH_ENGINES names acme"):
+    with pytest.raises(InvalidInput, match="ACME_KEY: is not set, but OFFING_SEARCH_ENGINES contains acme"):
         build_search_providers(Settings(search_engines="acme"), {})
 
 

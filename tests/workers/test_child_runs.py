@@ -163,7 +163,7 @@ async def test_runs_start_runs_two_levels_deep_and_not_deeper(shared_platform: P
     (child,) = children_of(rows, run.id)
     (deepest,) = children_of(rows, child)
     assert children_of(rows, deepest) == []
-    assert "alone: A run may stand 2 levels under" in (await list_outputs(shared_platform, deepest))[0]
+    assert "alone: Child runs can be nested at most 2 levels deep" in (await list_outputs(shared_platform, deepest))[0]
 
 
 async def test_who_may_start_none_is_told_why_and_works_alone(shared_platform: Platform) -> None:
@@ -179,7 +179,7 @@ async def test_who_may_start_none_is_told_why_and_works_alone(shared_platform: P
     assert (await list_outputs(shared_platform, unknown.id))[0] == "alone: There is no graph 'nothing'."
     many = question_for(*({"question": str(n)} for n in range(17)))
     crowd = await begun(shared_platform, many, budget=Budget(max_turns=200))
-    assert (await list_outputs(shared_platform, crowd.id))[0] == "alone: A run may start 16 others."
+    assert (await list_outputs(shared_platform, crowd.id))[0] == "alone: A run can start at most 16 child runs."
 
 
 async def test_a_research_team_cites_what_its_runs_found(shared_platform: Platform, rows: Sql) -> None:

@@ -137,7 +137,7 @@ async def test_a_run_whose_checkpoints_were_pruned_is_forked_from_its_record_alo
     assert await answer_of(platform, run.id) == REACT.answer
     async with platform.database.transaction(platform.tenant) as connection:
         await connection.execute("delete from checkpoint where thread_id = %s", (second.thread_id,))
-    with pytest.raises(InvalidInput, match="is not kept any more"):
+    with pytest.raises(InvalidInput, match="has been deleted"):
         await forked(platform, second.id, 5, graphs)
 
 

@@ -204,7 +204,7 @@ async def test_an_engine_that_fails_ends_it_and_earlier_experiences_are_kept(
 async def test_no_library_is_distilled_from_nothing_or_without_consent(
     collected: Collected, owner_url: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInput, match="none was judged"):
+    with pytest.raises(InvalidInput, match="no run is rated"):
         await distill(collected.database, tmp_path, teaching("x"))
     assert await prompt_library.find_latest_library(collected.database, LOCAL_TENANT, "lessons") is None
     run = await collected.rollout(kind="interactive")
@@ -265,7 +265,7 @@ async def test_a_version_never_changes_and_a_changed_text_is_rejected_when_it_is
             owner.execute("update app.prompt_library set cases = '{}'")
         owner.execute("alter table app.prompt_library disable trigger prompt_library_guard")
         owner.execute("update app.prompt_library set cases = cases || ' '")
-    with pytest.raises(Conflict, match="not what was registered"):
+    with pytest.raises(Conflict, match="differs from the registered text"):
         await prompt_library.get_library(collected.database, LOCAL_TENANT, "lessons@2")
 
 
@@ -276,7 +276,7 @@ async def test_a_name_is_of_text_or_of_weights(collected: Collected, tmp_path: P
         PolicyRegistration(name="lessons", kind="full", uri="/p", hashes=PolicyHashes("s", "t", "p")),
     )
     await a_group(collected, 1.0, 0.0)
-    with pytest.raises(Conflict, match="names weights"):
+    with pytest.raises(Conflict, match="is the name of weights"):
         await distill(collected.database, tmp_path, teaching("x"))
 
 

@@ -148,7 +148,7 @@ async def test_the_first_answer_stands_and_an_answer_must_fit(shared_platform: P
     with pytest.raises(InvalidInput, match="comment"):
         await respond(shared_platform, run, plan, InputResponse(decision=ReviewDecision.COMMENTED))
     await respond(shared_platform, run, plan, InputResponse())
-    with pytest.raises(Conflict, match="has been answered"):
+    with pytest.raises(Conflict, match="already has a response"):
         await respond(shared_platform, run, plan, InputResponse())
     year = await waiting(shared_platform, run, "Which year?")
     with pytest.raises(InvalidInput, match="1990, 1991"):

@@ -55,8 +55,8 @@ def check_not_remote(settings: Settings, environment: Mapping[str, str]) -> None
     if not is_loopback(settings.host) and environment.get("OFFING_ALLOW_REMOTE") != "1":
         raise InvalidInput(
             "OFFING_HOST",
-            f"{settings.host} can be reached by other machines, and traffic to it is not encrypted",
-            "Put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1 and OFFING_ALLOWED_HOSTS, or use 127.0.0.1.",
+            f"other machines can reach {settings.host}, and traffic to it is not encrypted",
+            "Use 127.0.0.1, or put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1 and OFFING_ALLOWED_HOSTS.",
         )
 
 

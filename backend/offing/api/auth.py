@@ -19,10 +19,15 @@ from offing.core.errors import Unauthorized
 
 SESSION_COOKIE = "offing_session"
 
-bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API key, made by `offing key create NAME`.")
+bearer = HTTPBearer(
+    auto_error=False, scheme_name="key", description="An API key that `offing key create NAME` created."
+)
 
 cookie = APIKeyCookie(
-    name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="The page's session, from a login link."
+    name=SESSION_COOKIE,
+    auto_error=False,
+    scheme_name="session",
+    description="The session of the web UI, created from a login link.",
 )
 
 
@@ -44,7 +49,7 @@ async def authenticate(
     deps: Deps,
     key: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
     session: Annotated[str | None, Depends(cookie)],
-    x_csrf_token: Annotated[str | None, Header(description="Needed on writes with the session cookie.")] = None,
+    x_csrf_token: Annotated[str | None, Header(description="Required on writes that use the session cookie.")] = None,
 ) -> Caller:
     """Return the caller of this request. If a key was sent, it is used instead of the session.
 
@@ -74,7 +79,7 @@ async def _identify_caller(
         tenant, key_id = await deps.authenticator.authenticate_key(presented)
         return Caller(tenant, f"key:{key_id}", None, lambda: deps.authenticator.authenticate_key(presented))
     if not session:
-        raise Unauthorized("This needs an API key or a session.")
+        raise Unauthorized("This request needs an API key or a session.")
     caller = await deps.authenticator.authenticate_session(session)
     if request.method not in SAFE_METHODS and not hmac.compare_digest(
         (csrf_token or "").encode(), caller.csrf_token.encode()
@@ -82,8 +87,8 @@ async def _identify_caller(
         raise ProblemError(
             403,
             "csrf",
-            "A write with the session cookie needs its token.",
-            "Send the csrf_token of GET /api/v1/session as X-CSRF-Token.",
+            "A write that uses the session cookie needs the CSRF token of the session.",
+            "Send the csrf_token of GET /api/v1/session in the X-CSRF-Token header.",
             "X-CSRF-Token",
         )
     return Caller(caller.tenant_id, "page", caller.csrf_token, lambda: deps.authenticator.authenticate_session(session))

@@ -88,8 +88,8 @@ class RequestGuard:
             return build_problem_response(
                 421,
                 "unknown_host",
-                "This server does not answer to that Host.",
-                remedy="Use localhost, or name the host in OFFING_ALLOWED_HOSTS.",
+                "This server does not accept requests for this Host.",
+                remedy="Use localhost, or add the host to OFFING_ALLOWED_HOSTS.",
             )
         if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
             return build_problem_response(
@@ -99,8 +99,8 @@ class RequestGuard:
             return build_problem_response(
                 403,
                 "foreign_origin",
-                "A page of another origin may not change anything here.",
-                remedy="Write from the page itself, or with an API key and no Origin header.",
+                "Pages of other origins cannot make changes.",
+                remedy="Use the web UI, or an API key without an Origin header.",
             )
         return None
 

@@ -33,10 +33,10 @@ STATUS_BY_ERROR: dict[type[OffingError], int] = {
 }
 
 DEFAULT_REMEDIES = {
-    401: "Send `Authorization: Bearer <key>` (`offing key create NAME` makes one), or open a new login link.",
-    404: "Check the address; the records of other tenants are not shown.",
-    405: "See the Allow header.",
-    413: "Send less: 1 MB for JSON; 25 MB a file and 256 MB a request for uploads.",
+    401: "Send `Authorization: Bearer <key>` (`offing key create NAME` creates a key), or open a new login link.",
+    404: "Check the address. Records of other tenants are not shown.",
+    405: "The Allow header lists the allowed methods.",
+    413: "Send at most 1 MB of JSON, or uploads of at most 25 MB per file and 256 MB per request.",
     429: "Try again in a few seconds.",
     503: "Try again in a few seconds.",
 }
@@ -136,13 +136,13 @@ def sanitize_for_response(text: str) -> str:
 def _suggest_remedy(error: Mapping[str, Any]) -> str:
     match error["type"]:
         case "missing":
-            return "Send it."
+            return "Add the missing value."
         case "extra_forbidden":
-            return "Leave it out, or check its spelling."
+            return "Remove it, or check its spelling."
         case "json_invalid":
             return "Send one JSON document in UTF-8, without NaN, Infinity or half surrogates."
         case _:
-            return "Correct it; the accepted values are in /api/v1/openapi.json."
+            return "Correct the value. The accepted values are in /api/v1/openapi.json."
 
 
 async def _handle_http_error(_: Request, error: Exception) -> Response:
@@ -163,7 +163,7 @@ async def _handle_http_error(_: Request, error: Exception) -> Response:
 def _respond_internal_error(scope: Scope, error: Exception) -> Response:
     log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
     return build_problem_response(
-        500, "internal", "Something unforeseen went wrong here.", remedy="It is in the server's log."
+        500, "internal", "An internal error occurred.", remedy="The server log has the details."
     )
 
 

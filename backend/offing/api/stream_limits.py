@@ -33,11 +33,11 @@ class StreamLimits:
         of_tenant = sum(count for (owner, _), count in self._open.items() if owner == tenant_id)
         if of_key >= self._per_key:
             raise _too_many_streams_error(
-                f"This key has {of_key} event streams and waiting calls open, as many as it may."
+                f"This key has {of_key} open event streams and waiting calls, which is the maximum."
             )
         if of_tenant >= self._per_tenant:
             raise _too_many_streams_error(
-                f"This tenant has {of_tenant} event streams and waiting calls open, as many as it may."
+                f"This tenant has {of_tenant} open event streams and waiting calls, which is the maximum."
             )
         self._open[tenant_id, key] += 1
 
@@ -62,6 +62,6 @@ def _too_many_streams_error(detail: str) -> ProblemError:
         429,
         "too_many_streams",
         detail,
-        "Close some, or follow up to 50 runs on one stream: GET /api/v1/events.",
+        "Close some of them, or follow up to 50 runs on one stream with GET /api/v1/events.",
         headers={"Retry-After": str(RETRY_SECONDS)},
     )

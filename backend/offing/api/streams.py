@@ -63,7 +63,7 @@ async def _send_chunk(send: Send, chunk: bytes) -> None:
         async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     except TimeoutError as error:
-        log.info("event stream dropped: its client takes nothing")
+        log.info("event stream closed, because its client does not read")
         raise ClientDisconnect from error
 
 
@@ -92,7 +92,7 @@ async def _encode_events(
         except Unauthorized:
             return  # the key or session has ended in the meantime; the next request gets the error
         except OffingError as error:
-            log.warning("event stream ended early; its client can come back with its last id: %s", error)
+            log.warning("event stream ended early; its client can reconnect with its last id: %s", error)
 
 
 def encode_event(event: FeedEvent, cursor: StreamCursor) -> bytes:
@@ -140,8 +140,8 @@ def parse_cursor(cursor: str, field: str = "cursor") -> dict[UUID, int]:
     if not 1 <= len(positions) <= MAX_RUNS_PER_STREAM or not all(0 <= seq <= MAX_SEQ for seq in positions.values()):
         raise InvalidInput(
             field,
-            "is not a list of runs with the last step of each",
-            f"Send <run>:<seq>,… of 1 to {MAX_RUNS_PER_STREAM} runs.",
+            "is not a list of runs with a seq for each",
+            f"Send <run>:<seq>,… with 1 to {MAX_RUNS_PER_STREAM} runs.",
         )
     return positions
 
@@ -151,5 +151,5 @@ def parse_last_event_id(last_event_id: str | None, after: int) -> int:
     if last_event_id is None or not last_event_id.strip():
         return after
     if not last_event_id.isascii() or not last_event_id.isdigit() or int(last_event_id) > MAX_SEQ:
-        raise InvalidInput("Last-Event-ID", "is not the seq of a step", "Send the id of the last event, unchanged.")
+        raise InvalidInput("Last-Event-ID", "is not the seq of a step", "Send the id of the last event unchanged.")
     return int(last_event_id)

@@ -35,7 +35,11 @@ def _check_document(document: Any) -> None:
         value, depth = pending.pop()
         if depth > MAX_JSON_DEPTH:
             raise ProblemError(
-                422, "invalid_input", f"Nested deeper than {MAX_JSON_DEPTH}.", "Send a flatter document.", "body"
+                422,
+                "invalid_input",
+                f"The document is nested deeper than {MAX_JSON_DEPTH} levels.",
+                "Send JSON with fewer levels of nesting.",
+                "body",
             )
         if isinstance(value, str):
             check_no_nul(value, "body")
@@ -65,4 +69,4 @@ class StrictRequest(Request):
 
 def _check_size(size_bytes: int, max_bytes: int) -> None:
     if size_bytes > max_bytes:
-        raise ProblemError(413, "too_large", "The body is larger than allowed.", f"Send at most {max_bytes:,} bytes.")
+        raise ProblemError(413, "too_large", "The body is too large.", f"Send at most {max_bytes:,} bytes.")

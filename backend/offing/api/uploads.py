@@ -94,21 +94,30 @@ class UploadGate:
         """Count an upload of `size_bytes` while the block runs. Raises ProblemError if it does not fit."""
         if self.uploads_by_tenant[tenant_id] >= MAX_CONCURRENT_UPLOADS_PER_TENANT:
             raise ProblemError(
-                429, "too_many_uploads", f"{MAX_CONCURRENT_UPLOADS_PER_TENANT} uploads are in progress.", RETRY_REMEDY
+                429,
+                "too_many_uploads",
+                f"This tenant already has {MAX_CONCURRENT_UPLOADS_PER_TENANT} uploads in progress, which "
+                "is the maximum.",
+                RETRY_REMEDY,
             )
         if (
             self.uploads_by_tenant[tenant_id]
             and self.pending_bytes_by_tenant[tenant_id] + size_bytes > MAX_PENDING_BYTES_PER_TENANT
         ):
             megabytes = MAX_PENDING_BYTES_PER_TENANT // 2**20
-            raise ProblemError(429, "too_many_uploads", f"Uploads of {megabytes} MB are in progress.", RETRY_REMEDY)
+            raise ProblemError(
+                429,
+                "too_many_uploads",
+                f"The uploads of this tenant that are in progress can total at most {megabytes} MB.",
+                RETRY_REMEDY,
+            )
         full = (
             self.uploads_by_tenant.total() >= MAX_CONCURRENT_UPLOADS
             or self.pending_bytes_by_tenant.total() + size_bytes > MAX_PENDING_BYTES
         )
         if full and self.uploads_by_tenant.total():
             raise ProblemError(
-                503, "too_many_uploads", "Other uploads take up all that this server takes at once.", RETRY_REMEDY
+                503, "too_many_uploads", "The server is processing as many uploads as it can.", RETRY_REMEDY
             )
         self.uploads_by_tenant[tenant_id] += 1
         self.pending_bytes_by_tenant[tenant_id] += size_bytes
@@ -119,7 +128,7 @@ class UploadGate:
             self.pending_bytes_by_tenant[tenant_id] -= size_bytes
 
 
-RETRY_REMEDY = "Send it again when the seconds of Retry-After have passed."
+RETRY_REMEDY = "Send the request again after the number of seconds in Retry-After."
 
 
 def get_announced_bytes(request: Request) -> int:
@@ -135,7 +144,7 @@ def get_announced_bytes(request: Request) -> int:
 async def receive_files(request: Request) -> AsyncGenerator[ReceivedFiles]:
     """Yield the files of a request as open temporary files, which are deleted afterwards. Raises ProblemError."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        raise ProblemError(422, "invalid_input", "The body is not a form.", REMEDY, "files")
+        raise ProblemError(422, "invalid_input", "The body is not multipart/form-data.", REMEDY, "files")
     parser = _BoundedParser(request.headers, _iter_body(request), max_files=MAX_FILES, max_fields=20)
     try:
         form = await parser.parse()
@@ -155,7 +164,7 @@ async def _iter_body(request: Request) -> AsyncGenerator[bytes]:
 def _files_from_form(form: FormData) -> ReceivedFiles:
     files = tuple(part for part in form.getlist("files") if isinstance(part, UploadFile))
     if not files:
-        raise ProblemError(422, "invalid_input", "The form holds no file.", REMEDY, "files")
+        raise ProblemError(422, "invalid_input", "The form contains no file.", REMEDY, "files")
     for text in (file.filename or "" for file in files):
         check_no_nul(text, "files")
     too_large = frozenset(i for i, f in enumerate(files) if (f.size or 0) > MAX_FILE_BYTES)
@@ -170,7 +179,9 @@ def _collection_from_form(form: FormData) -> str:
         raise ProblemError(422, "invalid_input", f"The form has no field {name!r}.", REMEDY, name)
     named = form.getlist("collection")
     if len(named) > 1 or any(isinstance(part, UploadFile) for part in named):
-        raise ProblemError(422, "invalid_input", "`collection` must be one text.", "Send it once.", "collection")
+        raise ProblemError(
+            422, "invalid_input", "`collection` must be a single text.", "Send `collection` once.", "collection"
+        )
     return normalize_collection_name(str(named[0])) if named else ""
 
 

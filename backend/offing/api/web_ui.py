@@ -13,8 +13,10 @@ HASHED_DIR = "assets/"
 
 IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 
-NOT_BUILT_HTML = """<!doctype html><meta charset="utf-8"><title>Offing</title>
-<h1>The page is not built</h1><p>Run <code>make setup</code> and start again. The API answers under /api/v1.</p>"""
+NOT_BUILT_HTML = (
+    '<!doctype html><meta charset="utf-8"><title>Offing</title>\n<h1>The web UI is not built</h1><p>Run '
+    "<code>make setup</code> and start Offing again. The API is available under /api/v1.</p>"
+)
 
 
 class WebUI(StaticFiles):

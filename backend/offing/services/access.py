@@ -76,7 +76,7 @@ async def redeem_login_link(database: Database, token: str) -> NewSession:
     """Create a session for the token of a login link, which can be used only once. Raises Unauthorized."""
     tenant = await access.redeem_login_link(database, hash_secret(token))
     if tenant is None:
-        raise Unauthorized("This login link was used before, has expired, or never was one.")
+        raise Unauthorized("The login link is invalid, has expired or has already been used.")
     session = NewSession(tenant, secrets.token_urlsafe(32), secrets.token_urlsafe(32), SESSION_TTL)
     async with database.transaction(tenant) as connection:
         await access.insert_session(connection, tenant, hash_secret(session.token), session.csrf_token, session.ttl)
@@ -86,7 +86,11 @@ async def redeem_login_link(database: Database, token: str) -> NewSession:
 async def create_key(database: Database, tenant_id: UUID, name: str, *, ttl: timedelta | None = None) -> NewKey:
     """Create an API key. If `ttl` is `None`, it is valid until it is revoked."""
     if not name.strip() or len(name) > 100 or not name.isprintable():
-        raise InvalidInput("name", "a key needs a name of 1 to 100 printable characters", "Name what will use it.")
+        raise InvalidInput(
+            "name",
+            "the name of an API key must have 1 to 100 printable characters",
+            "Enter a name that says where the key is used.",
+        )
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     async with database.transaction(tenant_id) as connection:
         await access.insert_key(connection, tenant_id, key_id, name.strip(), hash_secret(secret), ttl)

@@ -87,18 +87,16 @@ async def _plan_children(
     parent_usage: ParentUsage,
 ) -> list[NewRun] | ChildRunsUnavailable:
     if await child_runs.get_depth(connection, row.id) >= MAX_DEPTH:
-        return ChildRunsUnavailable(
-            f"A run may stand {MAX_DEPTH} levels under the one that a person asked for, and not deeper."
-        )
+        return ChildRunsUnavailable(f"Child runs can be nested at most {MAX_DEPTH} levels deep.")
     if await child_runs.count_children(connection, row.id) + len(requests) > MAX_CHILDREN:
-        return ChildRunsUnavailable(f"A run may start {MAX_CHILDREN} others.")
+        return ChildRunsUnavailable(f"A run can start at most {MAX_CHILDREN} child runs.")
     if unknown := [r.graph for r in requests if r.graph not in graphs]:
         return ChildRunsUnavailable(f"There is no graph {unknown[0]!r}.")
     abroad = await child_runs.list_unconsumed(connection, row.id)
     remaining = remaining_budget(row.budget, parent_usage.usage, abroad)
     if remaining.max_turns < len(requests):
         return ChildRunsUnavailable(
-            f"{remaining.max_turns} turns are left, which is less than one for each of {len(requests)} runs."
+            f"{remaining.max_turns} turns are left, which is fewer than one for each of {len(requests)} child runs."
         )
     share, mine = (
         split_budget(remaining, len(requests)),
@@ -108,7 +106,7 @@ async def _plan_children(
     policies = [restrict_for_child(mine, request.tools, len(requests), parent_usage, out) for request in requests]
     if unproven := next((problem for policy in policies if (problem := find_unproven_restriction(policy, mine))), None):
         return ChildRunsUnavailable(
-            f"Rule {unproven.rule!r} of this run's tool policy cannot be shared: {unproven.problem}"
+            f"Rule {unproven.rule!r} of this run's tool policy cannot be passed on to child runs: {unproven.problem}"
         )
     return [
         _build_child(row, request, graphs[request.graph], n, share, policy)

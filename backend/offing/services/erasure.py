@@ -55,7 +55,10 @@ async def _erase_copies(
     text_ids = [orphan.text_id for orphan in orphans]
     runs = await rows.lock_affected_runs(connection, tenant_id, text_ids)
     if any(r.retrieved_text and r.status not in TERMINAL_STATUSES for r in runs):
-        raise Conflict("A run that has read this source is still going on.", "Cancel it or wait, then erase again.")
+        raise Conflict(
+            "A run that has read this source has not ended.",
+            "Cancel the run or wait until it ends, then erase the source again.",
+        )
     copies = await asyncio.to_thread(
         _build_eraser, erasable, orphans, await rows.list_quotes(connection, tenant_id, text_ids)
     )

@@ -104,8 +104,8 @@ async def _load_fork_point(connection: Connection, request: ForkRequest, graphs:
     last = await forks.get_last_copyable_seq(connection, origin.run)
     at = _choose_seq(origin.run, request.at_seq, last)
     if await forks.has_missing_state(connection, origin.run, at):
-        problem = f"the state of its thread that run {origin.run.id} began from is not kept any more"
-        raise InvalidInput("at_seq", problem, "Name a later step, or ask the question anew.")
+        problem = f"the thread state from which run {origin.run.id} started has been deleted"
+        raise InvalidInput("at_seq", problem, "Choose a later step, or submit the question as a new run.")
     return _ForkPoint(origin, at, last, await _graph_at(connection, origin.run, at, graphs))
 
 
@@ -113,9 +113,9 @@ def _choose_seq(origin: RunRow, requested: int | None, max_seq: int) -> int:
     """Return the last step to copy. `max_seq` is the last that can be copied."""
     at = max_seq if requested is None else requested
     if not 1 <= at <= max_seq:
-        why = "where it ended" if max_seq < at <= origin.last_seq else f"there is no step {at}"
+        why = "the run ended there" if max_seq < at <= origin.last_seq else f"the run has no step {at}"
         problem = f"run {origin.id} cannot be forked at step {at}: {why}"
-        raise InvalidInput("at_seq", problem, f"Name a step from 1 to {max_seq}, the last one before its end.")
+        raise InvalidInput("at_seq", problem, f"Use a step from 1 to {max_seq}, the last one before the run ended.")
     return at
 
 
@@ -151,8 +151,8 @@ async def _graph_at(connection: Connection, run: RunRow, seq: int, graphs: Mappi
     version = str(upgrades[0]["from"]) if upgrades else run.graph_version
     graph = graph_registry.find_graph_version(graphs, run.graph, version)
     if graph is None:
-        problem = f"At step {seq} the run was in {run.graph} {version[:12]}, which is not installed here."
-        raise Conflict(problem, "Install that version of the graph, or ask the question anew.")
+        problem = f"At step {seq} the run used version {version[:12]} of the graph {run.graph}, which is not installed."
+        raise Conflict(problem, "Install that version of the graph, or submit the question as a new run.")
     return graph
 
 
@@ -174,8 +174,10 @@ async def _tool_policy_at(
         now = restricted if isinstance(restricted, ToolPolicy) else now
         then = now if step.seq <= seq else then
     if hash_tool_policy(now) != run.tool_policy_sha256:
-        problem = f"the run's tool policy was narrowed after step {seq}, and what it was before is not known any more"
-        raise InvalidInput("at_seq", problem, f"Name step {narrowed[-1].seq} or a later one.")
+        problem = (
+            f"the run's tool policy was restricted after step {seq}, and the earlier tool policy is no longer known"
+        )
+        raise InvalidInput("at_seq", problem, f"Use step {narrowed[-1].seq} or a later one.")
     return then.model_dump(mode="json"), hash_tool_policy(then)
 
 

@@ -113,7 +113,7 @@ def copy_version(project: GraphProject, data_dir: Path) -> Path:
     try:
         _copy_project(project, making)
         if not _is_whole(making, project.version):
-            raise InvalidInput(PATH_OPTION, f"{project.path} changed while it was read", "Try again.")
+            raise InvalidInput(PATH_OPTION, f"{project.path} changed while it was being read", "Try again.")
         making.rename(target)
     except OSError:
         if not target.is_dir():  # another process has made the copy in the meantime
@@ -192,7 +192,7 @@ def _read_entry_points(path: Path) -> dict[str, dict[str, str]]:
     try:
         table = tomllib.loads((path / PYPROJECT).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(PATH_OPTION, f"{path / PYPROJECT} cannot be read: {error}", "Mend it.") from None
+        raise InvalidInput(PATH_OPTION, f"{path / PYPROJECT} cannot be read: {error}", "Correct the file.") from None
     points = table.get("project", {}).get("entry-points", {})
     return {group: dict(points[group]) for group in Group if points.get(group)}
 
@@ -200,29 +200,31 @@ def _read_entry_points(path: Path) -> dict[str, dict[str, str]]:
 def _entry_points_of_file(file: Path) -> dict[str, dict[str, str]]:
     """Return the entry points of a file: the graphs that are values in it."""
     if file.suffix != ".py" or not re.fullmatch(r"[\w-]+", file.stem):
-        problem = f"{file} is no folder and no Python file that can be imported"
-        raise InvalidInput(PATH_OPTION, problem, "Name a folder, or a file such as agent.py.")
+        problem = f"{file} is neither a folder nor an importable Python file"
+        raise InvalidInput(PATH_OPTION, problem, "Use a folder, or a file such as agent.py.")
     return {Group.GRAPHS: {file.stem: file.stem}}
 
 
 def _unreadable_error(path: Path, error: OSError) -> InvalidInput:
-    return InvalidInput(PATH_OPTION, f"{path} cannot be read: {error}", "Let the user that Offing runs as read it.")
+    return InvalidInput(
+        PATH_OPTION, f"{path} cannot be read: {error}", "Give the user account that runs Offing permission to read it."
+    )
 
 
 def _no_graphs_error(path: Path) -> InvalidInput:
     """Return an error that says why the path offers nothing and what the author can do."""
     if not path.is_dir():
         return InvalidInput(
-            PATH_OPTION, f"{path} is no folder and no file", "Name a folder or a .py file with a graph."
+            PATH_OPTION, f"{path} is neither a folder nor a file", "Use a folder or a .py file that contains a graph."
         )
     if (path / PYPROJECT).is_file():
         remedy = f'Add [project.entry-points."{Group.GRAPHS}"] with a line such as harbour = "harbour:graph".'
-        return InvalidInput(PATH_OPTION, f"{path / PYPROJECT} offers no graphs or tools", remedy)
+        return InvalidInput(PATH_OPTION, f"{path / PYPROJECT} registers no graphs or tools", remedy)
     files = sorted(file.name for file in path.glob("*.py") if file.name != "__init__.py")
-    remedy = f"Name the file with the graph, such as --path {path / files[0]}, or " if files else ""
-    remedy += "name a folder that `offing new graph` has made."
+    remedy = f"Use the file that contains the graph, such as --path {path / files[0]}, or " if files else ""
+    remedy += "use a folder that `offing new graph` created."
     return InvalidInput(
-        PATH_OPTION, f"{path} has no {PYPROJECT} that offers graphs or tools", remedy[0].upper() + remedy[1:]
+        PATH_OPTION, f"{path} has no {PYPROJECT} that registers graphs or tools", remedy[0].upper() + remedy[1:]
     )
 
 
@@ -230,7 +232,7 @@ def _find_package(folder: Path, name: str) -> Path:
     if (package := find_local_package(folder, name)) is not None:
         return package
     raise InvalidInput(
-        PATH_OPTION, f"{folder} has no package {name}", f"Put {name}/__init__.py there, or correct {PYPROJECT}."
+        PATH_OPTION, f"{folder} has no package {name}", f"Add {name}/__init__.py to the folder, or correct {PYPROJECT}."
     )
 
 
@@ -290,12 +292,12 @@ def _suggest_remedy(error: BaseException, project: GraphProject) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         name = versioned_imports.restore_module_names(error.name).partition(".")[0]
         if name in project.packages:
-            return "Mend it."
+            return "Correct the code."
         if inner := [package for package, at in project.packages.items() if (at / f"{name}.py").is_file()]:
-            return f"Write {inner[0]}.{name}."
+            return f"Import {inner[0]}.{name} instead."
         if any((base / name).is_dir() for base in (folder, folder / "src")):
-            return f"Put {name}/__init__.py there, so that it is a package."
-        return f"Install {name} where Offing runs, or put its package into {folder}."
+            return f"Add {name}/__init__.py, so that the folder is a package."
+        return f"Install {name} in the environment of Offing, or put its package into {folder}."
     if isinstance(error, FileNotFoundError):
-        return f"Only {', '.join(sorted(HASHED_SUFFIXES))} files inside a package are there when a graph runs."
-    return "Mend it."
+        return f"Only {', '.join(sorted(HASHED_SUFFIXES))} files inside a package are available when a graph runs."
+    return "Correct the code."

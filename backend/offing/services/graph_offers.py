@@ -35,7 +35,7 @@ def index_graphs(
     named = {name: next(iter(offering.values())) for name, offering in graphs_by_name.items() if len(offering) == 1}
     for name, found in graphs_by_name.items():
         if len(found) > 1:
-            problem = f"Two folders have a graph {name!r}: {' and '.join(map(str, found))}"
+            problem = f"Two folders have a graph named {name!r}: {' and '.join(map(str, found))}"
             twice.append(
                 BrokenGraphProject(
                     max(found), InvalidInput(PATH_OPTION, problem, "Rename one of them."), frozenset({name})
@@ -51,17 +51,17 @@ def collect_graphs(name: str, entry_value: object, path: Path, installed: Sequen
     if isinstance(entry_value, Graph):
         return [entry_value]
     if not isinstance(entry_value, ModuleType):
-        problem = f"{path}: {name} is {type(entry_value).__name__} and no graph"
+        problem = f"{path}: {name} is of type {type(entry_value).__name__}, not a graph"
         raise InvalidInput(
-            PATH_OPTION, problem, REGISTRATION_REMEDY if _is_langgraph(entry_value) else "Name an offing.sdk.Graph."
+            PATH_OPTION, problem, REGISTRATION_REMEDY if _is_langgraph(entry_value) else "Use an offing.sdk.Graph."
         )
     values = dict.fromkeys(value for value in vars(entry_value).values() if isinstance(value, Graph))
     graphs = [graph for graph in values if not any(graph is other for other in installed)]
     if not graphs:
-        problem = f"{path} has no graph: none of the values of module {name} is an offing.sdk.Graph"
+        problem = f"{path} has no graph: module {name} contains no offing.sdk.Graph"
         raise InvalidInput(PATH_OPTION, problem, REGISTRATION_REMEDY)
     if len({graph.name for graph in graphs}) < len(graphs):
-        raise InvalidInput(PATH_OPTION, f"{path} has two graphs of one name", "Rename one of them.")
+        raise InvalidInput(PATH_OPTION, f"{path} has two graphs with the same name", "Rename one of them.")
     return graphs
 
 
@@ -77,8 +77,8 @@ def resolve_tools(graph: Graph, tools: Mapping[str, CustomTool]) -> Graph:
     if lacking:
         raise InvalidInput(
             f"{graph.name}.tools",
-            f"There is no tool {lacking[0]!r}",
-            f"Install what offers it in the group {Group.TOOLS}.",
+            f"there is no tool {lacking[0]!r}",
+            f"Install a package that registers it in the entry point group {Group.TOOLS}.",
         )
     resolved = tuple(tools[tool] if isinstance(tool, str) else tool for tool in graph.tools)
     index_tools({tool.spec.name: tool for tool in resolved})
@@ -91,10 +91,14 @@ def index_tools(offers: Mapping[str, object]) -> dict[str, CustomTool]:
     for name, offer in offers.items():
         if not isinstance(offer, CustomTool):
             raise InvalidInput(
-                Group.TOOLS, f"{name} is {type(offer).__name__} and no tool", "Make it with `offing.sdk.tool`."
+                Group.TOOLS,
+                f"{name} is of type {type(offer).__name__}, not a tool",
+                "Create it with `offing.sdk.tool`.",
             )
         if offer.spec.name in reserved_tool_names() or offer.spec.name.startswith(MCP_PREFIX):
-            raise InvalidInput(Group.TOOLS, f"{offer.spec.name!r} is a tool of the platform's", "Give it another name.")
+            raise InvalidInput(
+                Group.TOOLS, f"{offer.spec.name!r} is the name of a built-in tool", "Choose another name."
+            )
         tools[offer.spec.name] = offer
     return tools
 

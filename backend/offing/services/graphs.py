@@ -131,7 +131,7 @@ class GraphRegistry(Mapping[str, Graph]):
         try:
             return self._load(project)
         except InvalidInput as error:
-            log.warning("a kept version of a graph cannot be loaded", version=version[:12], reason=str(error))
+            log.warning("a stored version of a graph cannot be loaded", version=version[:12], reason=str(error))
             return ()
 
     def _refresh(self, *, force: bool = False) -> None:
@@ -155,7 +155,7 @@ class GraphRegistry(Mapping[str, Graph]):
         """Report each installed graph in whose place a folder's graph is used, once."""
         for name in sorted(named.keys() & self._from_packages.keys() - self._replaced):
             self._replaced.add(name)
-            log.warning("a folder's graph is used in place of the installed one of the same name", graph=name)
+            log.warning("the graph of a folder replaces the installed graph of the same name", graph=name)
 
     @property
     def problem(self) -> str:
@@ -271,4 +271,4 @@ def custom_tools_of(graph: Graph) -> tuple[CustomTool, ...]:
 
 
 def _warn(problem: str) -> None:
-    log.warning("a folder of graphs cannot be used", reason=problem)
+    log.warning("a folder of graphs cannot be loaded", reason=problem)

@@ -152,12 +152,14 @@ def _hash_files(root: Path, names: Sequence[str], batch: _IngestBatch) -> list[_
             else:
                 files.append(_File(name, hashlib.sha256(path.read_bytes()).digest(), path.read_bytes))
         except OSError as error:
-            batch.set_outcome(name, "refused", problem=f"It cannot be read: {error.strerror}. Check its permissions.")
+            batch.set_outcome(
+                name, "refused", problem=f"The file cannot be read: {error.strerror}. Check its permissions."
+            )
     return files
 
 
 def _too_large_problem(bytes_count: int) -> str:
-    return f"The file has {bytes_count / 2**20:.0f} MB; {MAX_FILE_BYTES // 2**20} MB is the most. Split it."
+    return f"The file has {bytes_count / 2**20:.0f} MB; the maximum is {MAX_FILE_BYTES // 2**20} MB. Split it."
 
 
 async def ingest_uploads(
@@ -198,10 +200,10 @@ def normalize_collection_name(text: str) -> str:
     """
     name = text.strip()
     if "/" in name or "\\" in name or name in (".", ".."):
-        raise InvalidInput("collection", f"{name[:100]!r} is a path", "Send a name without slashes, such as papers.")
+        raise InvalidInput("collection", f"{name[:100]!r} is a path", "Use a name without slashes, such as papers.")
     if len(name) > MAX_COLLECTION_CHARS or not name.isprintable():
-        remedy = f"Send at most {MAX_COLLECTION_CHARS} printable characters."
-        raise InvalidInput("collection", "is not a usable name", remedy)
+        remedy = f"Use at most {MAX_COLLECTION_CHARS} printable characters."
+        raise InvalidInput("collection", "is not a valid name", remedy)
     return name
 
 
@@ -220,7 +222,7 @@ def _base_name(name: str) -> str:
     """
     bare = _make_printable(name.replace("\\", "/").rpartition("/")[2])[:200]
     if bare in ("", ".", ".."):
-        raise InvalidInput("files", "a file has no usable name", "Give it a name such as report.pdf.")
+        raise InvalidInput("files", "a file has no valid name", "Use a name such as report.pdf.")
     return bare
 
 
@@ -232,8 +234,8 @@ def _relative_path(name: str) -> str:
     parts = [_make_printable(part) for part in name.replace("\\", "/").split("/")]
     path = "/".join(part for part in parts if part not in ("", ".", ".."))
     if not path or len(path) > MAX_PATH_CHARS:
-        problem = "a file has no usable name" if not path else f"a path has more than {MAX_PATH_CHARS} characters"
-        raise InvalidInput("files", problem, "Give it a name such as notes/report.pdf.")
+        problem = "a file has no valid name" if not path else f"a path has more than {MAX_PATH_CHARS} characters"
+        raise InvalidInput("files", problem, "Use a name such as notes/report.pdf.")
     return path
 
 
@@ -293,7 +295,7 @@ async def _ingest_document(
     """
     try:
         if batch.failures >= MAX_CONSECUTIVE_FAILURES:
-            raise Unavailable("Postgres did not answer for the documents before it.")
+            raise Unavailable("Postgres did not respond while earlier documents were being stored.")
         if known_text is not None:
             return await _store_with_retry(db, batch, files, known_text, replaced)
         async with readers.acquire(batch.tenant_id) as turn:
@@ -301,10 +303,15 @@ async def _ingest_document(
     except (DocumentRejectedError, OSError) as refusal:
         _set_outcomes(batch, files, "refused", str(refusal))
     except (Unavailable, ReadersBusyError) as error:
-        _set_outcomes(batch, files, "failed", f"{error} Take it in again; what is stored by now is not read again.")
+        _set_outcomes(
+            batch,
+            files,
+            "failed",
+            f"{error} Ingest the document again. Documents that are already stored are not read again.",
+        )
     except Exception:  # an error in one document must not prevent the others from being ingested
-        log.exception("a document was not taken in", extra={"document": files[0].name})
-        _set_outcomes(batch, files, "failed", "Something unforeseen went wrong; it is in the log.")
+        log.exception("a document was not ingested", extra={"document": files[0].name})
+        _set_outcomes(batch, files, "failed", "An internal error occurred. See the log for details.")
 
 
 async def _read_document(turn: ReaderTurn, file: _File) -> tuple[bytes, ParsedDocument]:

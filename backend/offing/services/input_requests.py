@@ -55,9 +55,11 @@ async def submit_response(
         row = await runs.lock_run(connection, run_id)
         request = await input_requests.get_input_request(connection, run_id, number)
         if not request.is_pending:
-            raise Conflict("This question has been answered.", "Read the run's questions again; its answer is there.")
+            raise Conflict(
+                "This input request already has a response.", "Read the input requests of the run again to see it."
+            )
         if row.is_terminal:
-            raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
+            raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in the thread instead.")
         response = check_response(request.input_prompt, response)
         await input_requests.store_response(connection, run_id, request, response, Responder.PERSON, responded_by)
         goes_on = await runs.requeue_waiting_run(connection, run_id)

@@ -115,7 +115,11 @@ async def get_passage_in_context(
     if row is None:
         raise NotFound("text", str(text_id))
     if not 0 <= start < end <= row.text_length:
-        raise InvalidInput("end", f"the text has {row.text_length} characters", "Ask for a span within it.")
+        raise InvalidInput(
+            "end",
+            f"must be after `start` and at most {row.text_length}, the length of the text",
+            "Choose a range within the text.",
+        )
     at, stop = start - first, end - first
     return PassageInContext(
         text_id, row.source_id, row.title, row.name, start, end,

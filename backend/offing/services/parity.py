@@ -107,7 +107,7 @@ async def _compare_call(
     endpoint: EngineEndpoint, run_id: UUID, role_call: StoredRoleCall, tolerance: float
 ) -> RoleCallParity:
     tokens = role_call.tokens
-    assert tokens is not None, "only turns with ids are drawn"
+    assert tokens is not None, "only role calls with token ids are sampled"
     allowed_differences = 0 if role_call.engine_build.startswith(ENGINE_FINGERPRINT_PREFIX) else 1
     ids = list(tokens.segment_ids[: tokens.end])
     scores = await score_tokens(endpoint, role_call.policy, ids, role_call.sampling, max_tokens=allowed_differences)
@@ -131,7 +131,7 @@ def _explain_quarantine(
     role_call: StoredRoleCall, scores: TokenScores, max_difference: float, index: int, tolerance: float
 ) -> str:
     if role_call.weights_sha256 and scores.weights_sha256 and role_call.weights_sha256 != scores.weights_sha256:
-        return f"the weights of {role_call.policy} are not those that it was sampled with"
+        return f"the weights of {role_call.policy} differ from those that sampled the completion"
     if max_difference <= tolerance:
         return ""
-    return f"scored again, log-probabilities differ by up to {max_difference:.3g}, at completion id {index}"
+    return f"rescored log-probabilities differ by up to {max_difference:.3g}, at completion id {index}"

@@ -49,7 +49,7 @@ def parse_version_name(text: str, field: str) -> tuple[str, int]:
     """Parse NAME@VERSION. Raises InvalidInput with the name of the field."""
     name, _, version = text.rpartition("@")
     if not NAME_PATTERN.fullmatch(name) or not re.fullmatch(r"[1-9]\d{0,8}", version):
-        raise InvalidInput(field, f"{text!r} is not NAME@VERSION", "Write for instance planner@3.")
+        raise InvalidInput(field, f"{text!r} is not NAME@VERSION", "Use a form such as planner@3.")
     return name, int(version)
 
 
@@ -71,14 +71,12 @@ class PolicyRegistration:
     def check(self) -> None:
         """Raise InvalidInput for a name or kind that cannot be registered, and for an adapter without a base."""
         if not NAME_PATTERN.fullmatch(self.name):
-            remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
-            raise InvalidInput("name", f"{self.name!r} cannot name a policy", remedy)
+            remedy = "Use at most 100 letters, digits, dots, dashes and underscores."
+            raise InvalidInput("name", f"{self.name!r} is not a valid policy name", remedy)
         if self.kind not in WEIGHT_KINDS:
             raise InvalidInput("kind", f"there is no kind {self.kind!r}", f"Use one of: {', '.join(WEIGHT_KINDS)}.")
         if self.kind == "lora" and not self.parent_version and not self.base_model:
-            raise InvalidInput(
-                "parent", "an adapter needs the weights that it stands on", "Name its parent or base model."
-            )
+            raise InvalidInput("parent", "an adapter needs a parent version or a base model", "Give one of the two.")
 
 
 async def register_version(
@@ -132,7 +130,7 @@ async def pin_versions(connection: Connection, engines: Mapping[str, EngineConfi
             continue
         version = await require_version(connection, choice.model, f"policies.{role}")
         if version.state == "blocked":
-            remedy = "Name another version; see `offing policy list`."
+            remedy = "Choose another version; see `offing policy list`."
             raise InvalidInput(f"policies.{role}", f"{choice.model} is blocked", remedy)
         pins[role] = version.id
     return pins
@@ -173,7 +171,7 @@ async def _resolve_version_name(connection: Connection, field: str, text: str, s
     row = None if at else await _pick_canary(connection, name, sampling_key)
     row = row or await policy_versions.find_version_in_state(connection, name, "active")
     if row is None:
-        remedy = f"Name a version, such as {name}@1, or promote one with `offing policy promote`."
+        remedy = f"Give a version, such as {name}@1, or promote one with `offing policy promote`."
         raise InvalidInput(field, f"{name} has no active version", remedy)
     return row.label
 
@@ -186,16 +184,18 @@ async def _require_library(connection: Connection, role: str, engine_config: Eng
     field = f"engines.{role}.prompt_library"
     if engine_config.engine in PROMPTLESS_ENGINES or engine_config.prompt_format == "compact":
         who = (
-            f"the form {engine_config.prompt_format}"
+            f"the prompt format {engine_config.prompt_format}"
             if engine_config.prompt_format == "compact"
             else f"the engine {engine_config.engine}"
         )
-        raise InvalidInput(field, f"{who} reads no prompt library", "Choose a language model, or leave it out.")
+        raise InvalidInput(
+            field, f"{who} does not use a prompt library", "Choose a language model, or leave the prompt library out."
+        )
     row = await require_version(connection, engine_config.prompt_library, field)
     if row.kind != PROMPT_LIBRARY_KIND or row.state == "blocked":
-        problem = "is blocked" if row.state == "blocked" else f"holds weights ({row.kind}), not text"
+        problem = "is blocked" if row.state == "blocked" else f"contains weights ({row.kind}), not text"
         raise InvalidInput(
-            field, f"{engine_config.prompt_library} {problem}", "Name another version; see `offing policy list`."
+            field, f"{engine_config.prompt_library} {problem}", "Choose another version; see `offing policy list`."
         )
     return row
 
@@ -264,7 +264,7 @@ async def set_version_state(database: Database, tenant_id: UUID, version_id: UUI
             return row
         if state not in ALLOWED_TRANSITIONS[row.state]:
             after = ", ".join(sorted(ALLOWED_TRANSITIONS[row.state])) or "none"
-            raise Conflict(f"{row.label} is {row.state}.", f"States that may follow: {after}.")
+            raise Conflict(f"{row.label} is {row.state}.", f"Possible next states: {after}.")
         before = (
             await policy_versions.find_version_in_state(connection, row.name, "active") if state == "active" else None
         )

@@ -53,7 +53,9 @@ def _check_base_files(versions: Sequence[PolicyVersionRow]) -> None:
     """Check versions, each of which depends on the next."""
     for version, base in zip(versions, [*versions[1:], None], strict=True):
         if damage := _find_damage(version, base):
-            remedy = f"Put it back, or say `offing policy set-state {version.label} blocked` and use another version."
+            remedy = (
+                f"Restore the files, or run `offing policy set-state {version.label} blocked` and use another version."
+            )
             raise Conflict(f"{version.label} is damaged: {damage}, in {version.uri}.", remedy)
 
 

@@ -115,7 +115,7 @@ async def store_evaluation(
     """Store an evaluation whose batch has ended. Raises Conflict if the batch is still running."""
     batch = await rollouts.get_batch(database, tenant_id, batch_id)
     if batch.progress.open or batch.progress.group_count < batch.batch.group_count:
-        raise Conflict("Rollouts of the evaluation are still running.", "Wait for them.")
+        raise Conflict("Rollouts of the evaluation are still running.", "Wait until they have ended.")
     async with database.transaction(tenant_id) as connection:
         row = await policies.require_version(connection, policy, "policy")
         id = new_id()
@@ -177,7 +177,7 @@ async def promote(
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
     verdict = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
     if verdict is not None and not verdict.passed:
-        raise Conflict(f"{policy} did not pass the gate: {'; '.join(verdict.why_not)}.", "Train on, or say --force.")
+        raise Conflict("Train further, or use --force.", "Train on, or say --force.")
     async with database.transaction(tenant_id) as connection:
         row = await _lock_for_transition(connection, policy, "active")
         if row.state == "active":
@@ -201,7 +201,7 @@ async def start_canary(database: Database, tenant_id: UUID, policy: str, fractio
     Raises InvalidInput.
     """
     if not 0 < fraction <= 1:
-        raise InvalidInput("fraction", f"{fraction} is out of range", "Use more than 0, and 1 at most.")
+        raise InvalidInput("fraction", f"{fraction} is out of range", "Use a number above 0 and at most 1.")
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
     async with database.transaction(tenant_id) as connection:
         row = await _lock_for_transition(connection, policy, "canary")
@@ -225,7 +225,7 @@ async def roll_back_policy(
         await policy_versions.lock_name(connection, name)
         if (canary := await policy_versions.find_version_in_state(connection, name, "canary")) is not None:
             await _end_canary(connection, tenant_id, canary, reason)
-            return f"{canary.label} is no canary any more"
+            return f"{canary.label} is no longer a canary"
         active = await policy_versions.find_version_in_state(connection, name, "active")
         if active is None:
             raise NotFound("active version of policy", name)
@@ -244,9 +244,9 @@ async def withdraw_version(
         row = await policy_versions.lock_version(connection, version_id)
         if row.state == "canary":
             await _end_canary(connection, tenant_id, row, reason)
-            return f"{row.label} is no canary any more"
+            return f"{row.label} is no longer a canary"
         if row.state != "active":
-            raise Conflict(f"{row.label} is {row.state}, and new runs do not get it.", "Nothing is left to do.")
+            raise Conflict(f"{row.label} is {row.state}, so new runs do not use it.", "There is nothing to withdraw.")
         return await _restore_previous(connection, tenant_id, row, reason)
 
 
@@ -258,7 +258,7 @@ async def _restore_previous(connection: Connection, tenant_id: UUID, active: Pol
     await training_events.insert_event(
         connection, tenant_id, "rolled_back", detail, policy_version_id=active.id, job_id=_find_job_id(active)
     )
-    return f"{before.label} is active again, in place of {active.label}"
+    return f"{before.label} is active again and replaces {active.label}"
 
 
 async def list_unloadable(database: Database, tenant_id: UUID, name: str, rejected: str = "") -> list[str]:
@@ -295,9 +295,9 @@ async def withdraw_worse_canary(database: Database, tenant_id: UUID, name: str, 
         _, high = difference_interval([r.reward or 0.0 for r in ours], [r.reward or 0.0 for r in theirs])
         if high >= -margin:
             return None
-        why = f"its mean reward is below that of {active.label} by {-high:.3f} at least"
+        why = f"its mean reward is at least {-high:.3f} below that of {active.label}"
         await _end_canary(connection, tenant_id, canary, why)
-    return f"{canary.label} was taken back: {why}"
+    return f"{canary.label} was withdrawn: {why}"
 
 
 def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
@@ -330,7 +330,7 @@ async def _lock_for_transition(connection: Connection, policy: str, state: str) 
     await policy_versions.lock_name(connection, version.name)
     row = await policy_versions.lock_version(connection, version.id)
     if state != row.state and state not in policies.ALLOWED_TRANSITIONS[row.state]:
-        raise Conflict(f"{policy} is {row.state}, and cannot be {state}.", "Choose another version.")
+        raise Conflict(f"{policy} is {row.state} and cannot become {state}.", "Choose another version.")
     return row
 
 
@@ -341,7 +341,10 @@ async def _get_previous_active(connection: Connection, active: PolicyVersionRow)
     before = promoted[-1].detail.get("before") if promoted else None
     row = await policy_versions.get_version(connection, UUID(before)) if before else None
     if row is None or row.state == "blocked":
-        raise Conflict(f"{active.label} took over from no version that could go on.", "Promote one by its number.")
+        raise Conflict(
+            f"{active.label} has no previous active version to roll back to.",
+            "Promote a version with `offing policy promote NAME@VERSION`.",
+        )
     return row
 
 
@@ -366,7 +369,7 @@ async def _load_comparable_results(
     raise InvalidInput(
         "policy",
         f"{candidate.label} and {active.label} were not evaluated on the same tasks",
-        "Run `offing policy evaluate` for both with the same tasks and seed, or say --force.",
+        "Run `offing policy evaluate` for both with the same tasks and seed, or use --force.",
     )
 
 

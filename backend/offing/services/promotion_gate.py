@@ -108,17 +108,19 @@ def judge_gate(comparison: PairedComparison, rules: GateRules, kl: float | None 
     """
     why: list[str] = []
     if comparison.pairs < rules.least_pairs:
-        why.append(f"only {comparison.pairs} pairs, and {rules.least_pairs} are needed")
+        why.append(f"there are only {comparison.pairs} pairs, and the minimum is {rules.least_pairs}")
     gain, what = (
-        (comparison.low, "lower end of its difference") if rules.confident else (comparison.difference, "difference")
+        (comparison.low, "lower bound of the difference") if rules.confident else (comparison.difference, "difference")
     )
     if comparison.pairs and gain < -rules.margin:
-        why.append(f"the {what} to the champion is {gain:+.3f}, and may be {-rules.margin:+.3f} at least")
+        why.append(f"the {what} to the active version is {gain:+.3f}, and the minimum is {-rules.margin:+.3f}")
     if comparison.violated[0] > comparison.violated[1] + rules.format_margin:
-        template = "{:.1%} of its rollouts broke a rule of the flow, the champion's {:.1%}"
+        template = "{:.1%} of its rollouts violated a rule of the graph, compared with {:.1%} for the active version"
         why.append(template.format(*comparison.violated))
     if rules.kl_ceiling is not None and kl is not None and kl > rules.kl_ceiling:
-        why.append(f"it is {kl:.3g} nats a token from its parent, and may be {rules.kl_ceiling:.3g}")
+        why.append(
+            f"its KL divergence from its parent is {kl:.3g} nats per token, and the maximum is {rules.kl_ceiling:.3g}"
+        )
     return GateResult(not why, tuple(why), comparison, rules)
 
 

@@ -156,7 +156,9 @@ async def create_job(
     config = serialize_request(request)
     body = orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
     if len(body) > MAX_CONFIG_BYTES:
-        raise InvalidInput("engine", f"more than {MAX_CONFIG_BYTES} bytes", "Say less in its options.")
+        raise InvalidInput(
+            "engine", f"the request has more than {MAX_CONFIG_BYTES} bytes", "Shorten the options of the engine."
+        )
     await prompt_library.find_latest_library(database, tenant_id, request.name)
     rated = await list_distillable_runs(database, tenant_id, request.graph, request.tag)
     digest = hashlib.sha256(body).hexdigest()
@@ -221,7 +223,7 @@ async def _check_gate(database: Database, tenant_id: UUID, gate: GateConfig, gra
         raise InvalidInput("gate.role", f"{graph.name} has no role {gate.role!r}", f"Use one of: {', '.join(names)}.")
     _check_engine("gate.engine", gate.engine)
     if gate.engine.engine in policies.PROMPTLESS_ENGINES:
-        remedy = "Name one, such as litellm:openai/gpt-5-mini."
+        remedy = "Use one, such as litellm:openai/gpt-5-mini."
         raise InvalidInput("gate.engine", "a prompt library needs a language model to read it", remedy)
     try:
         task_ids = await tasks.list_dataset_task_ids(database, tenant_id, gate.dataset, min(gate.count, MAX_TASKS))
@@ -236,11 +238,11 @@ async def list_distillable_runs(
     """Return rated runs as `list_rated_runs` does. Raises InvalidInput if none of them may be used."""
     runs = await list_rated_runs(database, tenant_id, graph, tag, until)
     if runs.withheld_count and not runs.runs:
-        problem = f"{runs.withheld_count} rated runs are people's own, and `training_opt_in` is off"
-        raise InvalidInput("training_opt_in", problem, "Switch it on in the settings, or collect rollouts.")
+        problem = f"{runs.withheld_count} rated runs are interactive runs, and `training_opt_in` is off"
+        raise InvalidInput("training_opt_in", problem, "Turn it on in the settings, or collect rollouts.")
     if not runs.runs:
         raise InvalidInput(
-            "runs", "none was judged", "Rate reports, or collect scored rollouts with `offing rollouts collect`."
+            "runs", "no run is rated", "Rate reports, or collect scored rollouts with `offing rollouts collect`."
         )
     return runs
 
@@ -303,7 +305,7 @@ async def get_contents(database: Database, tenant_id: UUID, version_id: UUID) ->
     """
     row = await policies.get_version(database, tenant_id, version_id)
     if row.kind != policies.PROMPT_LIBRARY_KIND:
-        raise InvalidInput("policy_id", f"{row.label} has weights and no text", "Name a prompt library's version.")
+        raise InvalidInput("policy_id", f"{row.label} contains weights, not text", "Use a version of a prompt library.")
     async with database.transaction(tenant_id) as connection:
         library = await prompt_library.read_library(connection, row.label)
         before = await policy_versions.get_version(connection, row.parent_id) if row.parent_id else None
@@ -346,4 +348,8 @@ def _check_engine(field: str, engine_config: EngineConfig) -> None:
         raise InvalidInput(field, f"there is no engine {engine_config.engine!r}", f"Use one of: {', '.join(ENGINES)}.")
     check_engine(field, engine_config)
     if engine_config.prompt_library:
-        raise InvalidInput(f"{field}.prompt_library", "the library is the one that is learned for", "Leave it out.")
+        raise InvalidInput(
+            f"{field}.prompt_library",
+            "is not allowed, because this engine works for the prompt library itself",
+            "Leave it out.",
+        )

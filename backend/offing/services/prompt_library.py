@@ -51,7 +51,9 @@ class StoredPromptLibrary:
 def check_name(name: str) -> None:
     """Raise InvalidInput for a text that cannot name a prompt library."""
     if not policies.NAME_PATTERN.fullmatch(name):
-        raise InvalidInput("name", f"{name!r} cannot name a library", "Use letters, digits, dots and dashes.")
+        raise InvalidInput(
+            "name", f"{name!r} is not a valid name of a prompt library", "Use letters, digits, dots and dashes."
+        )
 
 
 async def register_library(
@@ -101,7 +103,9 @@ async def find_latest_library(database: Database, tenant_id: UUID, name: str) ->
         if row is None:
             return None
         if row.kind != policies.PROMPT_LIBRARY_KIND:
-            raise Conflict(f"{name} names weights ({row.kind}).", "Choose another name for the library.")
+            raise Conflict(
+                f"{name} is the name of weights ({row.kind}).", "Choose another name for the prompt library."
+            )
         return StoredPromptLibrary(row, await read_library(connection, row.label))
 
 
@@ -110,7 +114,9 @@ async def read_library(connection: Connection, text: str) -> PromptLibrary:
     name, version = policies.parse_version_name(text, "prompt_library")
     files, sha256 = await prompt_libraries.get_files(connection, name, version)
     if hash_files(files) != sha256:
-        raise Conflict(f"The text of {text} is not what was registered.", "Mark it as bad, and use another version.")
+        raise Conflict(
+            f"The stored text of {text} differs from the registered text.", "Block this version and use another one."
+        )
     return library_from_files(files)
 
 
@@ -156,7 +162,7 @@ def add_library(engine_config: EngineConfig | None, library: str, role: str) -> 
     Raises InvalidInput if the role has no language model.
     """
     if engine_config is None or engine_config.engine in policies.PROMPTLESS_ENGINES:
-        remedy = f"Name one, such as --engine {role}=litellm:openai/gpt-5-mini."
+        remedy = f"Use one, such as --engine {role}=litellm:openai/gpt-5-mini."
         raise InvalidInput(f"engines.{role}", "a prompt library needs a language model to read it", remedy)
     return engine_config.model_copy(update={"prompt_library": library})
 
@@ -199,7 +205,9 @@ async def _check_no_weights(connection: Connection, name: str) -> None:
     """
     versions = await policy_versions.list_versions(connection, name, None, 1)
     if versions and versions[0].kind != policies.PROMPT_LIBRARY_KIND:
-        raise Conflict(f"{name} names weights ({versions[0].kind}).", "Choose another name for the library.")
+        raise Conflict(
+            f"{name} is the name of weights ({versions[0].kind}).", "Choose another name for the prompt library."
+        )
 
 
 def _write_staging_dir(folder: Path, files: Mapping[str, str]) -> Path:

@@ -36,7 +36,7 @@ async def rate_report(
             raise InvalidInput(
                 "sentence_id",
                 f"version {read.version} of the report has no such sentence",
-                "Use a sentence id of the report.",
+                "Use the id of a sentence in the report.",
             )
         return await rewards.insert_rating(
             connection, tenant_id, rating_id=new_id(), run_id=run_id, report_version=read.version,

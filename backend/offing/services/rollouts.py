@@ -283,12 +283,12 @@ def _new_group(task: TaskRow, size: int, seed: int) -> NewGroup:
 
 def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
     if not task_ids:
-        raise InvalidInput("tasks", "there is none", "Name at least one task.")
+        raise InvalidInput("tasks", "there are no tasks", "Give at least one task.")
     if not 1 <= request.group_size <= MAX_GROUP_SIZE:
         raise InvalidInput("group_size", f"{request.group_size} is out of range", f"Use 1 to {MAX_GROUP_SIZE}.")
     if len(task_ids) * request.group_size > MAX_RUNS_PER_BATCH:
         raise InvalidInput(
-            "tasks", f"more than {MAX_RUNS_PER_BATCH:,} runs", "Ask for fewer tasks, or for smaller groups."
+            "tasks", f"the batch would have more than {MAX_RUNS_PER_BATCH:,} runs", "Use fewer tasks or smaller groups."
         )
     if not 1 <= request.attempts <= MAX_ATTEMPTS:
         raise InvalidInput("max_attempts", f"{request.attempts} is out of range", f"Use 1 to {MAX_ATTEMPTS}.")
@@ -387,7 +387,7 @@ def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
 def _check_same_request(earlier: tuple[RolloutBatchRow, str], request_sha256: str) -> RolloutBatchRow:
     batch, its_digest = earlier
     if its_digest != request_sha256:
-        remedy = "Send a new key, or repeat the first request as it was."
+        remedy = "Use a new key, or repeat the first request unchanged."
         raise Conflict("This Idempotency-Key was used for another request.", remedy)
     return batch
 

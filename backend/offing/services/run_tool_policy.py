@@ -81,8 +81,10 @@ def error_from_issue(issue: ToolPolicyIssue) -> InvalidInput:
 
 
 def _beyond_ceiling_error(unproven: UnprovenRestriction) -> InvalidInput:
-    remedy = "Keep to the operator's conditions and limits for this tool, and tighten them."
-    return InvalidInput(FIELD, f"{unproven.rule} may allow more of an MCP server than the operator does", remedy)
+    remedy = "Use the operator's conditions and limits for this tool, and only tighten them."
+    return InvalidInput(
+        FIELD, f"{unproven.rule} may allow more calls of an MCP server than the operator allows", remedy
+    )
 
 
 MAX_SIDE_EFFECT_CALLS = 64

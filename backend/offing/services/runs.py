@@ -175,7 +175,7 @@ async def send_user_message(
 ) -> Step:
     """Send a user message to a run. Its planner reads the message in its next turn."""
     if not text.strip():
-        raise InvalidInput("text", "The message is empty", "Write what the run should take into account.")
+        raise InvalidInput("text", "the message is empty", "Write what the run should take into account.")
     async with database.transaction(tenant_id) as connection:
         await _lock_active_run(connection, run_id)
         written = await steps.append_external(
@@ -198,7 +198,7 @@ def draft_end_step(
 async def _lock_active_run(connection: Connection, run_id: UUID) -> RunRow:
     row = await runs.lock_run(connection, run_id)
     if row.is_terminal:
-        raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
+        raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in the thread instead.")
     _check_not_rollout(row)
     return row
 
@@ -207,7 +207,8 @@ def _check_not_rollout(row: RunRow) -> None:
     """Raise an error for a rollout, because a person's intervention would distort what it shows about its policy."""
     if row.kind == "rollout":
         raise Conflict(
-            f"Run {row.id} is a rollout: nobody steers, pauses or cancels it by itself.", "Cancel its batch instead."
+            f"Run {row.id} is a rollout, which cannot be paused, canceled or sent messages individually.",
+            "Cancel its batch instead.",
         )
 
 
@@ -272,11 +273,11 @@ def choose_engines(
     for name, choice in requested.items():
         if name not in names:
             raise InvalidInput(
-                f"engines.{name}", f"{graph.name} has no such role", f"Roles: {', '.join(sorted(names))}."
+                f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(sorted(names))}."
             )
         if choice.engine not in ENGINES:
             raise InvalidInput(
-                f"engines.{name}.engine", f"There is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
+                f"engines.{name}.engine", f"there is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
     chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(names)}
@@ -311,6 +312,6 @@ def check_same_request(earlier: tuple[RunRow, str], request_sha256: str) -> Subm
     if its_digest != request_sha256:
         raise Conflict(
             "This Idempotency-Key was used for another request.",
-            "Send a new key, or repeat the first request as it was.",
+            "Use a new key, or repeat the first request unchanged.",
         )
     return SubmittedRun(run, False)

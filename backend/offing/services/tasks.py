@@ -36,10 +36,12 @@ class TaskEvidence(BaseModel, frozen=True, extra="forbid"):
     """Where an answer is stated: its words, a range of a source, or both."""
 
     quote: str = Field(default="", max_length=20_000)
-    source: str = Field(default="", max_length=4_096, description="Id or title of a source of the library.")
-    start: int | None = Field(default=None, ge=0, description="Code points of the source's text.")
+    source: str = Field(default="", max_length=4_096, description="Id or title of a source in the document library.")
+    start: int | None = Field(
+        default=None, ge=0, description="First code point of the evidence in the text of the source."
+    )
     end: int | None = Field(default=None, ge=0)
-    document: str = Field(default="", max_length=4_096, description="For people; it is not compared.")
+    document: str = Field(default="", max_length=4_096, description="Informational. It is not compared.")
     relation: str = Field(default="", max_length=200)
     entity: str = Field(default="", max_length=1_000)
 
@@ -53,9 +55,13 @@ class TaskEvidence(BaseModel, frozen=True, extra="forbid"):
 class TaskScope(BaseModel, frozen=True, extra="forbid"):
     """What a run of the task may see."""
 
-    collections: list[str] = Field(default=[], max_length=100, description="Of the library. Empty: all.")
-    sources: list[UUID] = Field(default=[], max_length=1_000, description="Empty: all of the collections.")
-    world: str = Field(default="", max_length=200, description="A made-up world instead of the library.")
+    collections: list[str] = Field(
+        default=[], max_length=100, description="Collections of the document library. Empty: all."
+    )
+    sources: list[UUID] = Field(default=[], max_length=1_000, description="Empty: all sources of the collections.")
+    world: str = Field(
+        default="", max_length=200, description="Name of a generated world to use instead of the document library."
+    )
 
 
 class TaskSpec(BaseModel, frozen=True, extra="forbid"):
@@ -63,23 +69,23 @@ class TaskSpec(BaseModel, frozen=True, extra="forbid"):
 
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=8_000)]
     answers: list[Text] | None = Field(default=None, max_length=100)
-    answer: Text | None = Field(default=None, description="The same as `answers` with one.")
+    answer: Text | None = Field(default=None, description="The same as `answers` with a single answer.")
     evidence: list[TaskEvidence] = Field(default=[], max_length=200)
     scope: TaskScope = TaskScope()
-    name: str = Field(default="", max_length=200, description="The task's own id in its dataset.")
+    name: str = Field(default="", max_length=200, description="Id of the task in its dataset.")
     split: str = Field(default="", max_length=100)
     difficulty: float | None = Field(default=None, allow_inf_nan=False)
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(default=[], max_length=50)
-    dataset: str = Field(default="", max_length=200, description="For people; the request names the dataset.")
-    kind: str = Field(default="", max_length=100, description="For people.")
-    hops: int | None = Field(default=None, description="For people.")
+    dataset: str = Field(default="", max_length=200, description="Informational. The request names the dataset.")
+    kind: str = Field(default="", max_length=100, description="Informational.")
+    hops: int | None = Field(default=None, description="Informational.")
 
     @model_validator(mode="after")
     def _one_kind_of_answer(self) -> "TaskSpec":
         if self.answer is not None and self.answers is not None:
-            raise ValueError("give answer or answers, not both")
+            raise ValueError("give `answer` or `answers`, not both")
         if self.evidence and self.reference is None:
-            raise ValueError("evidence needs answers; an empty list says that the task cannot be answered")
+            raise ValueError("evidence requires answers; an empty list means that the task cannot be answered")
         return self
 
     @property
@@ -106,9 +112,9 @@ def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:
     If `max_tasks` is `None`, all tasks are read. Raises InvalidInput with the line.
     """
     if not path.is_file():
-        raise InvalidInput("--tasks", f"{path} is not a file", "Name a file with one JSON object a line.")
+        raise InvalidInput("--tasks", f"{path} is not a file", "Use a file with one JSON object per line.")
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise InvalidInput("--tasks", f"{path} is larger than {MAX_FILE_BYTES:,} bytes", "Split it.")
+        raise InvalidInput("--tasks", f"{path} is larger than {MAX_FILE_BYTES:,} bytes", "Split the file.")
     task_specs: list[TaskSpec] = []
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -127,7 +133,7 @@ def parse_task_line(line: str, location: str) -> TaskSpec:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join([location, *map(str, first["loc"])])
         names = "question, answers, evidence, scope, name, split, difficulty and tags"
-        raise InvalidInput(where, first["msg"], f"A task is a JSON object with {names}.") from None
+        raise InvalidInput(where, first["msg"], f"A task is a JSON object with the fields {names}.") from None
 
 
 def sample_tasks(sample: TaskSample) -> list[TaskSpec]:
@@ -143,7 +149,7 @@ async def store_tasks(database: Database, tenant_id: UUID, dataset: str, specs: 
     """
     specs_by_hash = {hash_task(spec): spec for spec in specs}
     if not dataset.strip() or not specs_by_hash:
-        what = "has no name" if specs_by_hash else "holds no task"
+        what = "has no name" if specs_by_hash else "contains no tasks"
         raise InvalidInput("tasks", f"the dataset {what}", "Give a name and at least one task.")
     ids, new, pending = list[UUID](), 0, list(specs_by_hash.items())
     for start in range(0, len(pending), MAX_TASKS_PER_TRANSACTION):
@@ -183,7 +189,7 @@ async def list_dataset_task_ids(
         else:
             task_ids = await tasks.sample_task_ids(connection, dataset, seed, count)
     if not task_ids:
-        raise InvalidInput("tasks.dataset", f"there is no dataset {dataset!r}", "Store its tasks first.")
+        raise InvalidInput("tasks.dataset", f"there is no dataset {dataset!r}", "Store tasks under this name first.")
     return task_ids
 
 

@@ -80,8 +80,8 @@ def _build_named_provider(name: str, settings: Settings, env: Mapping[str, str])
     engine = SEARCH_ENGINES.get_named(name, "OFFING_SEARCH_ENGINES")
     value = _find_value(engine.variable, settings, env)
     if engine.variable and not value:
-        problem = f"is not set, and OFFING_SEARCH_ENGINES names {name}"
-        raise InvalidInput(engine.variable, problem, "Set it, or leave it out.")
+        problem = f"is not set, but OFFING_SEARCH_ENGINES contains {name}"
+        raise InvalidInput(engine.variable, problem, f"Set it, or remove {name} from OFFING_SEARCH_ENGINES.")
     return engine.create(value)
 
 
@@ -100,6 +100,6 @@ def parse_fetch_hosts(settings: Settings) -> frozenset[str]:
     for host in hosts:
         if not host.rpartition(":")[2].isdigit():
             raise InvalidInput(
-                "OFFING_ALLOWED_FETCH_HOSTS", f"{host!r} names no port", "Write HOST:PORT, such as wiki:443."
+                "OFFING_ALLOWED_FETCH_HOSTS", f"{host!r} has no port", "Write HOST:PORT, such as wiki:443."
             )
     return hosts

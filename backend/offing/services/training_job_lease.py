@@ -34,7 +34,7 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
                 async with database.transaction(job_token.tenant_id) as connection:
                     await training_jobs.renew_lease(connection, job_token, lease_seconds)
             except Unavailable:
-                log.warning("the database does not answer; job %s goes on meanwhile", job_token.job_id)
+                log.warning("the database does not respond; job %s continues", job_token.job_id)
             except LeaseLostError as error:
                 if not await _is_released(database, job_token):
                     lost.append(error)

@@ -68,10 +68,12 @@ async def _check_config(database: Database, tenant_id: UUID, tables: Mapping[str
     """Check the configuration and the files of its policy. Returns the configuration as canonical JSON."""
     body = _canonical_json(tables)
     if len(body) > MAX_CONFIG_BYTES:
-        raise InvalidInput("config", f"more than {MAX_CONFIG_BYTES} bytes", "Name a recipe and say what differs.")
+        raise InvalidInput(
+            "config", f"more than {MAX_CONFIG_BYTES} bytes", "Use a recipe and list only the differences."
+        )
     policy = tables.get("policy")
     if not isinstance(policy, str):
-        raise InvalidInput("config.policy", "is missing", "Name the version to begin with, such as planner@1.")
+        raise InvalidInput("config.policy", "is missing", "Give the version to start from, such as planner@1.")
     await policy_files.check_files(
         database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy, "config.policy")
     )
@@ -97,7 +99,7 @@ async def _insert_job(
 async def _claim(connection: Connection, job_id: UUID, claimant: JobClaimant) -> JobFencingToken:
     token = await training_jobs.claim_created_job(connection, job_id, claimant.process, claimant.lease_seconds)
     if token is None:
-        raise Conflict(f"Another process runs job {job_id}.", "If that process was lost, try again in a minute.")
+        raise Conflict(f"Another process runs job {job_id}.", "If that process has crashed, try again in a minute.")
     return token
 
 
@@ -137,7 +139,7 @@ async def resolve_job_id(database: Database, tenant_id: UUID, text: str) -> UUID
     if not job_ids:
         raise NotFound("training job", text)
     if len(job_ids) > 1:
-        raise InvalidInput("JOB", f"{text!r} fits several jobs", "Write more of its last characters.")
+        raise InvalidInput("JOB", f"{text!r} matches several jobs", "Use more of the last characters of the id.")
     return job_ids[0]
 
 
@@ -198,7 +200,7 @@ async def resume_claimed_job(
 async def _resume_job(connection: Connection, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
     row = await training_jobs.lock_job(connection, job_id)
     if row.state in ENDED_STATES:
-        raise Conflict(f"The job is {row.state}.", "Make a new one.")
+        raise Conflict(f"The job is {row.state}.", "Create a new job.")
     row = await training_jobs.resume_job(connection, job_id)
     await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=job_id)
     return row
@@ -208,7 +210,7 @@ async def _set_requested_action(database: Database, tenant_id: UUID, job_id: UUI
     async with database.transaction(tenant_id) as connection:
         row = await training_jobs.lock_job(connection, job_id)
         if row.state in ENDED_STATES or (row.state == "failed" and action == "pause"):
-            raise Conflict(f"The job is {row.state}.", "Nothing is left to do for it.")
+            raise Conflict(f"The job is {row.state}.", "There is nothing to do.")
         row = await training_jobs.request_action(connection, job_id, action)
         await training_events.insert_event(connection, tenant_id, f"{action} asked", {}, job_id=job_id)
     return row
@@ -223,18 +225,18 @@ def _canonical_json(tables: Mapping[str, Any]) -> bytes:
         body = _encode_config(tables)
     except TypeError as error:
         raise InvalidInput(
-            "config", f"it is no plain JSON: {error}", "Use numbers of 64 bits, texts and lists."
+            "config", f"it is not plain JSON: {error}", "Use 64-bit numbers, strings, booleans, lists and tables."
         ) from None
     if b"\\u0000" in body:
-        raise InvalidInput("config", "a text has a NUL character", "Leave it out.")
+        raise InvalidInput("config", "a text contains a NUL character", "Remove it.")
     return body
 
 
 def _job_name(tables: Mapping[str, Any], default: str) -> str:
     name = tables.get("name") or default
     if not isinstance(name, str) or not policies.NAME_PATTERN.fullmatch(name):
-        remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
-        raise InvalidInput("config.name", f"{name!r} cannot name a policy", remedy)
+        remedy = "Use at most 100 letters, digits, dots, dashes and underscores."
+        raise InvalidInput("config.name", f"{name!r} is not a valid policy name", remedy)
     return name
 
 

@@ -232,8 +232,8 @@ async def _bound_query(database: Database, tenant_id: UUID, query: TrajectoryQue
     """Return the query limited to now, after waiting until all runs with an earlier time stamp are visible."""
     async with database.transaction(tenant_id) as connection:
         if query.kind == "interactive" and not (await tenants.get_tenant(connection, tenant_id)).training_opt_in:
-            problem = "what people asked is not for training here, because they have not agreed to it"
-            raise InvalidInput("kind", problem, "Export rollouts, or switch `training_opt_in` on in the settings.")
+            problem = "interactive runs cannot be exported, because `training_opt_in` is off"
+            raise InvalidInput("kind", problem, "Export rollouts, or turn `training_opt_in` on in the settings.")
         now, newest = await trajectories.get_high_water_mark(connection)
     if newest is not None and newest > now - VISIBILITY_DELAY:
         await asyncio.sleep(VISIBILITY_DELAY.total_seconds())
@@ -342,7 +342,7 @@ def _attach_keys(units: Sequence[Any], before: PageKey | None, after: PageKey | 
 
 def _page_key(metadata: TrajectoryMetadata) -> PageKey:
     at = metadata.finalized_at or metadata.ended_at
-    assert at is not None, "only runs that are final are in a page"
+    assert at is not None, "only finalized runs are in a page"
     return at, metadata.run_id
 
 

@@ -33,7 +33,7 @@ def load_module(folder: Path, packages: tuple[str, ...], version: str, target: s
     module_value: object = importlib.import_module(_alias(version, module))
     for part in filter(None, name.split(".")):
         if not hasattr(module_value, part):
-            raise AttributeError(f"there is no {name} in {module}, which {target} names")
+            raise AttributeError(f"module {module} has no {name}, which {target} refers to")
         module_value = getattr(module_value, part)
     return module_value
 

@@ -291,7 +291,7 @@ test("if another user responded first, the web UI says so and shows the pending 
     ),
     http.post(at("/runs/:id/input-requests/:number/response"), () => {
       answered = true;
-      return problem(409, "This question has been answered.");
+      return problem(409, "This input request already has a response.");
     }),
   );
   renderPage(ADDRESS);

@@ -59,7 +59,7 @@ def test_a_folder_that_is_not_there_leaves_the_others(tmp_path: Path) -> None:
     lamp(tmp_path / "b")
     graphs = both(tmp_path)
     assert set(graphs) == {"lamp"}
-    with pytest.raises(InvalidInput, match=f"{tmp_path / 'a'} is no folder"):
+    with pytest.raises(InvalidInput, match=f"{tmp_path / 'a'} is neither a folder nor a file"):
         get_graph(graphs, "harbour")
 
 

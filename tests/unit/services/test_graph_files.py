@@ -86,11 +86,11 @@ def test_a_file_has_all_graphs_that_are_its_own_values(tmp_path: Path) -> None:
             "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n",
             "Register one:",
         ),
-        ("guide.py", FILE + FILE.replace("graph =", "again ="), "two graphs of one name"),
+        ("guide.py", FILE + FILE.replace("graph =", "again ="), "two graphs with the same name"),
         ("guide.py", "import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'. Install"),
         ("guide.py", "graph = \n", "guide.py:2: SyntaxError"),
-        ("a.b.py", FILE, "no Python file that can be imported"),
-        ("guide.txt", FILE, "no Python file that can be imported"),
+        ("a.b.py", FILE, "nor an importable Python file"),
+        ("guide.txt", FILE, "nor an importable Python file"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -157,7 +157,7 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("harbour/words.py", "import names\n", "No module named 'names'. Write harbour.names."),
+        ("harbour/words.py", "import names\n", "No module named 'names'. Import harbour.names instead."),
         ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "no grph in harbour, which harbour:grph"),
         ("harbour/__init__.py", "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n", "Register one:"),
         ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),

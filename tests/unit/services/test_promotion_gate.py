@@ -43,7 +43,7 @@ def test_each_rule_rejects_with_its_numbers() -> None:
     assert judge_gate(worse, GateRules(margin=0.5)).passed
     assert "-0.500" in judge_gate(worse, GateRules(margin=0.1)).why_not[0]
     loose = compare_paired(results(*[1.0] * 10, outcome="violated"), results(*[1.0] * 10))
-    assert "100.0% of its rollouts broke a rule" in judge_gate(loose, GateRules()).why_not[0]
+    assert "100.0% of its rollouts violated a rule" in judge_gate(loose, GateRules()).why_not[0]
     even = compare_paired(results(*[1.0] * 10), results(*[1.0] * 10))
     assert judge_gate(even, GateRules(kl_ceiling=0.1), kl=0.05).passed
     assert "0.2 nats" in judge_gate(even, GateRules(kl_ceiling=0.1), kl=0.2).why_not[0]

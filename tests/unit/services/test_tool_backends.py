@@ -44,5 +44,5 @@ def test_an_engine_that_is_unknown_or_has_no_key_is_rejected_by_name(inputs: str
 
 def test_addresses_that_may_be_fetched_from_include_their_port() -> None:
     assert parse_fetch_hosts(Settings(allowed_fetch_hosts="Wiki:443, 10.0.0.8:8080")) == {"wiki:443", "10.0.0.8:8080"}
-    with pytest.raises(InvalidInput, match="names no port"):
+    with pytest.raises(InvalidInput, match="has no port"):
         parse_fetch_hosts(Settings(allowed_fetch_hosts="wiki"))

@@ -22,8 +22,8 @@ async def list_evaluations(
     caller: CurrentCaller,
     deps: Deps,
     policy_id: UUID | None = None,
-    name: Annotated[str | None, Query(max_length=100, description="Of versions of this name.")] = None,
-    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    name: Annotated[str | None, Query(max_length=100, description="Only policies with this name.")] = None,
+    cursor: Annotated[UUID | None, Query(description="`next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> EvaluationPage:
     """List evaluations, newest first."""

@@ -18,7 +18,7 @@ from offing.services import run_summaries
 
 router = APIRouter(tags=["steps"], route_class=StrictRoute)
 
-LastEventId = Annotated[str | None, Header(max_length=4000, description="`id:` of the last event that arrived.")]
+LastEventId = Annotated[str | None, Header(max_length=4000, description="`id:` of the last received event.")]
 
 
 @router.get("/runs/{run_id}/steps", responses=RUN_NOT_FOUND)
@@ -26,7 +26,7 @@ async def list_steps(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**62, description="Return only steps after this seq.")] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     kind: StepKind | None = None,
 ) -> StepPage:
@@ -42,8 +42,11 @@ async def list_full_steps(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    kind: Annotated[list[StepKind], Query(min_length=1, max_length=8, description="Kinds of steps; repeat for more.")],
-    after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq.")] = 0,
+    kind: Annotated[
+        list[StepKind],
+        Query(min_length=1, max_length=8, description="Kinds of steps. Repeat the parameter for several kinds."),
+    ],
+    after: Annotated[int, Query(ge=0, le=2**62, description="Return only steps after this seq.")] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> FullStepPage:
     """List steps of some kinds in order, with their payloads. `next` is the `after` of the next page."""
@@ -71,7 +74,9 @@ async def follow_run(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq; Last-Event-ID overrules it.")] = 0,
+    after: Annotated[
+        int, Query(ge=0, le=2**62, description="Send only steps after this seq. Last-Event-ID takes precedence.")
+    ] = 0,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Stream the events of one run as server-sent events.
@@ -94,7 +99,7 @@ async def follow_runs(
         Query(
             max_length=4000,
             examples=["01980000-0000-7000-8000-000000000001:0"],
-            description="`<run>:<seq>,<run>:<seq>`: steps after each seq. At most 50 runs.",
+            description="`<run>:<seq>,<run>:<seq>`: send only steps after each seq. At most 50 runs.",
         ),
     ],
     last_event_id: LastEventId = None,

@@ -24,7 +24,7 @@ from offing.services.input_requests import InputRequestStatus
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
 
-RequestNumber = Annotated[int, Path(ge=1, le=2**62, description="Seq of the step that asks.")]
+RequestNumber = Annotated[int, Path(ge=1, le=2**62, description="Seq of the step with the input request.")]
 
 
 @router.get("/{run_id}/input-requests", responses=RUN_NOT_FOUND)
@@ -37,7 +37,8 @@ async def list_input_requests(caller: CurrentCaller, deps: Deps, run_id: UUID) -
 @router.post(
     "/{run_id}/input-requests/{number}/response",
     responses=describe_problems(
-        _404="There is no such run or question.", _409="It was answered before, or the run has ended."
+        _404="There is no such run or input request.",
+        _409="The input request already has a response, or the run has ended.",
     )
     | BODY_TOO_LARGE,
 )
@@ -47,7 +48,7 @@ async def respond_to_input_request(
     """Respond to an input request. The first response counts, and a waiting run continues."""
     asking = (await input_requests.get_input_request(deps.database, caller.tenant_id, run_id, number)).input_prompt
     if field := find_missing_field(asking, body):
-        raise InvalidInput(field, f"is needed to answer a question of kind {asking.kind}", "Send it.")
+        raise InvalidInput(field, f"is required for an input request of kind {asking.kind}", "Add the missing field.")
     check_decisions(asking, body)
     answered = await input_requests.submit_response(
         deps.database,

@@ -30,7 +30,7 @@ router = APIRouter(prefix="/library", tags=["library"], route_class=UploadRoute)
 MAX_SPAN_CHARS = 100_000
 """Maximum number of code points of a passage."""
 
-CollectionQuery = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
+CollectionQuery = Annotated[str | None, Query(max_length=500, description="Absent: all collections.")]
 
 UPLOAD_REQUEST_BODY: dict[str, Any] = {
     "requestBody": {
@@ -45,14 +45,14 @@ UPLOAD_REQUEST_BODY: dict[str, Any] = {
                         "files": {
                             "type": "array",
                             "items": {"type": "string", "format": "binary"},
-                            "description": "PDF, HTML, Markdown, plain text or DOCX; 25 MB each. With `collection`, "
-                            "a file's name may be its path inside the folder.",
+                            "description": "PDF, HTML, Markdown, plain text or DOCX, at most 25 MB each. With "
+                            "`collection`, the name of a file may be its path within the folder.",
                         },
                         "collection": {
                             "type": "string",
                             "maxLength": 200,
-                            "description": "Name of the collection that the files belong to, such as the name of the "
-                            "folder that they come from. Empty or absent: single files.",
+                            "description": "Name of the collection for the files, such as the name of their "
+                            "folder. Empty or absent: single files.",
                         },
                     },
                 }
@@ -120,7 +120,7 @@ async def get_source(caller: CurrentCaller, deps: Deps, source_id: UUID) -> Sour
 
 @router.delete(
     "/sources/{source_id}",
-    responses=SOURCE_NOT_FOUND | describe_problems(_409="A run that has read it is still going on."),
+    responses=SOURCE_NOT_FOUND | describe_problems(_409="A run that has read the source has not ended."),
 )
 async def delete_source(caller: CurrentCaller, deps: Deps, source_id: UUID) -> ErasureOut:
     """Delete a source with everything derived from it.
@@ -138,11 +138,13 @@ async def get_passage(
     deps: Deps,
     text_id: UUID,
     start: Annotated[int, Query(ge=0, le=10**9, description="First code point.")],
-    end: Annotated[int, Query(ge=0, le=10**9, description="Code point after the last.")],
-    context_chars: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
+    end: Annotated[int, Query(ge=0, le=10**9, description="Code point after the last one.")],
+    context_chars: Annotated[
+        int, Query(ge=0, le=5000, description="Number of code points to return on either side.")
+    ] = 600,
 ) -> PassageOut:
     """Get a span of a stored text with the text around it."""
     if end - start > MAX_SPAN_CHARS:
-        raise InvalidInput("end", f"the span has more than {MAX_SPAN_CHARS:,} characters", "Ask for a part of it.")
+        raise InvalidInput("end", f"the range has more than {MAX_SPAN_CHARS:,} characters", "Request a shorter range.")
     passage = await library.get_passage_in_context(deps.database, caller.tenant_id, text_id, start, end, context_chars)
     return serializers.serialize_passage(passage)

@@ -86,7 +86,12 @@ async def update_tenant(caller: CurrentCaller, deps: Deps, body: TenantIn) -> Te
     "/metrics",
     tags=["platform"],
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text."}},
+    responses={
+        200: {
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+            "description": "Metrics in the Prometheus text format.",
+        }
+    },
 )
 async def get_metrics(caller: CurrentCaller, deps: Deps) -> Response:
     """Get the metrics of your runs and of this process in Prometheus text format."""
@@ -128,7 +133,7 @@ async def _is_postgres_available(deps: AppDependencies) -> bool:
 
 
 def _status_word(available: bool) -> str:
-    return "ok" if available else "no answer"
+    return "ok" if available else "no response"
 
 
 @lru_cache(maxsize=64)

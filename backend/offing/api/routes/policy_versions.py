@@ -33,7 +33,7 @@ async def list_policy_versions(
     caller: CurrentCaller,
     deps: Deps,
     name: Annotated[str | None, Query(max_length=100)] = None,
-    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    cursor: Annotated[UUID | None, Query(description="`next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> PolicyVersionPage:
     """List policy versions, newest first."""
@@ -51,7 +51,7 @@ async def get_policy_version(caller: CurrentCaller, deps: Deps, policy_id: UUID)
 
 @router.post(
     "/{policy_id}/state",
-    responses=VERSION_NOT_FOUND | BODY_TOO_LARGE | describe_problems(_409="This state may not follow the present one."),
+    responses=VERSION_NOT_FOUND | BODY_TOO_LARGE | describe_problems(_409="The version cannot change to this state."),
 )
 async def set_policy_version_state(
     caller: CurrentCaller, deps: Deps, policy_id: UUID, body: PolicyVersionStateIn
@@ -70,7 +70,7 @@ async def list_policy_version_events(
     caller: CurrentCaller,
     deps: Deps,
     policy_id: UUID,
-    after: Annotated[UUID | None, Query(description="Later ones only.")] = None,
+    after: Annotated[UUID | None, Query(description="Return only events after this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> TrainingEventList:
     """List the decisions about a policy version, in order."""
@@ -81,7 +81,7 @@ async def list_policy_version_events(
     "/{policy_id}/promote",
     responses=VERSION_NOT_FOUND
     | BODY_TOO_LARGE
-    | describe_problems(_409="It did not pass the gate, or may not be active."),
+    | describe_problems(_409="The version did not pass the gate, or cannot become active."),
 )
 async def promote_policy_version(caller: CurrentCaller, deps: Deps, policy_id: UUID, body: PromoteIn) -> PromotionOut:
     """Promote a policy version if it passes the promotion gate against the active version.
@@ -98,7 +98,7 @@ async def promote_policy_version(caller: CurrentCaller, deps: Deps, policy_id: U
 
 @router.post(
     "/{policy_id}/canary",
-    responses=VERSION_NOT_FOUND | BODY_TOO_LARGE | describe_problems(_409="This state may not follow the present one."),
+    responses=VERSION_NOT_FOUND | BODY_TOO_LARGE | describe_problems(_409="The version cannot become a canary."),
 )
 async def start_canary(caller: CurrentCaller, deps: Deps, policy_id: UUID, body: CanaryIn) -> PolicyVersionOut:
     """Start a canary: the version answers a fraction of the new runs that name the policy without a version."""
@@ -110,7 +110,8 @@ async def start_canary(caller: CurrentCaller, deps: Deps, policy_id: UUID, body:
 
 @router.post(
     "/{policy_id}/rollback",
-    responses=VERSION_NOT_FOUND | describe_problems(_409="It is not in use, or took over from no version."),
+    responses=VERSION_NOT_FOUND
+    | describe_problems(_409="The version is neither active nor a canary, or there is no previous active version."),
 )
 async def roll_back_policy_version(caller: CurrentCaller, deps: Deps, policy_id: UUID) -> RollbackOut:
     """Roll a policy version back: end its canary, or make the previously active version active again."""

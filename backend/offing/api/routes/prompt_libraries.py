@@ -26,10 +26,10 @@ from offing.services.prompt_distillation import DistillationRequest
 
 router = APIRouter(tags=["training"], route_class=StrictRoute)
 
-LibraryName = Annotated[str, Path(max_length=100, description="Of the prompt library.")]
+LibraryName = Annotated[str, Path(max_length=100, description="Name of the prompt library.")]
 
 
-@router.get("/prompt-libraries/{name}/preview", responses=describe_problems(_409="The name is that of weights."))
+@router.get("/prompt-libraries/{name}/preview", responses=describe_problems(_409="The name belongs to weights."))
 async def preview_distillation(caller: CurrentCaller, deps: Deps, name: LibraryName) -> DistillationPreviewOut:
     """Get the number of rated runs that a prompt library has not been distilled from."""
     return serialize_distillation_preview(
@@ -41,8 +41,8 @@ async def preview_distillation(caller: CurrentCaller, deps: Deps, name: LibraryN
     "/prompt-libraries/{name}/distill",
     status_code=201,
     responses=BODY_TOO_LARGE
-    | {200: {"model": TrainingJobOut, "description": "This very job has not ended yet."}}
-    | describe_problems(_409="Another job learns for it, or the name is that of weights."),
+    | {200: {"model": TrainingJobOut, "description": "This job has not ended yet."}}
+    | describe_problems(_409="Another job distills this library, or the name belongs to weights."),
 )
 async def distill_prompt_library(
     caller: CurrentCaller, deps: Deps, name: LibraryName, body: DistillIn, response: Response

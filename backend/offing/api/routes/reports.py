@@ -19,7 +19,7 @@ REPORT_NOT_FOUND = describe_problems(_404="There is no such run, or it has no re
 
 REPORT_FILE_RESPONSES: Responses = {
     200: {
-        "description": "The report with its evidence, as a file.",
+        "description": "The report with its evidence as a file.",
         "content": {
             "text/markdown": {"schema": {"type": "string"}},
             "text/html": {"schema": {"type": "string"}},
@@ -34,7 +34,7 @@ async def get_report(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Absent: the latest.")] = None,
+    version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Absent: the latest version.")] = None,
 ) -> ReportOut:
     """Get the report. `verified` tells for each citation whether its quote was just found in the stored text."""
     return serializers.serialize_report(

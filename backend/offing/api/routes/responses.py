@@ -14,13 +14,13 @@ def describe_problems(**descriptions: str) -> Responses:
 
 OPEN_RESPONSES = describe_problems(
     _421="The Host header names another server.",
-    _422="Something in the request cannot be used; `field` and `remedy` say what to change.",
-    _503="Postgres did not answer, or the server is busy; try again after `Retry-After`.",
+    _422="The request contains an invalid value. `field` and `remedy` say what to change.",
+    _503="Postgres did not answer, or the server is busy. Try again after `Retry-After`.",
 )
 """Responses of every route."""
 
 GUARDED_RESPONSES = OPEN_RESPONSES | describe_problems(
-    _401="No usable key or session.", _403="A write of another origin, or without CSRF token."
+    _401="There is no valid key or session.", _403="The write comes from another origin or lacks the CSRF token."
 )
 """Responses of every route that needs a caller."""
 
@@ -28,15 +28,17 @@ RUN_NOT_FOUND = describe_problems(_404="There is no such run.")
 
 SOURCE_NOT_FOUND = describe_problems(_404="There is no such source or text.")
 
-BODY_TOO_LARGE = describe_problems(_413="The body is larger than allowed.")
+BODY_TOO_LARGE = describe_problems(_413="The body is too large.")
 
-TOO_MANY_STREAMS = describe_problems(_429="The tenant or the key has as many streams and waiting calls open as it may.")
-
-UPLOAD_RESPONSES = BODY_TOO_LARGE | describe_problems(
-    _429="This tenant has too many uploads in progress; send it again after `Retry-After`.",
+TOO_MANY_STREAMS = describe_problems(
+    _429="The tenant or the key has reached its maximum number of open streams and waiting calls."
 )
 
-RUN_STATE_CONFLICT = describe_problems(_409="The run's state does not allow this.")
+UPLOAD_RESPONSES = BODY_TOO_LARGE | describe_problems(
+    _429="This tenant has too many uploads in progress. Send the request again after `Retry-After`.",
+)
+
+RUN_STATE_CONFLICT = describe_problems(_409="The state of the run does not allow this.")
 
 EVENT_STREAM_CONTENT: dict[str, Any] = {
     "type": "object",
@@ -44,13 +46,16 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
     "properties": {
         "event": {"type": "string", "enum": ["step", "run", "live", "end"]},
         "data": {"type": "string", "contentMediaType": "application/json"},
-        "id": {"type": "string", "description": "Of `step` events only: where to go on, as Last-Event-ID."},
+        "id": {
+            "type": "string",
+            "description": "Only for `step` events. Send it as Last-Event-ID to continue after this event.",
+        },
     },
 }
 
 EVENT_STREAM_RESPONSES: Responses = {
     200: {
-        "description": "Each event as it happens.",
+        "description": "Each event when it happens.",
         "content": {"text/event-stream": {"schema": EVENT_STREAM_CONTENT}},
     }
 }

@@ -41,7 +41,7 @@ from offing.tools.environment import TaskSample
 
 router = APIRouter(tags=["collection"], route_class=StrictRoute)
 
-Cursor = Annotated[UUID | None, Query(description="`next` of the page before.")]
+Cursor = Annotated[UUID | None, Query(description="`next` of the previous page.")]
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 
@@ -53,9 +53,9 @@ BATCH_NOT_FOUND = describe_problems(_404="There is no such batch.")
 @router.post(
     "/rollout-batches",
     status_code=201,
-    responses={200: {"model": RolloutBatchOut, "description": "An earlier request with this key made this batch."}}
+    responses={200: {"model": RolloutBatchOut, "description": "An earlier request with this key created this batch."}}
     | BODY_TOO_LARGE
-    | describe_problems(_404="There is no such task.", _409="The key made another batch."),
+    | describe_problems(_404="There is no such task.", _409="The key was used for another batch."),
 )
 async def create_rollout_batch(
     caller: CurrentCaller, deps: Deps, body: RolloutBatchIn, response: Response, idempotency_key: IdempotencyKey = None
@@ -171,7 +171,9 @@ async def _build_request(
 def _merge_engines(deps: AppDependencies, body: RolloutBatchIn) -> dict[str, EngineConfig]:
     for role in body.engines:
         if role in body.policies:
-            raise InvalidInput(f"policies.{role}", "this role has an engine, too", "Name one of them.")
+            raise InvalidInput(
+                f"policies.{role}", "the role also has an engine in `engines`", "Set only one of the two."
+            )
     policies = {role: EngineConfig(engine="policy", model=name) for role, name in body.policies.items()}
     return operator_engines(deps, body.graph) | body.engines | policies
 

@@ -19,11 +19,11 @@ from offing.storage.run_files import RunFileRow
 
 router = APIRouter(prefix="/runs/{run_id}/files", tags=["runs"], route_class=StrictRoute)
 
-FILE_NOT_FOUND = describe_problems(_404="There is no such run, or its code wrote no such file.")
+FILE_NOT_FOUND = describe_problems(_404="There is no such run, or its code did not write such a file.")
 
 FILE_RESPONSES: Responses = {
     200: {
-        "description": "The file as it was written.",
+        "description": "The file, unchanged.",
         "content": {
             kind: {"schema": {"type": "string", "format": "binary"}}
             for kind in ("application/octet-stream", "image/png", "image/svg+xml")
@@ -34,7 +34,7 @@ FILE_RESPONSES: Responses = {
 FILE_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 """Content-Security-Policy for a file that a browser opens directly: no origin and no scripts."""
 
-Sha256Path = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hex.")]
+Sha256Path = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="SHA-256 of the file, in hex.")]
 
 
 @router.get("", responses=RUN_NOT_FOUND)

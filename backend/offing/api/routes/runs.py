@@ -42,21 +42,27 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
 
 IdempotencyKey = Annotated[
     str | None,
-    Header(min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$", description="Makes a repeat harmless."),
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Repeating a request with the same key has no further effect.",
+    ),
 ]
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 
-Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before.")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the previous page.")]
 
 
 @router.post(
     "",
     status_code=201,
-    responses={200: {"model": RunOut, "description": "An earlier request with this key made this run."}}
+    responses={200: {"model": RunOut, "description": "An earlier request with this key created this run."}}
     | BODY_TOO_LARGE
     | describe_problems(
-        _404="There is no such graph or thread.", _409="The key made another run, or the thread is busy."
+        _404="There is no such graph or thread.",
+        _409="The key was used for another run, or the thread already has an active run.",
     ),
 )
 async def create_run(
@@ -85,7 +91,7 @@ async def list_runs(
     status: Annotated[RunStatus | None, Query()] = None,
     graph: Annotated[str | None, Query(max_length=100)] = None,
     thread_id: UUID | None = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words of the question.")] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Words that the question contains.")] = None,
     kind: Annotated[
         Literal["interactive", "rollout"], Query(description="Runs that a person started, or rollouts.")
     ] = "interactive",
@@ -129,10 +135,10 @@ async def cancel_run(caller: CurrentCaller, deps: Deps, run_id: UUID, body: Canc
 @router.post(
     "/{run_id}/fork",
     status_code=201,
-    responses={200: {"model": RunOut, "description": "An earlier request with this key made this run."}}
+    responses={200: {"model": RunOut, "description": "An earlier request with this key created this run."}}
     | RUN_NOT_FOUND
     | BODY_TOO_LARGE
-    | describe_problems(_409="The key made another run, or the run's version of its graph is not here."),
+    | describe_problems(_409="The key was used for another run, or the run's version of its graph is not installed."),
 )
 async def fork_run(
     caller: CurrentCaller,

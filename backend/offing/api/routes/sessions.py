@@ -41,12 +41,14 @@ async def delete_session(caller: CurrentCaller, deps: Deps, request: Request, re
     "/login",
     status_code=303,
     response_class=RedirectResponse,
-    responses=describe_problems(_401="The link was used before or has expired."),
+    responses=describe_problems(_401="The link has already been used or has expired."),
 )
 async def redeem_login_link(
     deps: Deps,
     request: Request,
-    token: Annotated[str | None, Query(max_length=200, description="Of the link that `offing login` prints.")] = None,
+    token: Annotated[
+        str | None, Query(max_length=200, description="Token of the link that `offing login` prints.")
+    ] = None,
 ) -> RedirectResponse:
     """Use a one-time login link: set the session cookie and redirect to the web UI.
 
@@ -74,7 +76,7 @@ async def redeem_login_link(
 
 def _require_token(token: str | None) -> str:
     if not token:
-        raise InvalidInput("token", "the link has no token", "Open the whole link that `offing login` prints.")
+        raise InvalidInput("token", "the link has no token", "Open the complete link that `offing login` prints.")
     return token
 
 

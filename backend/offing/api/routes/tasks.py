@@ -27,7 +27,7 @@ async def list_tasks(
     caller: CurrentCaller,
     deps: Deps,
     dataset: Annotated[str | None, Query(max_length=200)] = None,
-    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    cursor: Annotated[UUID | None, Query(description="`next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> TaskPage:
     """List tasks, newest first."""

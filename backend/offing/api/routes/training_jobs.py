@@ -32,7 +32,7 @@ router = APIRouter(prefix="/training-jobs", tags=["training"], route_class=Stric
 
 JOB_NOT_FOUND = describe_problems(_404="There is no such training job.")
 
-JOB_ENDED = describe_problems(_409="The job is over.")
+JOB_ENDED = describe_problems(_409="The job has ended.")
 
 
 @router.post("", status_code=201, responses=BODY_TOO_LARGE)
@@ -53,7 +53,7 @@ async def list_training_jobs(
     caller: CurrentCaller,
     deps: Deps,
     state: TrainingJobState | None = None,
-    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    cursor: Annotated[UUID | None, Query(description="`next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> TrainingJobPage:
     """List training jobs, newest first."""
@@ -75,8 +75,8 @@ async def list_training_metrics(
     caller: CurrentCaller,
     deps: Deps,
     job_id: UUID,
-    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Figures of later steps only.")] = 0,
-    name: Annotated[list[str] | None, Query(max_length=50, description="Of these names only.")] = None,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Return only metrics of later steps.")] = 0,
+    name: Annotated[list[str] | None, Query(max_length=50, description="Return only metrics with these names.")] = None,
     limit: Annotated[int, Query(ge=1, le=20_000)] = 5_000,
 ) -> TrainingMetricList:
     """List metrics in order of training steps.
@@ -93,7 +93,7 @@ async def list_training_events(
     caller: CurrentCaller,
     deps: Deps,
     job_id: UUID,
-    after: Annotated[UUID | None, Query(description="Later ones only.")] = None,
+    after: Annotated[UUID | None, Query(description="Return only events after this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> TrainingEventList:
     """List the decisions about a training job and their results, in order."""

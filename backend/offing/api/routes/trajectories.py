@@ -25,15 +25,21 @@ LINE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["cursor"],
     "properties": {
-        "cursor": {"type": ["string", "null"], "description": "Goes on after the last run that is whole at this line."},
-        "record": {"type": "object", "description": "In the format asked for. Absent in the last line."},
-        "more": {"type": "boolean", "description": "Only in the last line: whether the limit ended the stream."},
+        "cursor": {
+            "type": ["string", "null"],
+            "description": "Continues after the last run that is complete at this line.",
+        },
+        "record": {"type": "object", "description": "The record in the requested format. Absent in the last line."},
+        "more": {
+            "type": "boolean",
+            "description": "Only in the last line. Whether there are more runs, because the limit ended the stream.",
+        },
     },
 }
 
 STREAM_RESPONSES: Responses = {
     200: {
-        "description": "One JSON document a line; the last has `more`, and a stream without it was cut.",
+        "description": "One JSON document per line. The last line has `more`; a stream without it was interrupted.",
         "content": {"application/x-ndjson": {"schema": {"type": "string"}, "x-line": LINE_SCHEMA}},
     }
 }
@@ -51,25 +57,30 @@ class TrajectoryParams(BaseModel):
     format: Annotated[
         str, Field(max_length=100, description="Export format with one document per line, such as rows or jsonl_chat.")
     ] = "rows"
-    cursor: Annotated[str | None, Field(max_length=200, description="Of any line of an earlier stream.")] = None
+    cursor: Annotated[str | None, Field(max_length=200, description="Cursor from any line of an earlier stream.")] = (
+        None
+    )
     limit: Annotated[int, Field(ge=1, le=10_000, description="Runs.")] = 1000
     kind: Literal["rollout", "interactive"] = "rollout"
     graph: Name = None
-    policy: Annotated[str | None, Field(max_length=200, description="NAME@VERSION of at least one turn.")] = None
+    policy: Annotated[
+        str | None,
+        Field(max_length=200, description="NAME@VERSION. At least one role call of the run was answered by it."),
+    ] = None
     status: RunStatus | None = None
-    outcome: Annotated[list[Outcome] | None, Field(description="Absent: all but infra_error.")] = None
+    outcome: Annotated[list[Outcome] | None, Field(description="Absent: all outcomes except infra_error.")] = None
     min_reward: Reward = None
     max_reward: Reward = None
-    since: Annotated[AwareDatetime | None, Field(description="Final at that time or later.")] = None
-    until: Annotated[AwareDatetime | None, Field(description="Final before that time.")] = None
+    since: Annotated[AwareDatetime | None, Field(description="Finalized at this time or later.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="Finalized before this time.")] = None
     tag: Names = []
     batch_id: UUID | None = None
     group_id: UUID | None = None
     dataset: Name = None
     split: Name = None
     role: Names = []
-    include_quarantined: Annotated[bool, Field(description="Turns whose record is in doubt are taken, too.")] = False
-    include_references: Annotated[bool, Field(description="Reference answers are written.")] = False
+    include_quarantined: Annotated[bool, Field(description="Include quarantined role calls.")] = False
+    include_references: Annotated[bool, Field(description="Include reference answers.")] = False
 
     @property
     def query(self) -> TrajectoryQuery:
@@ -118,7 +129,7 @@ async def get_trajectory(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    after: Annotated[int, Query(ge=0, le=2**53, description="Seq of the turn before.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**53, description="Return only role calls after this seq.")] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> TrajectoryOut:
     """Get a run as a trajectory.

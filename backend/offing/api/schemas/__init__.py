@@ -25,7 +25,7 @@ MAX_DEADLINE = datetime(2200, 1, 1, tzinfo=UTC)
 
 def _check_deadline(deadline: AwareDatetime) -> AwareDatetime:
     if not datetime(2020, 1, 1, tzinfo=UTC) <= deadline <= MAX_DEADLINE:
-        raise ValueError("a deadline lies between 2020 and 2200")
+        raise ValueError("a deadline must be between 2020 and 2200")
     return deadline
 
 
@@ -39,25 +39,30 @@ class ApiModel(BaseModel):
 class BudgetIn(ApiModel):
     """Limits of a run. When one is reached, the run writes a report of what it has."""
 
-    max_turns: int = Field(default=12, ge=0, le=2048, description="Turns of the graph's loop.")
+    max_turns: int = Field(default=12, ge=0, le=2048, description="Maximum turns of the graph's loop.")
     max_tokens: int | None = Field(
-        default=None, ge=0, le=10**12, description="Prompt and completion tokens. null: no limit."
+        default=None, ge=0, le=10**12, description="Maximum prompt and completion tokens. null: no limit."
     )
     max_cost_usd: float | None = Field(
-        default=None, ge=0, le=100_000, description="Money. null: only the tenant's daily cap."
+        default=None,
+        ge=0,
+        le=100_000,
+        description="Maximum cost in USD. null: only the tenant's daily spending limit applies.",
     )
-    max_seconds: float | None = Field(default=None, gt=0, le=10**8, description="Seconds of work. null: no limit.")
+    max_seconds: float | None = Field(
+        default=None, gt=0, le=10**8, description="Maximum seconds of work. null: no limit."
+    )
 
 
 class ScopeIn(ApiModel):
     """Which part of the document library a run may see, and which sources outside it may use."""
 
-    collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all of it.")
+    collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all collections.")
     sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
     web: bool = Field(default=False, description="Whether the run may search the web and read public pages.")
     code: bool = Field(default=False, description="Whether the run may run Python in a sandbox.")
     mcp: list[Annotated[str, Field(max_length=64)]] = Field(
-        default=[], max_length=20, description="MCP servers of the operator's whose tools the run may use, by name."
+        default=[], max_length=20, description="Names of the operator's MCP servers whose tools the run may use."
     )
 
 
@@ -69,18 +74,22 @@ class RunIn(ApiModel):
 
     question: Question
     graph: str = Field(default="agentflow", max_length=100, examples=["agentflow"])
-    thread_id: UUID | None = Field(default=None, description="An earlier thread, for a follow-up. null: a new one.")
+    thread_id: UUID | None = Field(
+        default=None, description="An existing thread, for a follow-up question. null: a new thread."
+    )
     budget: BudgetIn = BudgetIn()
     engines: dict[str, EngineConfig] = Field(
-        default={}, description="Engine by role; roles left out use the installation's default."
+        default={}, description="Engine config by role. Other roles use the default of the installation."
     )
     scope: ScopeIn = ScopeIn()
-    deadline: Deadline | None = Field(default=None, description="The run writes what it has at this time.")
+    deadline: Deadline | None = Field(
+        default=None, description="Time at which the run stops collecting and writes its report."
+    )
     seed: int = Field(default=0, ge=-(2**63), le=2**63 - 1)
     tool_policy: ToolPolicy | None = Field(
         default=None,
-        description="What its tools may do, rule by rule. null: in a thread, what was given with its last question; "
-        "else the default for its scope.",
+        description="Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its "
+        "last question; otherwise the default for the scope.",
     )
 
 
@@ -103,11 +112,13 @@ class RunOut(ApiModel):
     stop_reason: StopReason | None
     waiting_for: str | None = Field(description="What a waiting or paused run waits for.")
     waiting_since: datetime | None = Field(
-        description="When a queued, waiting or paused run began to wait. null: it does not wait."
+        description="When a queued, waiting or paused run began to wait. null: the run is not waiting."
     )
     error: str | None
     engines: dict[str, EngineConfig]
-    scope: ScopeIn = Field(description="What it may see and use. A follow-up that names nothing gets the same.")
+    scope: ScopeIn = Field(
+        description="What the run may see and use. A follow-up question without a scope gets the scope of its thread."
+    )
     budget: BudgetIn
     usage: UsageOut
     deadline: datetime | None
@@ -116,21 +127,25 @@ class RunOut(ApiModel):
     started_at: datetime | None
     ended_at: datetime | None
     title: str | None = Field(default=None, description="Title of its latest report.")
-    pending_input_requests: int = Field(default=0, description="That wait for a person.")
-    forked_from_id: UUID | None = Field(default=None, description="The run that it is a fork of.")
+    pending_input_requests: int = Field(default=0, description="Number of input requests that wait for a person.")
+    forked_from_id: UUID | None = Field(
+        default=None, description="The run that this run was forked from. null: it is not a fork."
+    )
     forked_at_seq: int | None = Field(
-        default=None, description="Of a fork: its last step that was made in the other run. `spent` counts those, too."
+        default=None,
+        description="Seq of the last step that was copied from the original run. `usage` includes the copied steps. "
+        "null: it is not a fork.",
     )
 
 
 class RunFileOut(ApiModel):
     """A file that the code of a run has written."""
 
-    name: str = Field(description="Its path in the folder in which the code ran.")
-    sha256: str = Field(description="Of its bytes, in hex; what it is fetched by.")
+    name: str = Field(description="Path of the file in the working directory of the code.")
+    sha256: str = Field(description="SHA-256 of the file, in hex. The file is fetched by it.")
     size_bytes: int
-    media_type: str = Field(description="Media type, told by the bytes.")
-    is_image: bool = Field(description="Whether a page may draw it.")
+    media_type: str = Field(description="Media type, detected from the content.")
+    is_image: bool = Field(description="Whether the file is an image that a web page can display.")
 
 
 class RunFileList(ApiModel):
@@ -148,13 +163,13 @@ class LiveStatusOut(ApiModel):
 class RunDetail(RunOut):
     live: LiveStatusOut | None = None
     step_marks: str = Field(
-        description="The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, "
-        "v verify, w report, f failed, h human, answer or resumed, n other."
+        description="One letter per step, in order. p plan, s search, r read, c calculate, m memory, v verify, w "
+        "report, f failed, h human, answer or resumed, n other."
     )
 
 
 class Page(ApiModel):
-    next: str | None = Field(description="Cursor for the next page. null: this was the last.")
+    next: str | None = Field(description="Cursor for the next page. null: this is the last page.")
 
 
 class RunPage(Page):
@@ -193,16 +208,17 @@ class ForkIn(ApiModel):
     """Where to fork a run, and what the fork has in place of the run's own values."""
 
     at_seq: int | None = Field(
-        default=None, ge=1, description="The last step that is kept. null: the last one before the run's end."
+        default=None, ge=1, description="The last step to copy. null: the last one before the run ended."
     )
     budget: BudgetIn | None = Field(
-        default=None, description="What the kept steps have used counts with it. null: that of the run."
+        default=None,
+        description="Budget of the fork. The usage of the copied steps counts toward it. null: the budget of the run.",
     )
     engines: dict[str, EngineConfig] = Field(
-        default={}, description="Engine by role from then on; roles left out keep theirs."
+        default={}, description="Engine config by role after the fork. Other roles keep theirs."
     )
     message: str = Field(
-        default="", max_length=4000, description="What the fork is told as a person's message. Empty: nothing."
+        default="", max_length=4000, description="A user message that the fork receives. Empty: no message."
     )
 
 
@@ -216,13 +232,13 @@ class UserMessageIn(ApiModel):
 
 class CitationOut(ApiModel):
     number: int
-    text_id: UUID | None = Field(description="null: the source was erased.")
+    text_id: UUID | None = Field(description="null: the source has been erased.")
     source_id: UUID
     title: str
     start: int = Field(description="First code point of the span in the stored text.")
     end: int = Field(description="Code point after the span.")
     quote: str
-    verified: bool = Field(description="The quote was found again in the stored text just now.")
+    verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
 
 
 class SentenceOut(ApiModel):
@@ -282,7 +298,7 @@ class SourcePage(Page):
 
 
 class CollectionOut(ApiModel):
-    name: str = Field(description="Empty: sources that were uploaded one by one.")
+    name: str = Field(description="Empty: single files.")
     count: int
 
 
@@ -291,10 +307,10 @@ class UploadedFileOut(ApiModel):
 
     name: str
     outcome: Literal["added", "unchanged", "replaced", "refused", "failed"] = Field(
-        description="`failed`: it was not stored this time, and sending it again can help."
+        description="`failed`: the file was not stored, but sending it again can succeed."
     )
     source: SourceOut | None
-    problem: str = Field(default="", description="Why it was refused or failed, and what to do.")
+    problem: str = Field(default="", description="Why the file was refused or failed, and what to do.")
 
 
 class UploadResultOut(ApiModel):
@@ -335,14 +351,14 @@ class ErasureOut(ApiModel):
     sources: int
     snapshots: int
     passages: int
-    steps: int = Field(description="Steps of runs whose copies of the text were removed.")
+    steps: int = Field(description="Steps of runs from which copies of the text were removed.")
 
 
 class McpServerOut(ApiModel):
     """An MCP server that runs may name in their scope."""
 
     name: str
-    tools: list[str] = Field(description="Names under which its tools are called.")
+    tools: list[str] = Field(description="Names of its tools in tool calls.")
 
 
 class GraphOut(ApiModel):
@@ -351,8 +367,10 @@ class GraphOut(ApiModel):
     description: str
     version: str
     roles: list[str]
-    diagram: str = Field(description="Mermaid text drawn from the graph itself.")
-    state_view: StateView | None = Field(description="What the tab State shows of a run. null: there is no such tab.")
+    diagram: str = Field(description="Mermaid diagram generated from the graph.")
+    state_view: StateView | None = Field(
+        description="What the State tab shows for a run. null: the graph has no State tab."
+    )
 
 
 class RatingIn(ApiModel):
@@ -388,12 +406,12 @@ class TenantIn(ApiModel):
     """Settings to change. A field that is left out stays unchanged."""
 
     training_opt_in: bool = False
-    max_daily_spend_usd: float | None = Field(default=None, ge=0, le=100_000, description="null: no cap.")
+    max_daily_spend_usd: float | None = Field(default=None, ge=0, le=100_000, description="null: no limit.")
 
 
 class SessionOut(ApiModel):
     tenant: str
-    csrf_token: str | None = Field(description="To send as X-CSRF-Token on writes. null for API keys.")
+    csrf_token: str | None = Field(description="Value of the X-CSRF-Token header for writes. null for API keys.")
 
 
 class EngineOut(ApiModel):
@@ -401,7 +419,9 @@ class EngineOut(ApiModel):
     available: bool
     models: list[str]
     note: str
-    offered_at: str = Field("", description="Where a server answers that the operator has not accepted. Empty: none.")
+    offered_at: str = Field(
+        "", description="Address of a detected server that the operator has not accepted. Empty: none."
+    )
 
 
 class HealthOut(ApiModel):

@@ -23,9 +23,9 @@ from offing.services.input_requests import InputRequestStatus
 
 
 class InputResponseOut(ApiModel):
-    text: str = Field(description="To a question or an interrupt. Empty for the other kinds.")
-    approved: bool | None = Field(description="Of an approval or a tool call. null for the other kinds.")
-    decision: ReviewDecision | None = Field(description="Of a review. null for the other kinds.")
+    text: str = Field(description="Response to a free-text request or an interrupt. Empty for other kinds.")
+    approved: bool | None = Field(description="Response to an approval or a tool call. null for other kinds.")
+    decision: ReviewDecision | None = Field(description="Response to a plan review. null for other kinds.")
     steps: list[str] = Field(description="The plan as a person edited it.")
     comment: str
     responder: Responder
@@ -37,8 +37,8 @@ class ToolReviewOut(ApiModel):
     """A tool call that a person decides about. Its texts come from the graph."""
 
     name: str
-    args: dict[str, Any] | None = Field(description="null: they are too long to be shown.")
-    description: str = Field(description="The graph's words about the call. Empty: none.")
+    args: dict[str, Any] | None = Field(description="null: the arguments are too long to be shown.")
+    description: str = Field(description="Description of the call by the graph. Empty: none.")
     decisions: list[ToolReviewDecisionType] = Field(description="The decisions that are allowed.")
 
 
@@ -49,7 +49,7 @@ class ResponseFormOut(ApiModel):
 
     reviews: list[ToolReviewOut] = Field(description="Tool calls to decide about. Empty: the answer is a JSON value.")
     response_schema: dict[str, Any] | None = Field(
-        description="JSON schema of what the interrupted node reads. null: the graph gives none."
+        description="JSON schema of the response that the interrupted node expects. null: the graph declares none."
     )
 
 
@@ -59,14 +59,16 @@ class InputRequestOut(ApiModel):
     number: int
     kind: InputKind
     prompt: str
-    detail: str = Field(description="Details of the request, as text that is shown unchanged.")
-    choices: list[str] = Field(description="The only answers. Empty: any text.")
-    steps: list[str] = Field(description="Of the plan under review.")
-    response_form: ResponseFormOut | None = Field(description="Of the answer to an interrupt. null: any text.")
-    pending: bool = Field(description="It waits for an answer.")
+    detail: str = Field(description="Details of the request, to be shown unchanged.")
+    choices: list[str] = Field(description="The allowed responses. Empty: any text.")
+    steps: list[str] = Field(description="The plan under review.")
+    response_form: ResponseFormOut | None = Field(
+        description="Required shape of the response to an interrupt. null: any text."
+    )
+    pending: bool = Field(description="Whether the request waits for a response.")
     requested_at: datetime
-    default_at: datetime | None = Field(description="When its default is taken. null: never.")
-    response: InputResponseOut | None = Field(description="null: there is none.")
+    default_at: datetime | None = Field(description="When the default is used. null: never.")
+    response: InputResponseOut | None = Field(description="null: there is no response yet.")
 
 
 class InputRequestList(ApiModel):
@@ -76,7 +78,7 @@ class InputRequestList(ApiModel):
 class EditedActionIn(ApiModel):
     """The tool call with the arguments that a person changed."""
 
-    name: str = Field(default="", max_length=200, description="Empty: the tool that was asked for.")
+    name: str = Field(default="", max_length=200, description="Empty: the requested tool.")
     args: dict[str, Any] = Field(description="All arguments.")
 
 
@@ -86,7 +88,9 @@ class DecisionIn(ApiModel):
     type: ToolReviewDecisionType
     edited_action: EditedActionIn | None = Field(default=None, description="Required to edit a call.")
     message: str = Field(
-        default="", max_length=MAX_MESSAGE_CHARS, description="Why it is rejected, or the response in its place."
+        default="",
+        max_length=MAX_MESSAGE_CHARS,
+        description="Why the call is rejected, or the response in place of its result.",
     )
 
 
@@ -96,17 +100,18 @@ class InputResponseIn(ApiModel):
     text: str = Field(
         default="",
         max_length=MAX_RESPONSE_CHARS,
-        description="To a question or an interrupt. JSON where the question has a form with a schema.",
+        description="Response to a free-text request or an interrupt. JSON if the response form has a schema.",
     )
     decisions: list[DecisionIn] | None = Field(
         default=None,
         max_length=MAX_REVIEWS,
-        description="To a form with reviews: one for each, in their order. null: `text` has them.",
+        description="For a response form with reviews: one decision per review, in order. null: `text` contains the "
+        "decisions.",
     )
     approved: bool | None = Field(default=None, description="Required for an approval and a tool call.")
     decision: ReviewDecision | None = Field(default=None, description="Required for a review.")
-    steps: list[str] = Field(default=[], max_length=MAX_PLAN_STEPS, description="Of the edited plan.")
-    comment: str = Field(default="", max_length=MAX_TEXT_CHARS, description="Words beside a decision.")
+    steps: list[str] = Field(default=[], max_length=MAX_PLAN_STEPS, description="The edited plan.")
+    comment: str = Field(default="", max_length=MAX_TEXT_CHARS, description="Comment on a decision.")
 
 
 def serialize_input_request(status: InputRequestStatus) -> InputRequestOut:
@@ -180,9 +185,9 @@ def check_decisions(prompt: InputPrompt, body: InputResponseIn) -> None:
     if body.decisions is None:
         return
     if prompt.response_form is None or not prompt.response_form.reviews:
-        raise InvalidInput("decisions", "The question shows no tool calls to decide about", "Answer it by `text`.")
+        raise InvalidInput("decisions", "the input request has no tool calls to decide about", "Respond with `text`.")
     if body.text:
-        raise InvalidInput("decisions", "is sent beside a text", "Send one of the two.")
+        raise InvalidInput("decisions", "cannot be combined with `text`", "Send one of the two.")
 
 
 def find_missing_field(prompt: InputPrompt, body: InputResponseIn) -> str | None:

@@ -25,16 +25,20 @@ class EvaluationOut(ApiModel):
     mode: Literal["greedy", "sampled"]
     graph: str
     seed: int
-    batch_id: UUID | None = Field(description="The rollouts behind it. null: they were erased.")
+    batch_id: UUID | None = Field(description="The evaluated rollouts. null: they have been erased.")
     tasks: int
     rollouts: int
-    scored: int = Field(description="In the others the platform failed.")
-    reward: float | None = Field(description="Mean over tasks. null: nothing was scored.")
-    low: float | None = Field(description="Of its 95 % interval, by the spread of tasks. null: fewer than two tasks.")
+    scored: int = Field(description="Scored rollouts. The others ended with an infrastructure error.")
+    reward: float | None = Field(description="Mean over tasks. null: no rollout was scored.")
+    low: float | None = Field(
+        description="Lower end of the 95 % interval of `reward`, from the spread over tasks. null: fewer than two tasks."
+    )
     high: float | None
-    answered_fraction: float | None = Field(description="Share of the scored rollouts.")
-    violated_fraction: float | None = Field(description="Share that broke a rule of their flow.")
-    turns: float | None = Field(description="Of a rollout, on average.")
+    answered_fraction: float | None = Field(description="Fraction of the scored rollouts with an answer.")
+    violated_fraction: float | None = Field(
+        description="Fraction of the scored rollouts that violated a rule of their graph."
+    )
+    turns: float | None = Field(description="Mean per rollout.")
     tokens: float | None
     created_at: datetime
 
@@ -58,19 +62,17 @@ class GateResultOut(ApiModel):
     candidate: float = Field(description="Mean reward.")
     active: float
     difference: float
-    low: float = Field(description="Of the difference's 95 % interval.")
+    low: float = Field(description="Lower end of the 95 % interval of the difference.")
     high: float
 
 
 class PromotionOut(ApiModel):
     policy_version: PolicyVersionOut
-    gate_result: GateResultOut | None = Field(
-        description="null: the gate was not asked, or there was no active version."
-    )
+    gate_result: GateResultOut | None = Field(description="null: the gate was skipped, or there was no active version.")
 
 
 class CanaryIn(ApiModel):
-    fraction: float = Field(gt=0, le=1, description="Of the new runs that name the policy without a version.")
+    fraction: float = Field(gt=0, le=1, description="Fraction of the new runs that name the policy without a version.")
 
 
 class RollbackOut(ApiModel):

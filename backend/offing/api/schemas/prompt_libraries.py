@@ -22,17 +22,25 @@ from offing.services.prompt_distillation import (
 class GateConfigIn(ApiModel):
     """How the candidate is measured against the active version."""
 
-    dataset: str = Field(min_length=1, max_length=200, description="Of stored tasks, others than those learned from.")
+    dataset: str = Field(
+        min_length=1,
+        max_length=200,
+        description="Dataset of stored tasks. Use other tasks than the library was distilled from.",
+    )
     engine: EngineConfig | None = Field(
-        default=None, description="Who reads the library and answers every role. null: the installation's default."
+        default=None,
+        description="Engine that reads the library and answers every role. null: the default of the installation.",
     )
     graph: str = Field(default="agentflow", max_length=100)
-    role: str = Field(default="planner", max_length=100, description="Which role is shown the library.")
-    max_tasks: int = Field(default=50, ge=1, le=MAX_TASKS, description="Tasks at most.")
-    rollouts_per_task: int = Field(default=1, ge=1, le=MAX_ROLLOUTS_PER_TASK, description="Runs of each task.")
+    role: str = Field(default="planner", max_length=100, description="Role whose prompt contains the library.")
+    max_tasks: int = Field(default=50, ge=1, le=MAX_TASKS, description="Maximum number of tasks.")
+    rollouts_per_task: int = Field(default=1, ge=1, le=MAX_ROLLOUTS_PER_TASK, description="Number of runs per task.")
     max_turns: int = Field(default=12, ge=0, le=2048)
     max_run_cost_usd: float | None = Field(
-        default=None, ge=0, le=100_000, description="Money of one run. null: the daily cap alone."
+        default=None,
+        ge=0,
+        le=100_000,
+        description="Maximum cost of one run in USD. null: only the daily spending limit applies.",
     )
 
 
@@ -40,41 +48,52 @@ class DistillIn(ApiModel):
     """What to distill from, and which engine compares runs."""
 
     engine: EngineConfig | None = Field(
-        default=None, description="Who compares. null: the installation's default; extractive takes over corrections."
+        default=None,
+        description="Engine that compares runs. null: the default of the installation. The extractive engine copies "
+        "corrections.",
     )
-    graph: str | None = Field(default=None, max_length=100, description="Only runs of this graph. null: of any.")
-    tag: str | None = Field(default=None, max_length=100, description="Only rollouts of batches with it. null: any.")
-    max_groups: int = Field(default=50, ge=1, le=MAX_GROUPS, description="Comparisons at most.")
-    include_cases: bool = Field(default=True, description="Remember runs as cases, too.")
+    graph: str | None = Field(default=None, max_length=100, description="Use only runs of this graph. null: any graph.")
+    tag: str | None = Field(
+        default=None, max_length=100, description="Use only rollouts of batches with this tag. null: any rollouts."
+    )
+    max_groups: int = Field(default=50, ge=1, le=MAX_GROUPS, description="Maximum number of comparisons.")
+    include_cases: bool = Field(default=True, description="Also store runs as cases.")
     max_cost_usd: float | None = Field(
-        default=None, ge=0, le=100_000, description="Money of all comparisons. null: only the tenant's daily cap."
+        default=None,
+        ge=0,
+        le=100_000,
+        description="Maximum cost of all comparisons in USD. null: only the tenant's daily spending limit applies.",
     )
-    gate: GateConfigIn | None = Field(default=None, description="null: the candidate is registered and not measured.")
+    gate: GateConfigIn | None = Field(
+        default=None, description="null: the candidate is registered without measuring it."
+    )
 
 
 class DistillationPreviewOut(ApiModel):
     """What a distillation job that is created now would use."""
 
     name: str
-    start_version: str = Field(description="The version that it learns on from. Empty: the name is new.")
-    job_id: UUID | None = Field(description="The job that learns for this library. null: there is none.")
+    start_version: str = Field(description="Version that the job starts from. Empty: the name is new.")
+    job_id: UUID | None = Field(description="Current distillation job of this library. null: there is none.")
     runs: int = Field(description="Rated runs and scored rollouts together.")
-    rated_runs: int = Field(description="Of `runs`, those that people asked for, and rated or corrected.")
-    new_runs: int = Field(description="Of `runs`, those that `start` has not learned from, as they are judged now.")
-    new_rated_runs: int = Field(description="Of `new_runs`, those that people asked for, and rated or corrected.")
-    new_groups: int = Field(description="Those, grouped by what can be compared.")
-    comparisons: int = Field(description="Groups of them that say something: each is one call of the engine.")
-    withheld_runs: int = Field(description="People's rated runs that are left out while `training_opt_in` is off.")
+    rated_runs: int = Field(description="Of `runs`, the interactive runs that a person has rated or corrected.")
+    new_runs: int = Field(description="Of `runs`, those whose current ratings `start_version` was not distilled from.")
+    new_rated_runs: int = Field(description="Of `new_runs`, the interactive runs that a person has rated or corrected.")
+    new_groups: int = Field(description="Groups of comparable runs among `new_runs`.")
+    comparisons: int = Field(description="Groups whose comparison is informative. Each takes one call of the engine.")
+    withheld_runs: int = Field(description="Rated interactive runs that are excluded because `training_opt_in` is off.")
     waiting_candidate: str = Field(
-        description="A candidate that was learned from `start` and waits. Empty: there is none."
+        description="Candidate that was distilled from `start_version` and is not active yet. Empty: there is none."
     )
 
 
 class ExperienceOut(ApiModel):
     id: str
-    text: str = Field(description="Untrusted: a model wrote it.")
-    run_ids: list[UUID] = Field(description="The latest runs that it comes from. Empty: a person wrote it.")
-    groups: int = Field(description="Comparisons that made or changed it.")
+    text: str = Field(description="Untrusted, because a model wrote it.")
+    run_ids: list[UUID] = Field(
+        description="The latest runs that the experience was distilled from. Empty: a person wrote it."
+    )
+    groups: int = Field(description="Number of comparisons that created or changed it.")
 
 
 class ExperienceChangeOut(ApiModel):
@@ -82,8 +101,8 @@ class ExperienceChangeOut(ApiModel):
 
     kind: Literal["added", "changed", "removed"]
     id: str
-    before: str = Field(description="Its text there. Empty: it is new.")
-    after: str = Field(description="Its text here. Empty: it is gone.")
+    before: str = Field(description="Text in the previous version. Empty: the experience is new.")
+    after: str = Field(description="Text in this version. Empty: the experience was removed.")
     run_ids: list[UUID]
 
 
@@ -93,19 +112,21 @@ class CaseOut(ApiModel):
     outcome: str
     reward: float
     run_id: UUID | None
-    is_new: bool = Field(description="Not in the version before.")
+    is_new: bool = Field(description="Whether the previous version does not contain the case.")
 
 
 class PromptLibraryOut(ApiModel):
     """The text of a version of a prompt library, and how it differs from the version it was derived from."""
 
     policy: str = Field(description="NAME@VERSION.")
-    previous_version: str = Field(description="NAME@VERSION. Empty: it is a name's first.")
+    previous_version: str = Field(description="NAME@VERSION. Empty: this is the first version of the name.")
     changes: list[ExperienceChangeOut]
     experiences: list[ExperienceOut]
-    cases: list[CaseOut] = Field(description="The newest first.")
+    cases: list[CaseOut] = Field(description="Newest first.")
     new_cases: int
-    removed_cases: int = Field(description="Cases of the version before that are not here any more.")
+    removed_cases: int = Field(
+        description="Number of cases of the previous version that this version does not contain."
+    )
 
 
 def build_gate_config(body: GateConfigIn, default: EngineConfig) -> GateConfig:

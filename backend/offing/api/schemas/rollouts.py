@@ -39,7 +39,7 @@ class TasksIn(ApiModel):
 
 class TasksOut(ApiModel):
     dataset: str
-    task_ids: list[UUID] = Field(description="In the order sent, each once.")
+    task_ids: list[UUID] = Field(description="In the order sent, without duplicates.")
     new_count: int
 
 
@@ -66,8 +66,8 @@ class WorldTasksIn(ApiModel):
 
     spec: str = Field(max_length=200, examples=["train-12@500"])
     task_count: int = Field(ge=1, le=10_000)
-    hops: tuple[int, int] = Field(default=(1, 4), description="Fewest and most.")
-    kinds: list[str] | None = Field(default=None, max_length=20, description="null: all.")
+    hops: tuple[int, int] = Field(default=(1, 4), description="Minimum and maximum.")
+    kinds: list[str] | None = Field(default=None, max_length=20, description="null: all kinds.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
 
 
@@ -75,9 +75,12 @@ class TaskSelectionIn(ApiModel):
     """Which tasks to run. Set exactly one of these fields."""
 
     task_ids: list[UUID] | None = Field(default=None, min_length=1, max_length=20_000)
-    dataset: Dataset | None = Field(default=None, description="Its first `count` tasks.")
+    dataset: Dataset | None = Field(default=None, description="The first `max_tasks` tasks of this dataset.")
     items: list[TaskSpec] | None = Field(
-        default=None, min_length=1, max_length=10_000, description="Stored under the batch's name, or `inline`."
+        default=None,
+        min_length=1,
+        max_length=10_000,
+        description="Tasks to store under the name of the batch, or under `inline`.",
     )
     world: WorldTasksIn | None = None
     max_tasks: int = Field(default=20_000, ge=1, le=20_000, description="With `dataset`: how many at most.")
@@ -85,13 +88,13 @@ class TaskSelectionIn(ApiModel):
     @model_validator(mode="after")
     def _exactly_one(self) -> "TaskSelectionIn":
         if sum(selection is not None for selection in (self.task_ids, self.dataset, self.items, self.world)) != 1:
-            raise ValueError("give exactly one of ids, dataset, items and world")
+            raise ValueError("set exactly one of `task_ids`, `dataset`, `items` and `world`")
         return self
 
 
 class ScorerIn(ApiModel):
     name: str = Field(max_length=100, examples=["exact_match"])
-    weight: float = Field(default=1, ge=-1000, le=1000, description="0: recorded, and no part of the reward.")
+    weight: float = Field(default=1, ge=-1000, le=1000, description="0: recorded, but not part of the reward.")
     options: dict[str, Any] = Field(default={})
 
 
@@ -102,16 +105,21 @@ class RolloutBatchIn(ApiModel):
     tasks: TaskSelectionIn
     group_size: int = Field(ge=1, le=256)
     policies: dict[str, str] = Field(default={}, description="NAME@VERSION by role, pinned for every group.")
-    engines: dict[str, EngineConfig] = Field(default={}, description="By role, for those without a policy.")
+    engines: dict[str, EngineConfig] = Field(
+        default={}, description="Engine config by role, for roles without a policy."
+    )
     scorers: list[ScorerIn] | None = Field(
-        default=None, max_length=20, description="null: exact_match, if every task has a reference."
+        default=None, max_length=20, description="null: exact_match, if every task has a reference answer."
     )
     budget: BudgetIn = BudgetIn()
     durability: Literal["exit", "sync"] | None = Field(
-        default=None, description="null: exit where the turns fit one slice, else sync."
+        default=None, description="null: exit if the turns fit into one slice, otherwise sync."
     )
     max_attempts: int = Field(
-        default=3, ge=1, le=10, description="Runs of a member at most, after infrastructure errors."
+        default=3,
+        ge=1,
+        le=10,
+        description="Maximum number of runs per member, including retries after infrastructure errors.",
     )
     seed: int = Field(default=0, ge=0, le=2**53)
     tags: list[Tag] = Field(default=[], max_length=50)
@@ -121,17 +129,17 @@ class RolloutBatchIn(ApiModel):
 class BatchProgressOut(ApiModel):
     """Counts of groups and rollouts. A retry counts as a separate rollout."""
 
-    groups: int = Field(description="Asked for.")
-    created_groups: int = Field(description="Groups that exist.")
+    groups: int = Field(description="Requested groups.")
+    created_groups: int = Field(description="Groups that have been created.")
     open: int
     complete: int
     incomplete: int
     rollouts: int
     waiting: int
     running: int
-    unfinalized: int = Field(description="Ended, and not yet scored by all scorers.")
+    unfinalized: int = Field(description="Ended, but not scored by all scorers yet.")
     finalized: int
-    failed: int = Field(description="Settled as infrastructure errors.")
+    failed: int = Field(description="Finalized as infrastructure errors.")
     mean_reward: float | None
 
 
@@ -166,13 +174,13 @@ class RolloutGroupOut(ApiModel):
     graph: str
     graph_version: str
     engines: dict[str, EngineConfig]
-    policy_version_ids: dict[str, UUID] = Field(description="Policy version by role.")
+    policy_version_ids: dict[str, UUID] = Field(description="Policy version id by role.")
     scorers: list[PinnedScorerOut]
     size: int
     seed: int
     max_attempts: int
     tags: list[str]
-    state: GroupState = Field(description="short: some members left it.")
+    state: GroupState = Field(description="`short`: some members are missing.")
     created_at: datetime
     completed_at: datetime | None
 
@@ -197,7 +205,7 @@ class RolloutOut(ApiModel):
     seed: int
     turns: int
     tokens: int
-    outcome: Outcome | None = Field(description="null: not settled.")
+    outcome: Outcome | None = Field(description="null: not finalized.")
     reward: float | None
     created_at: datetime
     ended_at: datetime | None
@@ -215,7 +223,7 @@ class ScoreOut(ApiModel):
     scorer: str
     scorer_version: str
     version: int = Field(description="From 1; a try after a failure is the next.")
-    value: float | None = Field(description="0 to 1. null: it failed.")
+    value: float | None = Field(description="0 to 1. null: the scorer failed.")
     failure: str
     detail: dict[str, Any]
     created_at: datetime
@@ -247,7 +255,9 @@ class PolicyVersionOut(ApiModel):
     lineage: dict[str, Any]
     evaluation: dict[str, Any]
     created_at: datetime
-    canary_fraction: float | None = Field(description="Share of new runs that a canary gets. null: it is none.")
+    canary_fraction: float | None = Field(
+        description="Fraction of new runs that the canary answers. null: the version is not a canary."
+    )
 
 
 class PolicyVersionPage(Page):

@@ -19,16 +19,16 @@ class ChildRunOut(ApiModel):
     question: str
     graph: str
     status: RunStatus
-    stop_reason: StopReason | None = Field(description="null: it has not ended.")
-    waiting_for: str | None = Field(description="null: it waits for nothing but a worker.")
+    stop_reason: StopReason | None = Field(description="null: the run has not ended.")
+    waiting_for: str | None = Field(description="null: the run waits for nothing except a worker.")
     turns: int
     created_at: datetime
-    ended_at: datetime | None = Field(description="null: it has not ended.")
+    ended_at: datetime | None = Field(description="null: the run has not ended.")
 
 
 class RunTreeOut(ApiModel):
-    parent_id: UUID | None = Field(description="The run that started this one. null: a person asked for it.")
-    children: list[ChildRunOut] = Field(description="Runs that this one started, in the order of its asking.")
+    parent_id: UUID | None = Field(description="The run that started this run. null: no run started it.")
+    children: list[ChildRunOut] = Field(description="Runs that this run started, in the order of their requests.")
 
 
 def serialize_run_tree(run_tree: RunTree) -> RunTreeOut:

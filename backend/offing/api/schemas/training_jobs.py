@@ -21,7 +21,8 @@ class TrainingJobIn(ApiModel):
     """A training job to queue."""
 
     config: dict[str, Any] = Field(
-        description="As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.",
+        description="Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, "
+        "`learner`, `guards`.",
         examples=[{"algorithm": "flow-grpo", "policy": "planner@1"}],
     )
 
@@ -31,20 +32,22 @@ class TrainingJobOut(ApiModel):
 
     id: UUID
     kind: Literal["train", "loop", "prompt_library"]
-    name: str = Field(description="Of the policy that it makes a version of.")
+    name: str = Field(description="Name of the policy that the job trains.")
     config: dict[str, Any]
     config_sha256: str
     seed: int
     state: TrainingJobState
-    requested_action: Literal["pause", "cancel"] | None = Field(description="Seen after the step that it is in.")
+    requested_action: Literal["pause", "cancel"] | None = Field(
+        description="Takes effect after the current training step."
+    )
     waiting_for: str = Field(
-        description="Why a queued job does not begin, as far as this server can tell. Empty: it will."
+        description="Why a queued job does not start, as far as this server can tell. Empty: no known obstacle."
     )
     phase: str
-    step: int = Field(description="Steps that are committed.")
-    groups: int = Field(description="Looked at.")
-    rollouts: int = Field(description="Trained on.")
-    produced_version_id: UUID | None = Field(description="The policy version that came of it.")
+    step: int = Field(description="Committed training steps.")
+    groups: int = Field(description="Groups read.")
+    rollouts: int = Field(description="Rollouts trained on.")
+    produced_version_id: UUID | None = Field(description="The policy version that the job produced.")
     stop_reason: str
     error: str
     created_at: datetime
@@ -53,11 +56,14 @@ class TrainingJobOut(ApiModel):
 
 
 class TrainingJobDetail(TrainingJobOut):
-    ledger: dict[str, int] = Field(description="Rollouts by what the job decided about them.")
+    ledger: dict[str, int] = Field(description="Number of rollouts by the decision of the job about them.")
 
 
 class TrainingJobListItem(TrainingJobOut):
-    reward: float | None = Field(description="Mean of the last step's rollouts. null: no step has one.")
+    reward: float | None = Field(
+        description="Mean reward of the rollouts of the last training step. null: there is no training step with "
+        "rollouts yet."
+    )
 
 
 class TrainingJobPage(Page):
@@ -67,13 +73,13 @@ class TrainingJobPage(Page):
 class TrainingMetricOut(ApiModel):
     step: int
     name: str
-    value: float | None = Field(description="null: it is not a finite number.")
+    value: float | None = Field(description="null: not a finite number.")
     at: datetime
 
 
 class TrainingMetricList(ApiModel):
     items: list[TrainingMetricOut]
-    next: int | None = Field(description="`after` of the next request. null: there was nothing new.")
+    next: int | None = Field(description="`after` of the next request. null: there are no new metrics.")
 
 
 class TrainingEventOut(ApiModel):
@@ -89,7 +95,7 @@ class TrainingEventOut(ApiModel):
 
 class TrainingEventList(ApiModel):
     items: list[TrainingEventOut]
-    next: UUID | None = Field(description="`after` of the next request. null: there was nothing new.")
+    next: UUID | None = Field(description="`after` of the next request. null: there are no new events.")
 
 
 def serialize_job(job: TrainingJobRow) -> TrainingJobOut:
@@ -161,7 +167,10 @@ def _strip_options(name: str, option: Any) -> Any:
 
 def _find_missing_requirement() -> str:
     if find_spec("torch") is None:
-        return "torch is not installed here: pip install 'offing[train]', or run `offing trainer` where it is"
+        return (
+            "torch is not installed here: run pip install 'offing[train]', or run `offing trainer` on a "
+            "machine that has torch"
+        )
     return ""
 
 

@@ -17,53 +17,55 @@ class TrajectorySpanOut(ApiModel):
     """A labeled range of a completion. The end is excluded."""
 
     kind: str
-    start_char: int = Field(description="Code point of the completion.")
+    start_char: int = Field(description="First code point of the span in the completion.")
     end_char: int
-    start_token: int | None = Field(description="Completion id. null: ids are not known.")
+    start_token: int | None = Field(
+        description="Index of the first completion id of the span. null: the ids are not known."
+    )
     end_token: int | None
 
 
 class TrajectoryTokensOut(ApiModel):
     """The token ids of a role call. Lists about the completion have one entry per completion id."""
 
-    offset: int = Field(description="Tokens of the segment before prompt_ids.")
-    prompt_ids: list[int] = Field(description="What this turn's prompt adds to its segment.")
-    prompt_token_texts: list[str] | None = Field(description="What they decode to. null: no tokenizer is at hand.")
+    offset: int = Field(description="Number of tokens in the segment before prompt_ids.")
+    prompt_ids: list[int] = Field(description="Token ids that the prompt of this role call adds to its segment.")
+    prompt_token_texts: list[str] | None = Field(description="Texts of prompt_ids. null: no tokenizer is available.")
     completion_ids: list[int]
     completion_token_texts: list[str] | None
-    logprobs: list[float] = Field(description="Of the distribution sampled from, natural logarithm.")
+    logprobs: list[float] = Field(description="Natural logarithms, from the distribution that was sampled from.")
     loss_mask: list[bool] = Field(description="true: sampled by the policy.")
-    entropy: list[float] | None = Field(description="Nats. null: not given.")
+    entropy: list[float] | None = Field(description="In nats. null: not recorded.")
 
 
 class TrajectoryMessageOut(ApiModel):
     role: str
     text: str
-    role_call_seq: int = Field(description="Seq of the turn that said it. 0: the text stands for itself.")
+    role_call_seq: int = Field(description="Seq of the role call that wrote this message. 0: no role call wrote it.")
 
 
 class TrajectoryRoleCallOut(ApiModel):
     """One role call."""
 
-    seq: int = Field(description="Of its step.")
-    turn: int = Field(description="Of the graph's loop, from 1. 0: outside the loop.")
-    segment: int | None = Field(description="null: the engine wrote no text.")
-    position: int = Field(description="In its segment, from 0.")
+    seq: int = Field(description="Seq of the step.")
+    turn: int = Field(description="Turn of the graph's loop, from 1. 0: outside the loop.")
+    segment: int | None = Field(description="null: the engine did not write text.")
+    position: int = Field(description="Index in the segment, from 0.")
     role: str
     engine: str
     model: str
-    policy: str = Field(description="NAME@VERSION. Empty: no policy of ours.")
+    policy: str = Field(description="NAME@VERSION. Empty: not answered by a registered policy.")
     messages: list[TrajectoryMessageOut]
     completion: str
     spans: list[TrajectorySpanOut]
-    tokens: TrajectoryTokensOut | None = Field(description="null: the engine gave no ids.")
+    tokens: TrajectoryTokensOut | None = Field(description="null: the engine returned no token ids.")
     trainable: str = Field(description="rl, sft or none.")
     trainable_reason: str
-    quarantine: str = Field(description="Why it may not be trained. Empty: it may.")
+    quarantine: str = Field(description="Why the role call must not be used for training. Empty: it can be used.")
     sampling: dict[str, Any]
     finish_reason: str
-    ends_run: bool = Field(description="The role ended the run with it.")
-    failed_attempts: int = Field(description="Requests before it that gave no accepted answer.")
+    ends_run: bool = Field(description="Whether the role ended the run with this call.")
+    failed_attempts: int = Field(description="Number of earlier requests whose answers were not accepted.")
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
@@ -76,7 +78,7 @@ class TrajectorySegmentOut(ApiModel):
 
     index: int
     role: str
-    boundary_reason: str = Field(description="Why it began.")
+    boundary_reason: str = Field(description="Why the segment began.")
     parent_index: int | None
     shared_tokens: int | None
 
@@ -84,9 +86,9 @@ class TrajectorySegmentOut(ApiModel):
 class TrajectoryScoreOut(ApiModel):
     scorer: str
     scorer_version: str
-    value: float | None = Field(description="null: there is none, see failure.")
+    value: float | None = Field(description="null: the scorer failed; see `failure`.")
     failure: str
-    role_call_seq: int | None = Field(description="Seq of the turn that it is about. null: the run.")
+    role_call_seq: int | None = Field(description="Seq of the scored role call. null: the score applies to the run.")
 
 
 class TrajectoryOut(ApiModel):
@@ -103,7 +105,7 @@ class TrajectoryOut(ApiModel):
     scores: list[TrajectoryScoreOut]
     segments: list[TrajectorySegmentOut]
     role_calls: list[TrajectoryRoleCallOut]
-    next: int | None = Field(description="`after` of the next page of turns. null: this was the last.")
+    next: int | None = Field(description="`after` of the next page of role calls. null: this is the last page.")
 
 
 def serialize_trajectory(trajectory: ReadableTrajectory) -> TrajectoryOut:
