@@ -89,7 +89,7 @@ async def test_a_run_whose_graph_version_is_deleted_cannot_be_forked(api: Api) -
         await connection.execute("update run set graph_version = 'gone' where id = %s", (origin,))
     response = await api.http.post(f"/api/v1/runs/{origin}/fork")
     assert response.status_code == 409
-    assert "quiet gone" in response.json()["detail"]
+    assert "version gone of the graph quiet" in response.json()["detail"]
     assert response.json()["remedy"]
 
 

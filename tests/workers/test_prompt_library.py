@@ -270,7 +270,9 @@ async def test_workers_killed_while_they_compare_and_measure_make_one_candidate_
 
 async def test_a_library_that_nobody_would_read_is_rejected_when_the_run_is_made(trial: DistillationTrial) -> None:
     await trial.ask()
-    with pytest.raises(InvalidInput, match=r"engines.planner.prompt_library: .*extractive does not use a prompt library"):
+    with pytest.raises(
+        InvalidInput, match=r"engines.planner.prompt_library: .*extractive does not use a prompt library"
+    ):
         await trial.platform.submit(RunRequest("Who?", engines={"planner": parse_engine("extractive;library=a@1")}))
     with pytest.raises(InvalidInput, match="lessons has no active version"):
         await trial.ask("lessons")

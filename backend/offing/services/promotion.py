@@ -177,7 +177,9 @@ async def promote(
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
     verdict = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
     if verdict is not None and not verdict.passed:
-        raise Conflict("Train further, or use --force.", "Train on, or say --force.")
+        raise Conflict(
+            f"{policy} did not pass the gate: {'; '.join(verdict.why_not)}.", "Train further, or use --force."
+        )
     async with database.transaction(tenant_id) as connection:
         row = await _lock_for_transition(connection, policy, "active")
         if row.state == "active":

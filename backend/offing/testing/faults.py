@@ -45,13 +45,15 @@ async def assert_survives_worker_loss(graph: Graph, question: str, **options: Un
 
 def _assert_same_run(undisturbed: SimulatedRun, recovered: SimulatedRun, moment: int) -> None:
     if recovered.losses != 1:
-        raise RecoveryMismatchError(f"Moment {moment} never came: the run takes another course each time.")
+        raise RecoveryMismatchError(
+            f"Crash point {moment} was not reached: the run takes a different course each time."
+        )
     again = Counter(e.call_key for e in recovered.executed_calls) - Counter(
         e.call_key for e in undisturbed.executed_calls
     )
     if any(count > 1 for count in again.values()) or len({key.superstep for key in again}) > 1:
         raise RecoveryMismatchError(
-            f"Lost at moment {moment}, calls were repeated that were on record: {', '.join(map(str, again))}."
+            f"After a crash at point {moment}, recorded calls were repeated: {', '.join(map(str, again))}."
         )
     turned = _find_reordered_superstep(undisturbed.steps, recovered.steps)
     ones, others = (
@@ -60,13 +62,14 @@ def _assert_same_run(undisturbed: SimulatedRun, recovered: SimulatedRun, moment:
     for one, other in zip(ones, others, strict=False):
         if _comparable_step(one, turned) != _comparable_step(other, turned):
             difference = f"{_comparable_step(one, turned)}\n  {_comparable_step(other, turned)}"
-            raise RecoveryMismatchError(f"Lost at moment {moment}, step {one.seq} differs:\n  {difference}")
+            raise RecoveryMismatchError(f"After a crash at point {moment}, step {one.seq} differs:\n  {difference}")
     if len(undisturbed.steps) != len(recovered.steps):
         raise RecoveryMismatchError(
-            f"Lost at moment {moment}, the run has {len(recovered.steps)} steps instead of {len(undisturbed.steps)}."
+            f"After a crash at point {moment}, the run has {len(recovered.steps)} steps instead of "
+            f"{len(undisturbed.steps)}."
         )
     if _final_result(undisturbed, turned) != _final_result(recovered, turned):
-        raise RecoveryMismatchError(f"Lost at moment {moment}, the report or the state at the end differs.")
+        raise RecoveryMismatchError(f"After a crash at point {moment}, the report or the final state differs.")
 
 
 def _find_reordered_superstep(one: Sequence[Step], other: Sequence[Step]) -> int | None:
@@ -111,7 +114,7 @@ def _assert_once(recovered: SimulatedRun, effects: set[str], moment: int) -> Non
     )
     if any(count > 1 for count in ran.values()):
         raise RecoveryMismatchError(
-            f"Lost at moment {moment}, a tool whose effect must happen once was recorded twice."
+            f"After a crash at point {moment}, a tool with an at-most-once side effect was recorded twice."
         )
 
 

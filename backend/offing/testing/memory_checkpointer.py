@@ -31,7 +31,9 @@ class MemoryCheckpointer(Checkpointer):
     ) -> RunnableConfig:
         self.sizes.append(len(self.serde.dumps_typed(checkpoint)[1]))
         if self.sizes[-1] > MAX_STATE_BYTES:
-            raise StateTooLargeError(f"The graph's state has {self.sizes[-1]} bytes, over {MAX_STATE_BYTES}.")
+            raise StateTooLargeError(
+                f"The state of the graph has {self.sizes[-1]} bytes; the maximum is {MAX_STATE_BYTES}."
+            )
         return await super().aput(config, checkpoint, metadata, new_versions)
 
     def discard_unsaved(self) -> int | None:

@@ -51,9 +51,7 @@ class Recording:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Recording":
         if data.get("format") != RECORDING_FORMAT:
-            raise ValueError(
-                f"This is no recording: its format is {data.get('format')!r}, and must be {RECORDING_FORMAT}."
-            )
+            raise ValueError(f"This is not a recording: its format is {data.get('format')!r}, not {RECORDING_FORMAT}.")
         budget = dict(data["budget"])
         if budget.get("max_cost_usd") is not None:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))

@@ -98,7 +98,8 @@ class Scenario:
         reply = self.input_responses.get(input_prompt.prompt, input_prompt.default)
         if reply is None:
             raise OutOfAnswersError(
-                f"Nobody answers {input_prompt.prompt!r}: give the test a reply, or the question a default."
+                f"There is no response to {input_prompt.prompt!r}. Add one to the test, or give the "
+                "input request a default."
             )
         return check_response(check_prompt(input_prompt), reply)
 
@@ -106,7 +107,9 @@ class Scenario:
         name = self.prompt_formats.get(role.name)
         prompt_format = role.find_format(name) if name else None
         if name and prompt_format is None:
-            raise InvalidInput(f"forms.{role.name}", f"The role has no form {name!r}", "Name one of its forms.")
+            raise InvalidInput(
+                f"forms.{role.name}", f"the role has no prompt format {name!r}", "Use one of its prompt formats."
+            )
         return prompt_format
 
     def _select_answer(self, role: Role[Any, Any], inputs: Any, call_index: int, turn: int) -> ScriptedAnswer:
@@ -116,13 +119,16 @@ class Scenario:
         if script is not None:
             if call_index >= len(script):
                 raise OutOfAnswersError(
-                    f"{role.name} is asked for the {call_index + 1}. time, and has {len(script)} answers."
+                    f"The role {role.name} is called {call_index + 1} times, but has only {len(script)} "
+                    "scripted answers."
                 )
             return script[call_index]
         if role.name in self.rules:
             return role.rules[self.rules[role.name]](inputs, RuleContext(self.seed, turn))
         if role.extractive is None:
-            raise OutOfAnswersError(f"{role.name} has no model-free answer: give the test an answer for it.")
+            raise OutOfAnswersError(
+                f"The role {role.name} has no model-free answer. Add a scripted answer to the test."
+            )
         return role.extractive(inputs)
 
 
@@ -140,5 +146,7 @@ def _to_output(
     if isinstance(value, InvalidOutput):
         raise AssertionError(f"{role.name}: {value.problem}")
     if not isinstance(value, role.output):
-        raise AssertionError(f"{role.name} answers {type(value).__name__}; its output is {role.output.__name__}.")
+        raise AssertionError(
+            f"The answer of {role.name} is of type {type(value).__name__}; the output type is {role.output.__name__}."
+        )
     return value

@@ -121,7 +121,7 @@ class SimulationStore:
     def check_worker(self) -> None:
         """Raise WorkerLost if the worker has crashed, so that parallel branches do nothing more."""
         if self._has_crashed:
-            raise WorkerLost("The worker is gone.")
+            raise WorkerLost("The worker has crashed.")
 
     def crash_point(self, call: ExecutedCall | None = None) -> None:
         """Mark a point at which the worker may crash. Raises WorkerLost if it does.
@@ -134,7 +134,7 @@ class SimulationStore:
             self._has_crashed = True
             self.losses += 1
             self.lost_in = call or (self.executed[-1] if self.executed else None)
-            raise WorkerLost(f"The worker was lost at moment {nth}.")
+            raise WorkerLost(f"The worker crashed at point {nth}.")
 
     def execute_call(self, name: str, inputs: Any, key: CallKey, turn: int = 0) -> float:
         """Record an executed call, advance the clock by its duration, and return that duration in seconds."""

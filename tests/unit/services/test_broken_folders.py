@@ -91,7 +91,7 @@ def test_a_name_that_two_folders_have_is_neither_s_and_the_rest_of_both_is_there
     written(tmp_path / "a")
     written(tmp_path / "b")
     graphs = both(tmp_path)
-    with pytest.raises(InvalidInput, match="Two folders have a graph 'harbour'"):
+    with pytest.raises(InvalidInput, match="Two folders have a graph named 'harbour'"):
         get_graph(graphs, "harbour")
     lamp(tmp_path / "b")
     assert set(both(tmp_path)) == {"harbour", "lamp"}
@@ -117,7 +117,7 @@ def test_a_name_that_becomes_ambiguous_stays_as_it_was_while_folders_are_reloade
     assert graphs["lamp"].title == "lit"
     lamp(tmp_path / "b", "another")
     assert graphs["lamp"].title == "lit"
-    assert "Two folders have a graph 'lamp'" in graphs.problem
+    assert "Two folders have a graph named 'lamp'" in graphs.problem
 
 
 def test_a_broken_folder_s_earlier_version_continues(tmp_path: Path) -> None:

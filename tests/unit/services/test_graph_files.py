@@ -139,7 +139,7 @@ def test_a_project_in_a_src_folder_and_one_of_a_module_alone_are_found(tmp_path:
 def test_a_sibling_without_an_init_file_is_told_with_the_remedy(tmp_path: Path) -> None:
     folder = with_siblings(tmp_path / "a")
     (folder / "shore/__init__.py").unlink()
-    assert "Put shore/__init__.py there" in load_registry(folder, tmp_path / "home").problem
+    assert "Add shore/__init__.py, so that the folder is a package." in load_registry(folder, tmp_path / "home").problem
 
 
 def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
     ("file", "text", "message"),
     [
         ("harbour/words.py", "import names\n", "No module named 'names'. Import harbour.names instead."),
-        ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "no grph in harbour, which harbour:grph"),
+        ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "has no grph, which harbour:grph"),
         ("harbour/__init__.py", "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n", "Register one:"),
         ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),
     ],

@@ -76,7 +76,7 @@ async def writing(state: Any, runtime: Any) -> dict[str, Any]:
 async def test_a_graph_that_trusts_a_model_to_answer_is_found() -> None:
     (result,) = await find_graph_issues(looping(trusting))
     assert (result.rule, result.level) == ("failure", "error")
-    assert "role 'speaker' gives no answer" in result.explanation
+    assert "role 'speaker' returns no answer" in result.explanation
     assert await find_graph_issues(looping(careful)) == ()
 
 

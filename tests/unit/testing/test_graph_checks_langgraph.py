@@ -260,7 +260,7 @@ async def test_what_a_crashed_worker_does_again_is_a_warning_unless_it_is_on_rec
     (outside,) = await find_graph_issues(one_node(ToolNode([fetch])))
     assert (clock.level, outside.level) == ("warning", "warning")
     assert "@durable_call" in outside.remedy
-    assert "done again" in outside.explanation
+    assert "happen again" in outside.explanation
     assert await find_graph_issues(one_node(ToolNode([fetch_once]))) == ()
 
 
@@ -340,8 +340,8 @@ async def test_a_store_is_found_where_it_is_held_and_where_the_run_s_is_not_the_
     filled = InMemoryStore()
     filled.put(("notes",), "first", {"text": "Remember."})
     assert await whys(InMemoryStore()) == []
-    assert ["holds when it is compiled" in why for why in await whys(filled)] == [True]
-    assert ["searches by meaning" in why for why in await whys(InMemoryStore(index=index))] == [True]
+    assert ["contains items at compile time" in why for why in await whys(filled)] == [True]
+    assert ["has an index for semantic search" in why for why in await whys(InMemoryStore(index=index))] == [True]
     assert await whys(InMemoryStore(index=index), store_index=index) == []
     assert await rules(one_node(by_a_store_of_its_own)) == {("own-store", "node 'work'")}
 
@@ -420,9 +420,9 @@ def without_version(state: dict[str, Any]) -> dict[str, Any]:
         (upgraded, []),
         (
             without_version,
-            ["`upgrade` cannot be called with a version and a state: too many positional arguments."],
+            ["`upgrade_state` cannot be called with a version and a state: too many positional arguments."],
         ),
-        (awaited, ["`upgrade` is async, and nobody awaits it."]),
+        (awaited, ["`upgrade_state` is async, but it is called without await."]),
     ],
 )
 async def test_an_upgrade_that_a_worker_cannot_call_is_found(upgrade: Any, why: list[str]) -> None:

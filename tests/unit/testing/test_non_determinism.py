@@ -80,7 +80,7 @@ async def simulate_each_loss(graph: Callable[[], Graph]) -> list[SimulatedRun | 
             results.append(await simulate_run(graph(), "Write", tool_policy=FREELY, crash_at=moment))
         except NonDeterminismError as error:
             results.append(error)
-        assert len(sent) <= 1, f"lost at moment {moment}, letters to {sent}"
+        assert len(sent) <= 1, f"crashed at point {moment}, letters to {sent}"
     return results
 
 

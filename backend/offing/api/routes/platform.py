@@ -133,7 +133,7 @@ async def _is_postgres_available(deps: AppDependencies) -> bool:
 
 
 def _status_word(available: bool) -> str:
-    return "ok" if available else "no response"
+    return "ok" if available else "no answer"
 
 
 @lru_cache(maxsize=64)

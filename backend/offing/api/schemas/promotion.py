@@ -31,7 +31,7 @@ class EvaluationOut(ApiModel):
     scored: int = Field(description="Scored rollouts. The others ended with an infrastructure error.")
     reward: float | None = Field(description="Mean over tasks. null: no rollout was scored.")
     low: float | None = Field(
-        description="Lower end of the 95 % interval of `reward`, from the spread over tasks. null: fewer than two tasks."
+        description="Lower end of the 95 % interval of `reward` over tasks. null: fewer than two tasks."
     )
     high: float | None
     answered_fraction: float | None = Field(description="Fraction of the scored rollouts with an answer.")

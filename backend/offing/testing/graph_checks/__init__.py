@@ -44,6 +44,6 @@ async def find_graph_issues(graph: Graph) -> tuple[GraphIssue, ...]:
 
 def _build_failure(graph: Graph, error: Exception) -> GraphIssue:
     if isinstance(error, InvalidInput):
-        return GraphIssue(ERROR, "build", graph.name, f"It cannot be built: {error.problem}.", error.remedy)
-    why = f"It cannot be built: {type(error).__name__}: {error}."
-    return GraphIssue(ERROR, "build", graph.name, why, "Mend `build`.")
+        return GraphIssue(ERROR, "build", graph.name, f"The graph cannot be built: {error.problem}.", error.remedy)
+    why = f"The graph cannot be built: {type(error).__name__}: {error}."
+    return GraphIssue(ERROR, "build", graph.name, why, "Correct `build`.")

@@ -17,12 +17,14 @@ CATCH_ALL = frozenset({"Exception", "BaseException"})
 CONTROL_FLOW_EXCEPTIONS = frozenset({"GraphBubbleUp", "GraphInterrupt", "RunStopped"})
 
 RERUN_EXPLANATIONS = {
-    CLOCK: "after a loss it runs again, asks something else, and that is paid anew",
-    RANDOMNESS: "after a loss it runs again, asks something else, and that is paid anew",
-    OUTSIDE: "after a loss it runs again, and what it does outside is done again",
+    CLOCK: "when the node runs again after a crash, it makes a different model call, which is charged again",
+    RANDOMNESS: "when the node runs again after a crash, it makes a different model call, which is charged again",
+    OUTSIDE: "when the node runs again after a crash, its side effects happen again",
 }
 
-DURABLE_CALL_REMEDY = "Put it into a function of its own, decorated with @durable_call, whose result is recorded."
+DURABLE_CALL_REMEDY = (
+    "Move the call into a separate function with the @durable_call decorator, which records the result."
+)
 
 MAX_ISSUES = 500
 """Maximum number of values that are searched for a model."""
@@ -60,8 +62,8 @@ def _find_blocking_model_calls(source: SourceFunction) -> Iterator[GraphIssue]:
         ]
         for name in called:
             if name.attr in BLOCKING_METHODS and _contains_model(_resolve_root(name.value, function, source)):
-                why = f"It calls `{name.attr}` in an async function, where a model of ours refuses to wait."
-                remedy = f"Write `await ….a{name.attr}(…)`, or make it a plain function."
+                why = f"It calls `{name.attr}` in an async function. OffingChatModel rejects blocking calls there."
+                remedy = f"Write `await ….a{name.attr}(…)`, or use a synchronous function."
                 yield GraphIssue(ERROR, "blocked-loop", source.locate(name), why, remedy)
 
 
@@ -73,8 +75,11 @@ def _find_swallowed_exceptions(source: SourceFunction) -> Iterator[GraphIssue]:
             and any(map(_is_suspending, node.body))
             and (handler := _find_catch_all(node)) is not None
         ):
-            why = "It catches every exception of a model call, also what ends a run at its limit or waits for a person."
-            remedy = "Put `except GraphBubbleUp: raise` before it (langgraph.errors)."
+            why = (
+                "It catches every exception of a model call, including those that end a run at its limit or "
+                "wait for a person."
+            )
+            remedy = "Add `except GraphBubbleUp: raise` (from langgraph.errors) before it."
             yield GraphIssue(WARNING, "swallowed-stop", source.locate(handler), why, remedy)
 
 

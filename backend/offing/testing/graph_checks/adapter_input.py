@@ -19,13 +19,13 @@ def find_adapter_input_issues(graph: Graph, compiled: Any) -> list[GraphIssue]:
             initial_state: Any = make(SAMPLE_RUN) if make else None
         except Exception as error:  # the code of an author may raise any exception, and it is reported as an issue
             why = f"`{name}` raises {type(error).__name__}: {error}."
-            issues.append(GraphIssue(ERROR, "start", graph.name, why, f"Let `{name}` work for any question."))
+            issues.append(GraphIssue(ERROR, "start", graph.name, why, f"Make `{name}` work for any question."))
             continue
         if name == "initial_state" and isinstance(initial_state, dict):
             issues += _find_dropped_keys(graph, compiled, set(initial_state))  # pyright: ignore[reportUnknownArgumentType]
     if getattr(compiled, "context_schema", None) is not None and graph.langgraph_adapter.context is None:
-        why = f"It has a context_schema ({compiled.context_schema.__name__}), and is given no context."
-        remedy = "Give it one: register_langgraph(…, context=lambda run: …)."
+        why = f"It has a context_schema ({compiled.context_schema.__name__}), but no context is passed."
+        remedy = "Pass one: register_langgraph(…, context=lambda run: …)."
         issues.append(GraphIssue(WARNING, "no-context", graph.name, why, remedy))
     return [*issues, *_find_missing_answer(graph, compiled)]
 
@@ -35,9 +35,13 @@ def _find_dropped_keys(graph: Graph, compiled: Any, inputs: set[str]) -> list[Gr
     input_keys = _list_keys(compiled, "input_schema")
     if not input_keys or inputs <= input_keys:
         return []
-    why = f"A run begins with {', '.join(sorted(inputs - input_keys))}, which its input does not have."
-    remedy = f"Name one of its keys, question_key={min(input_keys)!r} for instance, or give `initial_state`."
-    return [GraphIssue(ERROR, "start", graph.name, f"{why} It takes {', '.join(sorted(input_keys))}.", remedy)]
+    why = f"The initial state has keys that the input schema does not have: {', '.join(sorted(inputs - input_keys))}."
+    remedy = f"Use one of these keys, for example question_key={min(input_keys)!r}, or pass `initial_state`."
+    return [
+        GraphIssue(
+            ERROR, "start", graph.name, f"{why} The input schema has the keys {', '.join(sorted(input_keys))}.", remedy
+        )
+    ]
 
 
 def _find_missing_answer(graph: Graph, compiled: Any) -> list[GraphIssue]:
@@ -46,8 +50,11 @@ def _find_missing_answer(graph: Graph, compiled: Any) -> list[GraphIssue]:
     output_keys = _list_keys(compiled, "output_schema")
     if not isinstance(where, str) or not output_keys or where in output_keys:
         return []
-    why = f"Its answer is read from {where!r}, which its output does not have. It has {', '.join(sorted(output_keys))}."
-    return [GraphIssue(ERROR, "no-report", graph.name, why, "Name a key: register_langgraph(…, answer=…).")]
+    why = (
+        f"The answer is read from {where!r}, which the output schema does not have. It has the keys "
+        f"{', '.join(sorted(output_keys))}."
+    )
+    return [GraphIssue(ERROR, "no-report", graph.name, why, "Choose one of them: register_langgraph(…, answer=…).")]
 
 
 def _list_keys(compiled: Any, schema: str) -> set[str]:

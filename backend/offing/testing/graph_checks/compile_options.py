@@ -23,23 +23,27 @@ def find_compile_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
         issues += _find_replaced_stores(graph, within.store, location)
         if one.node and not isinstance(within.checkpointer, bool | None):
             kind = type(within.checkpointer).__name__
-            why = f"The graph within it is compiled with a {kind} of its own, whose content a lost worker takes along."
-            remedy = "Compile it with checkpointer=True to keep its state for the run, or with none."
+            why = f"Its subgraph is compiled with its own {kind}, whose content is lost when the worker crashes."
+            remedy = (
+                "Compile the subgraph with checkpointer=True to keep its state for the run, or without a checkpointer."
+            )
             issues.append(GraphIssue(ERROR, "own-checkpointer", location, why, remedy))
         if one.node and within.cache is not None:
-            why = "The graph within it is compiled with a cache of its own, which runs of every tenant would share."
-            remedy = "Compile the whole graph with a cache: each run has one of its own in its place."
+            why = "Its subgraph is compiled with its own cache, which the runs of all tenants would share."
+            remedy = "Compile the outer graph with a cache instead. Each run replaces it with a cache of the run."
             issues.append(GraphIssue(ERROR, "own-cache", location, why, remedy))
         if one.node and (within.interrupt_before_nodes or within.interrupt_after_nodes):
-            why = "The graph within it stops for somebody at a debugger (interrupt_before or interrupt_after)."
+            why = (
+                "Its subgraph uses breakpoints for debugging (interrupt_before or interrupt_after), which stop the run."
+            )
             issues.append(GraphIssue(ERROR, "interrupt", location, why, "Call interrupt() in a node instead."))
     return issues
 
 
 def _build_memory_store_issue(reached: ReachedValue) -> GraphIssue:
-    why = "It holds an InMemoryStore: what is put there is lost with the worker, and no other worker has it."
+    why = "It contains an InMemoryStore. Its items exist in one worker only, and are lost when that worker crashes."
     return GraphIssue(
-        WARNING, "own-store", f"node {reached.node!r}", why, "Ask for the run's: get_store(), or runtime.store."
+        WARNING, "own-store", f"node {reached.node!r}", why, "Use the store of the run: get_store(), or runtime.store."
     )
 
 
@@ -49,11 +53,11 @@ def _find_replaced_stores(graph: Graph, store: Any, location: str) -> list[Graph
         return []
     issues: list[GraphIssue] = []
     if any(store.search((), limit=1)):
-        why = "What its store holds when it is compiled is not in the store that a run has in its place."
-        issues.append(GraphIssue(WARNING, "own-store", location, why, "Put it there in a node."))
+        why = "Its store contains items at compile time. The store that replaces it in a run does not contain them."
+        issues.append(GraphIssue(WARNING, "own-store", location, why, "Add the items in a node."))
     if store.index_config and not getattr(graph.langgraph_adapter, "store_index", None):
-        why = "Its store searches by meaning, and the one that a run has in its place does not."
+        why = "Its store has an index for semantic search. The store that replaces it in a run has no index."
         issues.append(
-            GraphIssue(WARNING, "own-store", location, why, "Give the index: register_langgraph(…, store_index={…}).")
+            GraphIssue(WARNING, "own-store", location, why, "Pass the index: register_langgraph(…, store_index={…}).")
         )
     return issues

@@ -15,8 +15,8 @@ from offing.testing.graph_checks.unawaited_calls import find_unawaited_calls
 from offing.tools import reserved_tool_names
 
 CLOCK = "a clock"
-RANDOMNESS = "chance"
-OUTSIDE = "the outside world"
+RANDOMNESS = "randomness"
+OUTSIDE = "external systems"
 NONDETERMINISTIC_CALLS = {
     **{f"time.{name}": CLOCK for name in ("time", "time_ns", "monotonic", "perf_counter", "localtime", "gmtime")},
     **{f"datetime.{kind}": CLOCK for kind in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")},
@@ -44,10 +44,10 @@ ORDER_INSENSITIVE = frozenset({"sorted", "any", "all", "sum", "len", "max", "min
 """Functions whose result does not depend on the order of their input."""
 
 REMEDIES = {
-    CLOCK: "Time is not for nodes: budgets see to it, and a step has its own.",
-    RANDOMNESS: "Draw from random.Random(ctx.run.seed) and what is in the state.",
-    OUTSIDE: "Put it into a tool of the graph's own, so that it is recorded, limited and not done twice.",
-    "the order of a set": "Sort it first.",
+    CLOCK: "Do not use the clock in nodes. Budgets limit the time of a run, and each step has a timestamp.",
+    RANDOMNESS: "Draw from random.Random(ctx.run.seed) and values in the state.",
+    OUTSIDE: "Move it into a custom tool, so that it is recorded, limited and not repeated.",
+    "the order of a set": "Sort the set first.",
 }
 
 
@@ -92,12 +92,12 @@ def iter_nondeterminism(source: SourceFunction) -> Iterator[tuple[ast.AST, str, 
                 yield node, f"It calls {name}", why
         over = node.iter if isinstance(node, ast.For | ast.comprehension) else None
         if over is not None and _is_unordered_set(over, source) and node not in settled:
-            yield over, "It goes through a set", NONDETERMINISTIC_CALLS["builtins.set"]
+            yield over, "It iterates over a set", NONDETERMINISTIC_CALLS["builtins.set"]
 
 
 def _build_issue(source: SourceFunction, node: ast.AST, action: str, cause: str) -> GraphIssue:
     level = WARNING if cause == NONDETERMINISTIC_CALLS["builtins.set"] else ERROR
-    text = f"{action}, which depends on {cause}: after a lost worker it runs again and may go another way."
+    text = f"{action}, which depends on {cause}. When the node runs again after a crash, it may make different calls."
     return GraphIssue(level, "unsafe-to-repeat", source.locate(node), text, REMEDIES[cause])
 
 
@@ -142,12 +142,12 @@ def _find_unknown_names(graph: Graph, source: SourceFunction) -> Iterator[GraphI
         if resolve_name(node.func, source).endswith(".ToolCall") and isinstance(first, ast.Constant):
             if first.value not in own | reserved_tool_names():
                 why = f"It calls the tool {first.value!r}, which the graph does not declare."
-                yield GraphIssue(ERROR, "undeclared-tool", source.locate(node), why, "Name it in `Graph.tools`.")
+                yield GraphIssue(ERROR, "undeclared-tool", source.locate(node), why, "Add it to `Graph.tools`.")
         elif isinstance(node.func, ast.Attribute) and node.func.attr == "call_role":
             role = source.resolve(first)
             if isinstance(role, Role) and role.name not in roles:
-                why = f"It asks the role {role.name!r}, which the graph does not declare."
-                yield GraphIssue(ERROR, "undeclared-role", source.locate(node), why, "Name it in `Graph.roles`.")
+                why = f"It calls the role {role.name!r}, which the graph does not declare."
+                yield GraphIssue(ERROR, "undeclared-role", source.locate(node), why, "Add it to `Graph.roles`.")
 
 
 def _find_unlimited_loops(graph: Graph, sources: SourceReader) -> list[GraphIssue]:
@@ -158,13 +158,19 @@ def _find_unlimited_loops(graph: Graph, sources: SourceReader) -> list[GraphIssu
     called = {name for source in sources.sources for name in _iter_method_names(source)}
     issues: list[GraphIssue] = []
     if looped and "stop_reason" not in called:
-        why = "Nothing in its loop asks `ctx.stop_reason()`, so that no budget and no person ends it."
+        why = "Its loop never calls `ctx.stop_reason()`, so neither a budget nor a person can end it."
         issues.append(
-            GraphIssue(ERROR, "no-limit", graph.name, why, "Ask at the beginning of each turn, and then write.")
+            GraphIssue(
+                ERROR,
+                "no-limit",
+                graph.name,
+                why,
+                "Call it at the beginning of each turn, and write the report when it returns a reason.",
+            )
         )
     if looped and "begin_turn" not in called:
-        why = "Its loop never says `ctx.begin_turn(n)`, so that the limit on turns does not count."
-        issues.append(GraphIssue(ERROR, "no-limit", graph.name, why, "Say it in the loop's first node."))
+        why = "Its loop never calls `ctx.begin_turn(n)`, so the limit on turns has no effect."
+        issues.append(GraphIssue(ERROR, "no-limit", graph.name, why, "Call it in the first node of the loop."))
     return issues
 
 

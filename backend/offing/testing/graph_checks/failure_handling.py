@@ -48,17 +48,19 @@ async def find_failure_issues(
 
 def _iter_failure_cases(graph: Graph, documents: dict[str, str], run: SimulatedRun) -> Iterator[_FailureCase]:
     budget = Budget(max_turns=MAX_TURNS)
-    remedy = "Write a report that says so."
+    remedy = "Deliver a report that states this."
     yield _FailureCase("nothing is found", {"documents": {}, "budget": budget}, remedy)
-    yield _FailureCase("it may not take a turn", {"documents": documents, "budget": Budget(max_turns=0)}, remedy)
+    yield _FailureCase("no turns are allowed", {"documents": documents, "budget": Budget(max_turns=0)}, remedy)
     role_names = {call.name for call in run.executed_calls}
     for role in (role.name for role in graph.roles if role.name in role_names):
         options: ScenarioOptions = {"documents": documents, "budget": budget, "answers": {role: _fail_role}}
-        remedy = "`ctx.call_role` gives an EngineFailure then: ask with isinstance before its `output` is read."
-        yield _FailureCase(f"role {role!r} gives no answer", options, remedy)
+        remedy = (
+            "In this case `ctx.call_role` returns an EngineFailure. Check with isinstance before you read `output`."
+        )
+        yield _FailureCase(f"role {role!r} returns no answer", options, remedy)
     for tool in sorted({result.tool for result in run.tool_results}):
         options = {"documents": documents, "budget": budget, "failing_tools": {tool: "It does not answer."}}
-        remedy = "A result that is not ok has no content: read it with `content.get`."
+        remedy = "A result that is not ok has no content. Read values with `content.get`."
         yield _FailureCase(f"tool {tool!r} fails", options, remedy)
 
 

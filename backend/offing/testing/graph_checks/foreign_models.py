@@ -21,9 +21,9 @@ MODEL_FACTORIES = frozenset(
 )
 """Functions that create a model from its name."""
 
-EXPLANATION = "whose calls go past the run: not on record, not limited, and paid again after a loss."
-REMEDY = 'Use OffingChatModel("agent") in its place; which provider answers it is said by the engine of that name.'
-REMEDY_BY_NAME = "Say which of `models=` stands for it: register_langgraph(…, models_by_name={…})."
+EXPLANATION = "which bypasses the run: its calls are neither recorded nor limited, and are charged again after a crash."
+REMEDY = 'Use OffingChatModel("agent") instead. The engine config of the role "agent" selects the provider.'
+REMEDY_BY_NAME = "Declare which of `models=` replaces it: register_langgraph(…, models_by_name={…})."
 
 
 def find_model_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
@@ -38,13 +38,13 @@ def find_model_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
         value, location = one.value, f"node {one.node!r}"
         if isinstance(value, OffingChatModel):
             if value.role not in roles:
-                why = f"It asks OffingChatModel({value.role!r}), which the graph does not declare."
+                why = f"It calls OffingChatModel({value.role!r}), which the graph does not declare."
                 issues.append(
-                    GraphIssue(ERROR, "undeclared-role", location, why, "Name it in `models=` of register_langgraph.")
+                    GraphIssue(ERROR, "undeclared-role", location, why, "Add it to `models=` of register_langgraph.")
                 )
         elif name := _find_foreign_class(value, swaps):
             remedy = REMEDY_BY_NAME if get_class_name(value) in MODEL_FACTORIES else REMEDY
-            issues.append(GraphIssue(ERROR, "foreign-model", location, f"It asks {name}, {EXPLANATION}", remedy))
+            issues.append(GraphIssue(ERROR, "foreign-model", location, f"It calls {name}, {EXPLANATION}", remedy))
     for source in walk.sources:
         issues += (_build_call_issue(source, *call) for call in _iter_model_calls(source, swaps))
     return issues
@@ -54,7 +54,7 @@ def _find_foreign_class(value: Any, by_name: bool) -> str:
     """Return the class of a third-party model or provider client. Empty means that the value is neither."""
     name = get_class_name(value)
     if name in MODEL_FACTORIES:
-        return "" if by_name else "a model that is chosen by name"
+        return "" if by_name else "a model selected by name"
     return name.rpartition(".")[2] if is_model(value) else ""
 
 

@@ -47,8 +47,8 @@ def _find_unknown_keys(name: str, source_reader: SourceReader, channels: set[str
     for source in own:
         for key in _iter_returned_keys(source):
             if key.value not in channels:
-                why = f"Node {name!r} returns {key.value!r}, which the state does not have, so that it is left out."
-                remedy = f"Declare it, or correct it: the state has {', '.join(keys)}."
+                why = f"Node {name!r} returns {key.value!r}, which is not a key of the state, so the value is dropped."
+                remedy = f"Declare the key, or correct its name. The state has the keys {', '.join(keys)}."
                 yield GraphIssue(ERROR, "unknown-key", source.locate(key), why, remedy)
 
 

@@ -40,8 +40,14 @@ def find_side_effect_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
 def _find_changes(source: SourceFunction) -> Iterator[GraphIssue]:
     for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         if name := _describe_effect(call, source):
-            why = f"A tool that is declared PURE calls {name}: it is called freely, and again after a loss."
-            remedy = "Declare the effect: tool(effect=Effect.IDEMPOTENT), or AT_MOST_ONCE where a repeat would harm."
+            why = (
+                f"A tool that is declared PURE calls {name}. A pure tool is called without approval, and "
+                "again after a crash."
+            )
+            remedy = (
+                "Declare the side effect: tool(side_effect=SideEffect.IDEMPOTENT), or AT_MOST_ONCE if a repetition "
+                "would do harm."
+            )
             yield GraphIssue(WARNING, "effect", source.locate(call), why, remedy)
 
 
@@ -71,6 +77,6 @@ def _find_blocking_calls(source: SourceFunction) -> Iterator[GraphIssue]:
             continue
         for call in (node for node in iter_own_nodes(function) if isinstance(node, ast.Call)):
             if (name := resolve_name(call.func, source)) in BLOCKING_CALLS:
-                why = f"It calls {name} in an async function: all runs of the worker wait for it."
-                remedy = "Use what can be awaited, asyncio.to_thread for instance, or a plain function."
+                why = f"It calls {name} in an async function, which blocks all runs of the worker."
+                remedy = "Use an async function, asyncio.to_thread or a synchronous node."
                 yield GraphIssue(WARNING, "blocks-worker", source.locate(call), why, remedy)

@@ -40,24 +40,38 @@ async def find_simulation_issues(graph: Graph) -> list[GraphIssue]:
     """
     lacking = [role.name for role in graph.roles if role.extractive is None]
     if lacking:
-        why = f"It has no model-free answer ({', '.join(lacking)}), so that nothing could be rehearsed here."
-        return [GraphIssue(WARNING, "no-rehearsal", graph.name, why, "Test it with `offing.testing` and answers.")]
+        why = f"These roles have no model-free answer: {', '.join(lacking)}. The graph could not be simulated."
+        return [
+            GraphIssue(WARNING, "no-rehearsal", graph.name, why, "Test it with `offing.testing` and scripted answers.")
+        ]
     options: Any = {"documents": DOCUMENTS, "budget": Budget(max_turns=MAX_TURNS)}
     try:
         run = await simulate_run(graph, QUESTION, **options)
         await assert_survives_worker_loss(graph, QUESTION, documents=DOCUMENTS, budget=Budget(max_turns=1))
         failure_issues = await find_failure_issues(graph, QUESTION, DOCUMENTS, run)
     except StateTooLargeError as error:
-        return [GraphIssue(ERROR, "state-size", graph.name, str(error), "Record the content and keep its seq.")]
+        return [
+            GraphIssue(
+                ERROR,
+                "state-size",
+                graph.name,
+                str(error),
+                "Record the content as a step and keep its seq in the state.",
+            )
+        ]
     except RecoveryMismatchError as error:
-        remedy = "Let nodes depend on the state and on what is recorded, and on nothing else."
+        remedy = "Make nodes depend only on the state and on recorded results."
         return [GraphIssue(ERROR, "unsafe-to-repeat", graph.name, str(error), remedy)]
     except (
         OutOfAnswersError,
         Exception,
     ) as error:  # the code of an author may raise any exception, and it is reported as an issue
-        why = f"A rehearsal without a model ended with {type(error).__name__}: {error}."
-        return [GraphIssue(ERROR, "rehearsal", graph.name, why, "Mend it, and test it with `offing.testing`.")]
+        why = f"A simulated run without a model ended with {type(error).__name__}: {error}."
+        return [
+            GraphIssue(
+                ERROR, "rehearsal", graph.name, why, "Correct the error, and test the graph with `offing.testing`."
+            )
+        ]
     return [
         *failure_issues,
         *_find_growing_checkpoints(graph, run),
@@ -74,10 +88,14 @@ def _find_growing_checkpoints(graph: Graph, run: SimulatedRun) -> list[GraphIssu
     if a_turn <= MAX_GROWTH_BYTES:
         return []
     why = (
-        f"Its state grows by {a_turn} bytes per turn; at {MAX_STATE_BYTES} a run fails, after about "
-        f"{MAX_STATE_BYTES // a_turn} turns."
+        f"Its state grows by {a_turn} bytes per turn. A run fails at {MAX_STATE_BYTES} bytes, after "
+        f"about {MAX_STATE_BYTES // a_turn} turns."
     )
-    return [GraphIssue(ERROR, "state-size", graph.name, why, "Record the content as steps and keep their seqs.")]
+    return [
+        GraphIssue(
+            ERROR, "state-size", graph.name, why, "Record the content as steps and keep their seqs in the state."
+        )
+    ]
 
 
 def _find_unstable_prompts(graph: Graph, run: SimulatedRun) -> list[GraphIssue]:
@@ -90,8 +108,11 @@ def _find_unstable_prompts(graph: Graph, run: SimulatedRun) -> list[GraphIssue]:
             _min_shared_prefix(role, name, inputs) for name in ("", *(form.name for form in role.prompt_formats))
         )
         if best < MIN_SHARED_PREFIX:
-            why = f"Its prompt begins with {best:.0%} of the turn before; the rest is paid for and trained anew."
-            remedy = "Put what changes at the end, or offer a form that only appends."
+            why = (
+                f"Its prompt repeats only {best:.0%} of the previous prompt as a prefix. The rest is charged "
+                "and trained again."
+            )
+            remedy = "Put the parts that change at the end, or add a prompt format that only appends."
             issues.append(GraphIssue(WARNING, "prefix", f"role {role.name!r}", why, remedy))
     return issues
 
@@ -118,5 +139,5 @@ def _count_common_prefix(one: str, other: str) -> int:
 def _find_report_issues(graph: Graph, run: SimulatedRun) -> list[GraphIssue]:
     if run.report is not None:
         return []
-    why = "It ended without delivering a report, so that a plain list of what was found stands for one."
+    why = "It ended without delivering a report, so the run gets a fallback report."
     return [GraphIssue(WARNING, "no-report", graph.name, why, "Call `ctx.submit_report` in its last node.")]

@@ -22,8 +22,10 @@ def find_state_issues(graph: Graph) -> list[GraphIssue]:
     issues = [*(_find_growing_keys(built) if looped else ()), *_find_unset_keys(graph, built)]
     if looped and not graph.turn_counter:
         nodes = ", ".join(sorted(looped))
-        why = f"Its loop ({nodes}) has no turn_key, so that a checkpoint is written at each superstep."
-        issues.append(GraphIssue(WARNING, "turn-key", graph.name, why, "Name the state key that counts turns."))
+        why = f"Its loop ({nodes}) has no turn_counter, so a checkpoint is written at each superstep."
+        issues.append(
+            GraphIssue(WARNING, "turn-key", graph.name, why, "Set turn_counter to the state key that counts turns.")
+        )
     return issues
 
 
@@ -51,8 +53,11 @@ def _find_growing_keys(graph: Any) -> list[GraphIssue]:
     for name, channel in graph.channels.items():
         if getattr(channel, "operator", None) is None or not isinstance(getattr(channel, "value", None), GROWING_TYPES):
             continue
-        why = "It is added to and kept whole in each checkpoint, so that it costs the square of its length."
-        remedy = "Record its content as a step and keep the step's seq; fetch it where it is needed."
+        why = (
+            "A reducer appends to it, and each checkpoint contains all of it. The space grows with the "
+            "square of its length."
+        )
+        remedy = "Record the content as a step, keep the seq of the step, and read the step where it is needed."
         issues.append(GraphIssue(ERROR, "growing-state", f"state key {name!r}", why, remedy))
     return issues
 
@@ -67,16 +72,19 @@ def _find_unset_keys(graph: Graph, built: Any) -> list[GraphIssue]:
         initial_keys = set(graph.initial_state(run))
     except Exception as error:  # as above
         why = f"`initial_state` raises {type(error).__name__}: {error}."
-        return [GraphIssue(ERROR, "start", graph.name, why, "Let it return the first state.")]
+        return [GraphIssue(ERROR, "start", graph.name, why, "Return the initial state.")]
     keys = list_state_keys(built)
-    why = "`initial_state` does not set it, so that a follow-up question begins with what the run before it left there."
+    why = "`initial_state` does not set it, so a follow-up question starts with the value of the previous run."
     unset = [
         GraphIssue(ERROR, "start", f"state key {name!r}", why, "Set it in `initial_state`.")
         for name in keys - initial_keys
     ]
-    why = f"`initial_state` sets it, and the graph's state has no such key: {', '.join(sorted(keys))}."
+    why = f"`initial_state` sets it, but the state has no such key: {', '.join(sorted(keys))}."
     unknown = sorted(initial_keys - set(built.channels))
-    return [*unset, *(GraphIssue(ERROR, "start", f"state key {n!r}", why, "Correct its name.") for n in unknown)]
+    return [
+        *unset,
+        *(GraphIssue(ERROR, "start", f"state key {n!r}", why, "Correct its name.") for n in unknown),
+    ]
 
 
 def list_state_keys(graph: Any) -> set[str]:

@@ -91,10 +91,10 @@ def _is_abstract(kind: type) -> bool:
 
 
 def _build_issue(graph: Graph, key: str, kind: type) -> GraphIssue:
-    why = f"It holds {kind.__name__}, which comes back from a checkpoint as plain data, without its class."
+    why = f"It contains {kind.__name__}, which a checkpoint restores as plain data, not as an instance of its class."
     named = (
-        f"Name it: register_langgraph(…, state_types=({kind.__name__},))."
+        f"Register the class: register_langgraph(…, state_types=({kind.__name__},))."
         if graph.langgraph_adapter
-        else "Keep plain data there."
+        else "Store plain data in it."
     )
     return GraphIssue(ERROR, "state-type", f"state key {key!r}", why, named)

@@ -30,7 +30,7 @@ STORING_NODES = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Return, ast.Yield
 def find_unawaited_calls(source: SourceFunction) -> Iterator[GraphIssue]:
     """Yield issues for calls of async functions that nothing awaits."""
     for call in _iter_unconsumed_calls(source.tree, source):
-        why = f"It calls {_find_coroutine_name(call.func, source)} without awaiting it, so that nothing happens."
+        why = f"It calls {_find_coroutine_name(call.func, source)} without awaiting it, so the call has no effect."
         yield GraphIssue(ERROR, "not-awaited", source.locate(call), why, "Write `await` before it.")
 
 

@@ -1423,19 +1423,19 @@ export interface components {
             complete: number;
             /**
              * Created Groups
-             * @description Groups that exist.
+             * @description Groups that have been created.
              */
             created_groups: number;
             /**
              * Failed
-             * @description Settled as infrastructure errors.
+             * @description Finalized as infrastructure errors.
              */
             failed: number;
             /** Finalized */
             finalized: number;
             /**
              * Groups
-             * @description Asked for.
+             * @description Requested groups.
              */
             groups: number;
             /** Incomplete */
@@ -1450,7 +1450,7 @@ export interface components {
             running: number;
             /**
              * Unfinalized
-             * @description Ended, and not yet scored by all scorers.
+             * @description Ended, but not scored by all scorers yet.
              */
             unfinalized: number;
             /** Waiting */
@@ -1463,22 +1463,22 @@ export interface components {
         BudgetIn: {
             /**
              * Max Cost Usd
-             * @description Money. null: only the tenant's daily cap.
+             * @description Maximum cost in USD. null: only the tenant's daily spending limit applies.
              */
             max_cost_usd?: number | null;
             /**
              * Max Seconds
-             * @description Seconds of work. null: no limit.
+             * @description Maximum seconds of work. null: no limit.
              */
             max_seconds?: number | null;
             /**
              * Max Tokens
-             * @description Prompt and completion tokens. null: no limit.
+             * @description Maximum prompt and completion tokens. null: no limit.
              */
             max_tokens?: number | null;
             /**
              * Max Turns
-             * @description Turns of the graph's loop.
+             * @description Maximum turns of the graph's loop.
              * @default 12
              */
             max_turns: number;
@@ -1492,7 +1492,7 @@ export interface components {
         CanaryIn: {
             /**
              * Fraction
-             * @description Of the new runs that name the policy without a version.
+             * @description Fraction of the new runs that name the policy without a version.
              */
             fraction: number;
         };
@@ -1515,7 +1515,7 @@ export interface components {
         CaseOut: {
             /**
              * Is New
-             * @description Not in the version before.
+             * @description Whether the previous version does not contain the case.
              */
             is_new: boolean;
             /** Outcome */
@@ -1552,7 +1552,7 @@ export interface components {
             created_at: string;
             /**
              * Ended At
-             * @description null: it has not ended.
+             * @description null: the run has not ended.
              */
             ended_at: string | null;
             /** Graph */
@@ -1565,13 +1565,13 @@ export interface components {
             /** Question */
             question: string;
             status: components["schemas"]["RunStatus"];
-            /** @description null: it has not ended. */
+            /** @description null: the run has not ended. */
             stop_reason: components["schemas"]["StopReason"] | null;
             /** Turns */
             turns: number;
             /**
              * Waiting For
-             * @description null: it waits for nothing but a worker.
+             * @description null: the run waits for nothing except a worker.
              */
             waiting_for: string | null;
         };
@@ -1598,14 +1598,14 @@ export interface components {
             start: number;
             /**
              * Text Id
-             * @description null: the source was erased.
+             * @description null: the source has been erased.
              */
             text_id: string | null;
             /** Title */
             title: string;
             /**
              * Verified
-             * @description The quote was found again in the stored text just now.
+             * @description Whether the quote is in the stored text. This is checked for each response.
              */
             verified: boolean;
         };
@@ -1621,7 +1621,7 @@ export interface components {
             count: number;
             /**
              * Name
-             * @description Empty: sources that were uploaded one by one.
+             * @description Empty: single files.
              */
             name: string;
         };
@@ -1670,7 +1670,7 @@ export interface components {
             edited_action?: components["schemas"]["EditedActionIn"] | null;
             /**
              * Message
-             * @description Why it is rejected, or the response in its place.
+             * @description Why the call is rejected, or the response in place of its result.
              * @default
              */
             message: string;
@@ -1688,35 +1688,35 @@ export interface components {
          *     }
          */
         DistillIn: {
-            /** @description Who compares. null: the installation's default; extractive takes over corrections. */
+            /** @description Engine that compares runs. null: the default of the installation. The extractive engine copies corrections. */
             engine?: components["schemas"]["EngineConfig"] | null;
-            /** @description null: the candidate is registered and not measured. */
+            /** @description null: the candidate is registered without measuring it. */
             gate?: components["schemas"]["GateConfigIn"] | null;
             /**
              * Graph
-             * @description Only runs of this graph. null: of any.
+             * @description Use only runs of this graph. null: any graph.
              */
             graph?: string | null;
             /**
              * Include Cases
-             * @description Remember runs as cases, too.
+             * @description Also store runs as cases.
              * @default true
              */
             include_cases: boolean;
             /**
              * Max Cost Usd
-             * @description Money of all comparisons. null: only the tenant's daily cap.
+             * @description Maximum cost of all comparisons in USD. null: only the tenant's daily spending limit applies.
              */
             max_cost_usd?: number | null;
             /**
              * Max Groups
-             * @description Comparisons at most.
+             * @description Maximum number of comparisons.
              * @default 50
              */
             max_groups: number;
             /**
              * Tag
-             * @description Only rollouts of batches with it. null: any.
+             * @description Use only rollouts of batches with this tag. null: any rollouts.
              */
             tag?: string | null;
         };
@@ -1740,34 +1740,34 @@ export interface components {
         DistillationPreviewOut: {
             /**
              * Comparisons
-             * @description Groups of them that say something: each is one call of the engine.
+             * @description Groups whose comparison is informative. Each takes one call of the engine.
              */
             comparisons: number;
             /**
              * Job Id
-             * @description The job that learns for this library. null: there is none.
+             * @description Current distillation job of this library. null: there is none.
              */
             job_id: string | null;
             /** Name */
             name: string;
             /**
              * New Groups
-             * @description Those, grouped by what can be compared.
+             * @description Groups of comparable runs among `new_runs`.
              */
             new_groups: number;
             /**
              * New Rated Runs
-             * @description Of `new_runs`, those that people asked for, and rated or corrected.
+             * @description Of `new_runs`, the interactive runs that a person has rated or corrected.
              */
             new_rated_runs: number;
             /**
              * New Runs
-             * @description Of `runs`, those that `start` has not learned from, as they are judged now.
+             * @description Of `runs`, those whose current ratings `start_version` was not distilled from.
              */
             new_runs: number;
             /**
              * Rated Runs
-             * @description Of `runs`, those that people asked for, and rated or corrected.
+             * @description Of `runs`, the interactive runs that a person has rated or corrected.
              */
             rated_runs: number;
             /**
@@ -1777,17 +1777,17 @@ export interface components {
             runs: number;
             /**
              * Start Version
-             * @description The version that it learns on from. Empty: the name is new.
+             * @description Version that the job starts from. Empty: the name is new.
              */
             start_version: string;
             /**
              * Waiting Candidate
-             * @description A candidate that was learned from `start` and waits. Empty: there is none.
+             * @description Candidate that was distilled from `start_version` and is not active yet. Empty: there is none.
              */
             waiting_candidate: string;
             /**
              * Withheld Runs
-             * @description People's rated runs that are left out while `training_opt_in` is off.
+             * @description Rated interactive runs that are excluded because `training_opt_in` is off.
              */
             withheld_runs: number;
         };
@@ -1805,7 +1805,7 @@ export interface components {
             };
             /**
              * Name
-             * @description Empty: the tool that was asked for.
+             * @description Empty: the requested tool.
              * @default
              */
             name: string;
@@ -1866,7 +1866,7 @@ export interface components {
          *       "available": true,
          *       "models": [],
          *       "name": "extractive",
-         *       "note": "Quotes; it is no language model."
+         *       "note": "Quotes sentences. It is not a language model."
          *     }
          */
         EngineOut: {
@@ -1880,7 +1880,7 @@ export interface components {
             note: string;
             /**
              * Offered At
-             * @description Where a server answers that the operator has not accepted. Empty: none.
+             * @description Address of a detected server that the operator has not accepted. Empty: none.
              * @default
              */
             offered_at: string;
@@ -1903,7 +1903,7 @@ export interface components {
             sources: number;
             /**
              * Steps
-             * @description Steps of runs whose copies of the text were removed.
+             * @description Steps of runs from which copies of the text were removed.
              */
             steps: number;
         };
@@ -1935,12 +1935,12 @@ export interface components {
         EvaluationOut: {
             /**
              * Answered Fraction
-             * @description Share of the scored rollouts.
+             * @description Fraction of the scored rollouts with an answer.
              */
             answered_fraction: number | null;
             /**
              * Batch Id
-             * @description The rollouts behind it. null: they were erased.
+             * @description The evaluated rollouts. null: they have been erased.
              */
             batch_id: string | null;
             /**
@@ -1961,7 +1961,7 @@ export interface components {
             id: string;
             /**
              * Low
-             * @description Of its 95 % interval, by the spread of tasks. null: fewer than two tasks.
+             * @description Lower end of the 95 % interval of `reward` over tasks. null: fewer than two tasks.
              */
             low: number | null;
             /**
@@ -1981,14 +1981,14 @@ export interface components {
             policy_version: string;
             /**
              * Reward
-             * @description Mean over tasks. null: nothing was scored.
+             * @description Mean over tasks. null: no rollout was scored.
              */
             reward: number | null;
             /** Rollouts */
             rollouts: number;
             /**
              * Scored
-             * @description In the others the platform failed.
+             * @description Scored rollouts. The others ended with an infrastructure error.
              */
             scored: number;
             /** Seed */
@@ -1999,12 +1999,12 @@ export interface components {
             tokens: number | null;
             /**
              * Turns
-             * @description Of a rollout, on average.
+             * @description Mean per rollout.
              */
             turns: number | null;
             /**
              * Violated Fraction
-             * @description Share that broke a rule of their flow.
+             * @description Fraction of the scored rollouts that violated a rule of their graph.
              */
             violated_fraction: number | null;
         };
@@ -2042,7 +2042,7 @@ export interface components {
             items: components["schemas"]["EvaluationOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -2053,12 +2053,12 @@ export interface components {
         ExperienceChangeOut: {
             /**
              * After
-             * @description Its text here. Empty: it is gone.
+             * @description Text in this version. Empty: the experience was removed.
              */
             after: string;
             /**
              * Before
-             * @description Its text there. Empty: it is new.
+             * @description Text in the previous version. Empty: the experience is new.
              */
             before: string;
             /** Id */
@@ -2075,19 +2075,19 @@ export interface components {
         ExperienceOut: {
             /**
              * Groups
-             * @description Comparisons that made or changed it.
+             * @description Number of comparisons that created or changed it.
              */
             groups: number;
             /** Id */
             id: string;
             /**
              * Run Ids
-             * @description The latest runs that it comes from. Empty: a person wrote it.
+             * @description The latest runs that the experience was distilled from. Empty: a person wrote it.
              */
             run_ids: string[];
             /**
              * Text
-             * @description Untrusted: a model wrote it.
+             * @description Untrusted, because a model wrote it.
              */
             text: string;
         };
@@ -2119,14 +2119,14 @@ export interface components {
         ForkIn: {
             /**
              * At Seq
-             * @description The last step that is kept. null: the last one before the run's end.
+             * @description The last step to copy. null: the last one before the run ended.
              */
             at_seq?: number | null;
-            /** @description What the kept steps have used counts with it. null: that of the run. */
+            /** @description Budget of the fork. The usage of the copied steps counts toward it. null: the budget of the run. */
             budget?: components["schemas"]["BudgetIn"] | null;
             /**
              * Engines
-             * @description Engine by role from then on; roles left out keep theirs.
+             * @description Engine config by role after the fork. Other roles keep theirs.
              * @default {}
              */
             engines: {
@@ -2134,7 +2134,7 @@ export interface components {
             };
             /**
              * Message
-             * @description What the fork is told as a person's message. Empty: nothing.
+             * @description A user message that the fork receives. Empty: no message.
              * @default
              */
             message: string;
@@ -2168,7 +2168,7 @@ export interface components {
             items: components["schemas"]["StepDetail"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -2179,10 +2179,10 @@ export interface components {
         GateConfigIn: {
             /**
              * Dataset
-             * @description Of stored tasks, others than those learned from.
+             * @description Dataset of stored tasks. Use other tasks than the library was distilled from.
              */
             dataset: string;
-            /** @description Who reads the library and answers every role. null: the installation's default. */
+            /** @description Engine that reads the library and answers every role. null: the default of the installation. */
             engine?: components["schemas"]["EngineConfig"] | null;
             /**
              * Graph
@@ -2191,12 +2191,12 @@ export interface components {
             graph: string;
             /**
              * Max Run Cost Usd
-             * @description Money of one run. null: the daily cap alone.
+             * @description Maximum cost of one run in USD. null: only the daily spending limit applies.
              */
             max_run_cost_usd?: number | null;
             /**
              * Max Tasks
-             * @description Tasks at most.
+             * @description Maximum number of tasks.
              * @default 50
              */
             max_tasks: number;
@@ -2207,13 +2207,13 @@ export interface components {
             max_turns: number;
             /**
              * Role
-             * @description Which role is shown the library.
+             * @description Role whose prompt contains the library.
              * @default planner
              */
             role: string;
             /**
              * Rollouts Per Task
-             * @description Runs of each task.
+             * @description Number of runs per task.
              * @default 1
              */
             rollouts_per_task: number;
@@ -2236,7 +2236,7 @@ export interface components {
             high: number;
             /**
              * Low
-             * @description Of the difference's 95 % interval.
+             * @description Lower end of the 95 % interval of the difference.
              */
             low: number;
             /** Pair Count */
@@ -2264,14 +2264,14 @@ export interface components {
             description: string;
             /**
              * Diagram
-             * @description Mermaid text drawn from the graph itself.
+             * @description Mermaid diagram generated from the graph.
              */
             diagram: string;
             /** Name */
             name: string;
             /** Roles */
             roles: string[];
-            /** @description What the tab State shows of a run. null: there is no such tab. */
+            /** @description What the State tab shows for a run. null: the graph has no State tab. */
             state_view: components["schemas"]["StateView"] | null;
             /** Title */
             title: string;
@@ -2354,17 +2354,17 @@ export interface components {
         InputRequestOut: {
             /**
              * Choices
-             * @description The only answers. Empty: any text.
+             * @description The allowed responses. Empty: any text.
              */
             choices: string[];
             /**
              * Default At
-             * @description When its default is taken. null: never.
+             * @description When the default is used. null: never.
              */
             default_at: string | null;
             /**
              * Detail
-             * @description Details of the request, as text that is shown unchanged.
+             * @description Details of the request, to be shown unchanged.
              */
             detail: string;
             kind: components["schemas"]["InputKind"];
@@ -2372,7 +2372,7 @@ export interface components {
             number: number;
             /**
              * Pending
-             * @description It waits for an answer.
+             * @description Whether the request waits for a response.
              */
             pending: boolean;
             /** Prompt */
@@ -2382,13 +2382,13 @@ export interface components {
              * Format: date-time
              */
             requested_at: string;
-            /** @description null: there is none. */
+            /** @description null: there is no response yet. */
             response: components["schemas"]["InputResponseOut"] | null;
-            /** @description Of the answer to an interrupt. null: any text. */
+            /** @description Required shape of the response to an interrupt. null: any text. */
             response_form: components["schemas"]["ResponseFormOut"] | null;
             /**
              * Steps
-             * @description Of the plan under review.
+             * @description The plan under review.
              */
             steps: string[];
         };
@@ -2396,7 +2396,7 @@ export interface components {
          * InputResponseIn
          * @description A response to an input request. Which fields count depends on the kind of the request.
          * @example {
-         *       "comment": "Leave the search out.",
+         *       "comment": "Leave out the search.",
          *       "decision": "edited",
          *       "steps": [
          *         "Read what Pool does"
@@ -2411,7 +2411,7 @@ export interface components {
             approved?: boolean | null;
             /**
              * Comment
-             * @description Words beside a decision.
+             * @description Comment on a decision.
              * @default
              */
             comment: string;
@@ -2419,18 +2419,18 @@ export interface components {
             decision?: components["schemas"]["ReviewDecision"] | null;
             /**
              * Decisions
-             * @description To a form with reviews: one for each, in their order. null: `text` has them.
+             * @description For a response form with reviews: one decision per review, in order. null: `text` contains the decisions.
              */
             decisions?: components["schemas"]["DecisionIn"][] | null;
             /**
              * Steps
-             * @description Of the edited plan.
+             * @description The edited plan.
              * @default []
              */
             steps: string[];
             /**
              * Text
-             * @description To a question or an interrupt. JSON where the question has a form with a schema.
+             * @description Response to a free-text request or an interrupt. JSON if the response form has a schema.
              * @default
              */
             text: string;
@@ -2439,12 +2439,12 @@ export interface components {
         InputResponseOut: {
             /**
              * Approved
-             * @description Of an approval or a tool call. null for the other kinds.
+             * @description Response to an approval or a tool call. null for other kinds.
              */
             approved: boolean | null;
             /** Comment */
             comment: string;
-            /** @description Of a review. null for the other kinds. */
+            /** @description Response to a plan review. null for other kinds. */
             decision: components["schemas"]["ReviewDecision"] | null;
             /**
              * Responded At
@@ -2464,7 +2464,7 @@ export interface components {
             steps: string[];
             /**
              * Text
-             * @description To a question or an interrupt. Empty for the other kinds.
+             * @description Response to a free-text request or an interrupt. Empty for other kinds.
              */
             text: string;
         };
@@ -2501,7 +2501,7 @@ export interface components {
             name: string;
             /**
              * Tools
-             * @description Names under which its tools are called.
+             * @description Names of its tools in tool calls.
              */
             tools: string[];
         };
@@ -2573,7 +2573,7 @@ export interface components {
             version: string;
             /**
              * Weight
-             * @description 0: recorded, and no part of the reward.
+             * @description 0: recorded, but not part of the reward.
              * @default 1
              */
             weight: number;
@@ -2604,7 +2604,7 @@ export interface components {
             base_model: string;
             /**
              * Canary Fraction
-             * @description Share of new runs that a canary gets. null: it is none.
+             * @description Fraction of new runs that the canary answers. null: the version is not a canary.
              */
             canary_fraction: number | null;
             /**
@@ -2680,7 +2680,7 @@ export interface components {
             items: components["schemas"]["PolicyVersionOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -2703,7 +2703,7 @@ export interface components {
          * @example {
          *       "detail": "question: String should have at least 3 characters",
          *       "field": "question",
-         *       "remedy": "Correct it; the accepted values are in /api/v1/openapi.json.",
+         *       "remedy": "Correct the value. The accepted values are in /api/v1/openapi.json.",
          *       "status": 422,
          *       "title": "Unprocessable Content",
          *       "type": "urn:offing:problem:invalid_input"
@@ -2769,7 +2769,7 @@ export interface components {
          *     }
          */
         PromotionOut: {
-            /** @description null: the gate was not asked, or there was no active version. */
+            /** @description null: the gate was skipped, or there was no active version. */
             gate_result: components["schemas"]["GateResultOut"] | null;
             policy_version: components["schemas"]["PolicyVersionOut"];
         };
@@ -2819,7 +2819,7 @@ export interface components {
         PromptLibraryOut: {
             /**
              * Cases
-             * @description The newest first.
+             * @description Newest first.
              */
             cases: components["schemas"]["CaseOut"][];
             /** Changes */
@@ -2835,12 +2835,12 @@ export interface components {
             policy: string;
             /**
              * Previous Version
-             * @description NAME@VERSION. Empty: it is a name's first.
+             * @description NAME@VERSION. Empty: this is the first version of the name.
              */
             previous_version: string;
             /**
              * Removed Cases
-             * @description Cases of the version before that are not here any more.
+             * @description Number of cases of the previous version that this version does not contain.
              */
             removed_cases: number;
         };
@@ -2940,7 +2940,7 @@ export interface components {
          *         }
          *       ],
          *       "created_at": "2026-11-21T09:00:00Z",
-         *       "limitations": "Put together from quoted sentences without a language model.",
+         *       "limitations": "Assembled from quoted sentences without a language model.",
          *       "reason": "answered",
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "sections": [
@@ -3009,7 +3009,7 @@ export interface components {
         ResponseFormOut: {
             /**
              * Response Schema
-             * @description JSON schema of what the interrupted node reads. null: the graph gives none.
+             * @description JSON schema of the response that the interrupted node expects. null: the graph declares none.
              */
             response_schema: {
                 [key: string]: unknown;
@@ -3029,7 +3029,7 @@ export interface components {
         /**
          * RollbackOut
          * @example {
-         *       "message": "planner@2 is active again, in place of planner@3"
+         *       "message": "planner@2 is active again and replaces planner@3"
          *     }
          */
         RollbackOut: {
@@ -3072,12 +3072,12 @@ export interface components {
             budget: components["schemas"]["BudgetIn"];
             /**
              * Durability
-             * @description null: exit where the turns fit one slice, else sync.
+             * @description null: exit if the turns fit into one slice, otherwise sync.
              */
             durability?: ("exit" | "sync") | null;
             /**
              * Engines
-             * @description By role, for those without a policy.
+             * @description Engine config by role, for roles without a policy.
              * @default {}
              */
             engines: {
@@ -3092,7 +3092,7 @@ export interface components {
             group_size: number;
             /**
              * Max Attempts
-             * @description Runs of a member at most, after infrastructure errors.
+             * @description Maximum number of runs per member, including retries after infrastructure errors.
              * @default 3
              */
             max_attempts: number;
@@ -3111,7 +3111,7 @@ export interface components {
             };
             /**
              * Scorers
-             * @description null: exact_match, if every task has a reference.
+             * @description null: exact_match, if every task has a reference answer.
              */
             scorers?: components["schemas"]["ScorerIn"][] | null;
             /**
@@ -3235,7 +3235,7 @@ export interface components {
             items: components["schemas"]["RolloutBatchOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -3300,7 +3300,7 @@ export interface components {
             group_id: string;
             /** Member */
             member: number;
-            /** @description null: not settled. */
+            /** @description null: not finalized. */
             outcome: components["schemas"]["Outcome"] | null;
             /** Question */
             question: string;
@@ -3433,7 +3433,7 @@ export interface components {
             max_attempts: number;
             /**
              * Policy Version Ids
-             * @description Policy version by role.
+             * @description Policy version id by role.
              */
             policy_version_ids: {
                 [key: string]: string;
@@ -3452,7 +3452,7 @@ export interface components {
             size: number;
             /**
              * State
-             * @description short: some members left it.
+             * @description `short`: some members are missing.
              * @enum {string}
              */
             state: "open" | "complete" | "incomplete";
@@ -3498,7 +3498,7 @@ export interface components {
             max_attempts: number;
             /**
              * Policy Version Ids
-             * @description Policy version by role.
+             * @description Policy version id by role.
              */
             policy_version_ids: {
                 [key: string]: string;
@@ -3513,7 +3513,7 @@ export interface components {
             size: number;
             /**
              * State
-             * @description short: some members left it.
+             * @description `short`: some members are missing.
              * @enum {string}
              */
             state: "open" | "complete" | "incomplete";
@@ -3577,7 +3577,7 @@ export interface components {
             items: components["schemas"]["RolloutGroupOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -3611,7 +3611,7 @@ export interface components {
             group_id: string;
             /** Member */
             member: number;
-            /** @description null: not settled. */
+            /** @description null: not finalized. */
             outcome: components["schemas"]["Outcome"] | null;
             /** Question */
             question: string;
@@ -3669,7 +3669,7 @@ export interface components {
             items: components["schemas"]["RolloutOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -3754,12 +3754,12 @@ export interface components {
             error: string | null;
             /**
              * Forked At Seq
-             * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
+             * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
              */
             forked_at_seq?: number | null;
             /**
              * Forked From Id
-             * @description The run that it is a fork of.
+             * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
             /** Graph */
@@ -3776,20 +3776,20 @@ export interface components {
             live?: components["schemas"]["LiveStatusOut"] | null;
             /**
              * Pending Input Requests
-             * @description That wait for a person.
+             * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
             /** Question */
             question: string;
-            /** @description What it may see and use. A follow-up that names nothing gets the same. */
+            /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
             started_at: string | null;
             status: components["schemas"]["RunStatus"];
             /**
              * Step Marks
-             * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human, answer or resumed, n other.
+             * @description One letter per step, in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human, answer or resumed, n other.
              */
             step_marks: string;
             stop_reason: components["schemas"]["StopReason"] | null;
@@ -3811,7 +3811,7 @@ export interface components {
             waiting_for: string | null;
             /**
              * Waiting Since
-             * @description When a queued, waiting or paused run began to wait. null: it does not wait.
+             * @description When a queued, waiting or paused run began to wait. null: the run is not waiting.
              */
             waiting_since: string | null;
         };
@@ -3847,22 +3847,22 @@ export interface components {
         RunFileOut: {
             /**
              * Is Image
-             * @description Whether a page may draw it.
+             * @description Whether the file is an image that a web page can display.
              */
             is_image: boolean;
             /**
              * Media Type
-             * @description Media type, told by the bytes.
+             * @description Media type, detected from the content.
              */
             media_type: string;
             /**
              * Name
-             * @description Its path in the folder in which the code ran.
+             * @description Path of the file in the working directory of the code.
              */
             name: string;
             /**
              * Sha256
-             * @description Of its bytes, in hex; what it is fetched by.
+             * @description SHA-256 of the file, in hex. The file is fetched by it.
              */
             sha256: string;
             /** Size Bytes */
@@ -3898,12 +3898,12 @@ export interface components {
             budget: components["schemas"]["BudgetIn"];
             /**
              * Deadline
-             * @description The run writes what it has at this time.
+             * @description Time at which the run stops collecting and writes its report.
              */
             deadline?: string | null;
             /**
              * Engines
-             * @description Engine by role; roles left out use the installation's default.
+             * @description Engine config by role. Other roles use the default of the installation.
              * @default {}
              */
             engines: {
@@ -3937,10 +3937,10 @@ export interface components {
             seed: number;
             /**
              * Thread Id
-             * @description An earlier thread, for a follow-up. null: a new one.
+             * @description An existing thread, for a follow-up question. null: a new thread.
              */
             thread_id?: string | null;
-            /** @description What its tools may do, rule by rule. null: in a thread, what was given with its last question; else the default for its scope. */
+            /** @description Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its last question; otherwise the default for the scope. */
             tool_policy?: components["schemas"]["ToolPolicy"] | null;
         };
         /**
@@ -4019,12 +4019,12 @@ export interface components {
             error: string | null;
             /**
              * Forked At Seq
-             * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
+             * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
              */
             forked_at_seq?: number | null;
             /**
              * Forked From Id
-             * @description The run that it is a fork of.
+             * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
             /** Graph */
@@ -4040,13 +4040,13 @@ export interface components {
             last_seq: number;
             /**
              * Pending Input Requests
-             * @description That wait for a person.
+             * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
             /** Question */
             question: string;
-            /** @description What it may see and use. A follow-up that names nothing gets the same. */
+            /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
             started_at: string | null;
@@ -4070,7 +4070,7 @@ export interface components {
             waiting_for: string | null;
             /**
              * Waiting Since
-             * @description When a queued, waiting or paused run began to wait. null: it does not wait.
+             * @description When a queued, waiting or paused run began to wait. null: the run is not waiting.
              */
             waiting_since: string | null;
         };
@@ -4140,7 +4140,7 @@ export interface components {
             items: components["schemas"]["RunOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -4171,12 +4171,12 @@ export interface components {
         RunTreeOut: {
             /**
              * Children
-             * @description Runs that this one started, in the order of its asking.
+             * @description Runs that this run started, in the order of their requests.
              */
             children: components["schemas"]["ChildRunOut"][];
             /**
              * Parent Id
-             * @description The run that started this one. null: a person asked for it.
+             * @description The run that started this run. null: no run started it.
              */
             parent_id: string | null;
         };
@@ -4193,13 +4193,13 @@ export interface components {
             code: boolean;
             /**
              * Collections
-             * @description Empty: all of it.
+             * @description Empty: all collections.
              * @default []
              */
             collections: string[];
             /**
              * Mcp
-             * @description MCP servers of the operator's whose tools the run may use, by name.
+             * @description Names of the operator's MCP servers whose tools the run may use.
              * @default []
              */
             mcp: string[];
@@ -4243,7 +4243,7 @@ export interface components {
             scorer_version: string;
             /**
              * Value
-             * @description 0 to 1. null: it failed.
+             * @description 0 to 1. null: the scorer failed.
              */
             value: number | null;
             /**
@@ -4268,7 +4268,7 @@ export interface components {
             };
             /**
              * Weight
-             * @description 0: recorded, and no part of the reward.
+             * @description 0: recorded, but not part of the reward.
              * @default 1
              */
             weight: number;
@@ -4349,7 +4349,7 @@ export interface components {
         SessionOut: {
             /**
              * Csrf Token
-             * @description To send as X-CSRF-Token on writes. null for API keys.
+             * @description Value of the X-CSRF-Token header for writes. null for API keys.
              */
             csrf_token: string | null;
             /** Tenant */
@@ -4433,7 +4433,7 @@ export interface components {
             items: components["schemas"]["SourceOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
             /** Total */
@@ -4577,7 +4577,7 @@ export interface components {
             items: components["schemas"]["StepOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -4606,7 +4606,7 @@ export interface components {
         TaskEvidence: {
             /**
              * Document
-             * @description For people; it is not compared.
+             * @description Informational. It is not compared.
              * @default
              */
             document: string;
@@ -4629,13 +4629,13 @@ export interface components {
             relation: string;
             /**
              * Source
-             * @description Id or title of a source of the library.
+             * @description Id or title of a source in the document library.
              * @default
              */
             source: string;
             /**
              * Start
-             * @description Code points of the source's text.
+             * @description First code point of the evidence in the text of the source.
              */
             start?: number | null;
         };
@@ -4718,7 +4718,7 @@ export interface components {
             items: components["schemas"]["TaskOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -4729,19 +4729,19 @@ export interface components {
         TaskScope: {
             /**
              * Collections
-             * @description Of the library. Empty: all.
+             * @description Collections of the document library. Empty: all.
              * @default []
              */
             collections: string[];
             /**
              * Sources
-             * @description Empty: all of the collections.
+             * @description Empty: all sources of the collections.
              * @default []
              */
             sources: string[];
             /**
              * World
-             * @description A made-up world instead of the library.
+             * @description Name of a generated world to use instead of the document library.
              * @default
              */
             world: string;
@@ -4753,12 +4753,12 @@ export interface components {
         TaskSelectionIn: {
             /**
              * Dataset
-             * @description Its first `count` tasks.
+             * @description The first `max_tasks` tasks of this dataset.
              */
             dataset?: string | null;
             /**
              * Items
-             * @description Stored under the batch's name, or `inline`.
+             * @description Tasks to store under the name of the batch, or under `inline`.
              */
             items?: components["schemas"]["TaskSpec"][] | null;
             /**
@@ -4778,14 +4778,14 @@ export interface components {
         TaskSpec: {
             /**
              * Answer
-             * @description The same as `answers` with one.
+             * @description The same as `answers` with a single answer.
              */
             answer?: string | null;
             /** Answers */
             answers?: string[] | null;
             /**
              * Dataset
-             * @description For people; the request names the dataset.
+             * @description Informational. The request names the dataset.
              * @default
              */
             dataset: string;
@@ -4798,18 +4798,18 @@ export interface components {
             evidence: components["schemas"]["TaskEvidence"][];
             /**
              * Hops
-             * @description For people.
+             * @description Informational.
              */
             hops?: number | null;
             /**
              * Kind
-             * @description For people.
+             * @description Informational.
              * @default
              */
             kind: string;
             /**
              * Name
-             * @description The task's own id in its dataset.
+             * @description Id of the task in its dataset.
              * @default
              */
             name: string;
@@ -4872,7 +4872,7 @@ export interface components {
             new_count: number;
             /**
              * Task Ids
-             * @description In the order sent, each once.
+             * @description In the order sent, without duplicates.
              */
             task_ids: string[];
         };
@@ -4886,7 +4886,7 @@ export interface components {
         TenantIn: {
             /**
              * Max Daily Spend Usd
-             * @description null: no cap.
+             * @description null: no limit.
              */
             max_daily_spend_usd?: number | null;
             /**
@@ -5066,7 +5066,7 @@ export interface components {
             items: components["schemas"]["ThreadOut"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -5094,7 +5094,7 @@ export interface components {
         ToolReviewOut: {
             /**
              * Args
-             * @description null: they are too long to be shown.
+             * @description null: the arguments are too long to be shown.
              */
             args: {
                 [key: string]: unknown;
@@ -5106,7 +5106,7 @@ export interface components {
             decisions: components["schemas"]["ToolReviewDecisionType"][];
             /**
              * Description
-             * @description The graph's words about the call. Empty: none.
+             * @description Description of the call by the graph. Empty: none.
              */
             description: string;
             /** Name */
@@ -5186,7 +5186,7 @@ export interface components {
             items: components["schemas"]["TrainingEventOut"][];
             /**
              * Next
-             * @description `after` of the next request. null: there was nothing new.
+             * @description `after` of the next request. null: there are no new events.
              */
             next: string | null;
         };
@@ -5265,7 +5265,7 @@ export interface components {
             error: string;
             /**
              * Groups
-             * @description Looked at.
+             * @description Groups read.
              */
             groups: number;
             /**
@@ -5280,31 +5280,31 @@ export interface components {
             kind: "train" | "loop" | "prompt_library";
             /**
              * Ledger
-             * @description Rollouts by what the job decided about them.
+             * @description Number of rollouts by the decision of the job about them.
              */
             ledger: {
                 [key: string]: number;
             };
             /**
              * Name
-             * @description Of the policy that it makes a version of.
+             * @description Name of the policy that the job trains.
              */
             name: string;
             /** Phase */
             phase: string;
             /**
              * Produced Version Id
-             * @description The policy version that came of it.
+             * @description The policy version that the job produced.
              */
             produced_version_id: string | null;
             /**
              * Requested Action
-             * @description Seen after the step that it is in.
+             * @description Takes effect after the current training step.
              */
             requested_action: ("pause" | "cancel") | null;
             /**
              * Rollouts
-             * @description Trained on.
+             * @description Rollouts trained on.
              */
             rollouts: number;
             /** Seed */
@@ -5318,14 +5318,14 @@ export interface components {
             state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
             /**
              * Step
-             * @description Steps that are committed.
+             * @description Committed training steps.
              */
             step: number;
             /** Stop Reason */
             stop_reason: string;
             /**
              * Waiting For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             * @description Why a queued job does not start, as far as this server can tell. Empty: no known obstacle.
              */
             waiting_for: string;
         };
@@ -5336,7 +5336,7 @@ export interface components {
         TrainingJobIn: {
             /**
              * Config
-             * @description As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
+             * @description Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
              * @example {
              *       "algorithm": "flow-grpo",
              *       "policy": "planner@1"
@@ -5365,7 +5365,7 @@ export interface components {
             error: string;
             /**
              * Groups
-             * @description Looked at.
+             * @description Groups read.
              */
             groups: number;
             /**
@@ -5380,29 +5380,29 @@ export interface components {
             kind: "train" | "loop" | "prompt_library";
             /**
              * Name
-             * @description Of the policy that it makes a version of.
+             * @description Name of the policy that the job trains.
              */
             name: string;
             /** Phase */
             phase: string;
             /**
              * Produced Version Id
-             * @description The policy version that came of it.
+             * @description The policy version that the job produced.
              */
             produced_version_id: string | null;
             /**
              * Requested Action
-             * @description Seen after the step that it is in.
+             * @description Takes effect after the current training step.
              */
             requested_action: ("pause" | "cancel") | null;
             /**
              * Reward
-             * @description Mean of the last step's rollouts. null: no step has one.
+             * @description Mean reward of the rollouts of the last training step. null: there is no training step with rollouts yet.
              */
             reward: number | null;
             /**
              * Rollouts
-             * @description Trained on.
+             * @description Rollouts trained on.
              */
             rollouts: number;
             /** Seed */
@@ -5416,14 +5416,14 @@ export interface components {
             state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
             /**
              * Step
-             * @description Steps that are committed.
+             * @description Committed training steps.
              */
             step: number;
             /** Stop Reason */
             stop_reason: string;
             /**
              * Waiting For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             * @description Why a queued job does not start, as far as this server can tell. Empty: no known obstacle.
              */
             waiting_for: string;
         };
@@ -5473,7 +5473,7 @@ export interface components {
             error: string;
             /**
              * Groups
-             * @description Looked at.
+             * @description Groups read.
              */
             groups: number;
             /**
@@ -5488,24 +5488,24 @@ export interface components {
             kind: "train" | "loop" | "prompt_library";
             /**
              * Name
-             * @description Of the policy that it makes a version of.
+             * @description Name of the policy that the job trains.
              */
             name: string;
             /** Phase */
             phase: string;
             /**
              * Produced Version Id
-             * @description The policy version that came of it.
+             * @description The policy version that the job produced.
              */
             produced_version_id: string | null;
             /**
              * Requested Action
-             * @description Seen after the step that it is in.
+             * @description Takes effect after the current training step.
              */
             requested_action: ("pause" | "cancel") | null;
             /**
              * Rollouts
-             * @description Trained on.
+             * @description Rollouts trained on.
              */
             rollouts: number;
             /** Seed */
@@ -5519,14 +5519,14 @@ export interface components {
             state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
             /**
              * Step
-             * @description Steps that are committed.
+             * @description Committed training steps.
              */
             step: number;
             /** Stop Reason */
             stop_reason: string;
             /**
              * Waiting For
-             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             * @description Why a queued job does not start, as far as this server can tell. Empty: no known obstacle.
              */
             waiting_for: string;
         };
@@ -5542,7 +5542,7 @@ export interface components {
             items: components["schemas"]["TrainingJobListItem"][];
             /**
              * Next
-             * @description Cursor for the next page. null: this was the last.
+             * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
         };
@@ -5565,7 +5565,7 @@ export interface components {
             items: components["schemas"]["TrainingMetricOut"][];
             /**
              * Next
-             * @description `after` of the next request. null: there was nothing new.
+             * @description `after` of the next request. null: there are no new metrics.
              */
             next: number | null;
         };
@@ -5582,7 +5582,7 @@ export interface components {
             step: number;
             /**
              * Value
-             * @description null: it is not a finite number.
+             * @description null: not a finite number.
              */
             value: number | null;
         };
@@ -5592,7 +5592,7 @@ export interface components {
             role: string;
             /**
              * Role Call Seq
-             * @description Seq of the turn that said it. 0: the text stands for itself.
+             * @description Seq of the role call that wrote this message. 0: no role call wrote it.
              */
             role_call_seq: number;
             /** Text */
@@ -5718,7 +5718,7 @@ export interface components {
             member: number | null;
             /**
              * Next
-             * @description `after` of the next page of turns. null: this was the last.
+             * @description `after` of the next page of role calls. null: this is the last page.
              */
             next: number | null;
             /** Outcome */
@@ -5757,14 +5757,14 @@ export interface components {
             cost_usd: number;
             /**
              * Ends Run
-             * @description The role ended the run with it.
+             * @description Whether the role ended the run with this call.
              */
             ends_run: boolean;
             /** Engine */
             engine: string;
             /**
              * Failed Attempts
-             * @description Requests before it that gave no accepted answer.
+             * @description Number of earlier requests whose answers were not accepted.
              */
             failed_attempts: number;
             /** Finish Reason */
@@ -5775,19 +5775,19 @@ export interface components {
             model: string;
             /**
              * Policy
-             * @description NAME@VERSION. Empty: no policy of ours.
+             * @description NAME@VERSION. Empty: not answered by a registered policy.
              */
             policy: string;
             /**
              * Position
-             * @description In its segment, from 0.
+             * @description Index in the segment, from 0.
              */
             position: number;
             /** Prompt Tokens */
             prompt_tokens: number;
             /**
              * Quarantine
-             * @description Why it may not be trained. Empty: it may.
+             * @description Why the role call must not be used for training. Empty: it can be used.
              */
             quarantine: string;
             /** Role */
@@ -5798,17 +5798,17 @@ export interface components {
             };
             /**
              * Segment
-             * @description null: the engine wrote no text.
+             * @description null: the engine did not write text.
              */
             segment: number | null;
             /**
              * Seq
-             * @description Of its step.
+             * @description Seq of the step.
              */
             seq: number;
             /** Spans */
             spans: components["schemas"]["TrajectorySpanOut"][];
-            /** @description null: the engine gave no ids. */
+            /** @description null: the engine returned no token ids. */
             tokens: components["schemas"]["TrajectoryTokensOut"] | null;
             /**
              * Trainable
@@ -5819,7 +5819,7 @@ export interface components {
             trainable_reason: string;
             /**
              * Turn
-             * @description Of the graph's loop, from 1. 0: outside the loop.
+             * @description Turn of the graph's loop, from 1. 0: outside the loop.
              */
             turn: number;
         };
@@ -5829,7 +5829,7 @@ export interface components {
             failure: string;
             /**
              * Role Call Seq
-             * @description Seq of the turn that it is about. null: the run.
+             * @description Seq of the scored role call. null: the score applies to the run.
              */
             role_call_seq: number | null;
             /** Scorer */
@@ -5838,7 +5838,7 @@ export interface components {
             scorer_version: string;
             /**
              * Value
-             * @description null: there is none, see failure.
+             * @description null: the scorer failed; see `failure`.
              */
             value: number | null;
         };
@@ -5849,7 +5849,7 @@ export interface components {
         TrajectorySegmentOut: {
             /**
              * Boundary Reason
-             * @description Why it began.
+             * @description Why the segment began.
              */
             boundary_reason: string;
             /** Index */
@@ -5874,12 +5874,12 @@ export interface components {
             kind: string;
             /**
              * Start Char
-             * @description Code point of the completion.
+             * @description First code point of the span in the completion.
              */
             start_char: number;
             /**
              * Start Token
-             * @description Completion id. null: ids are not known.
+             * @description Index of the first completion id of the span. null: the ids are not known.
              */
             start_token: number | null;
         };
@@ -5894,12 +5894,12 @@ export interface components {
             completion_token_texts: string[] | null;
             /**
              * Entropy
-             * @description Nats. null: not given.
+             * @description In nats. null: not recorded.
              */
             entropy: number[] | null;
             /**
              * Logprobs
-             * @description Of the distribution sampled from, natural logarithm.
+             * @description Natural logarithms, from the distribution that was sampled from.
              */
             logprobs: number[];
             /**
@@ -5909,17 +5909,17 @@ export interface components {
             loss_mask: boolean[];
             /**
              * Offset
-             * @description Tokens of the segment before prompt_ids.
+             * @description Number of tokens in the segment before prompt_ids.
              */
             offset: number;
             /**
              * Prompt Ids
-             * @description What this turn's prompt adds to its segment.
+             * @description Token ids that the prompt of this role call adds to its segment.
              */
             prompt_ids: number[];
             /**
              * Prompt Token Texts
-             * @description What they decode to. null: no tokenizer is at hand.
+             * @description Texts of prompt_ids. null: no tokenizer is available.
              */
             prompt_token_texts: string[] | null;
         };
@@ -5960,13 +5960,13 @@ export interface components {
             name: string;
             /**
              * Outcome
-             * @description `failed`: it was not stored this time, and sending it again can help.
+             * @description `failed`: the file was not stored, but sending it again can succeed.
              * @enum {string}
              */
             outcome: "added" | "unchanged" | "replaced" | "refused" | "failed";
             /**
              * Problem
-             * @description Why it was refused or failed, and what to do.
+             * @description Why the file was refused or failed, and what to do.
              * @default
              */
             problem: string;
@@ -6000,7 +6000,7 @@ export interface components {
         WorldTasksIn: {
             /**
              * Hops
-             * @description Fewest and most.
+             * @description Minimum and maximum.
              * @default [
              *       1,
              *       4
@@ -6012,7 +6012,7 @@ export interface components {
             ];
             /**
              * Kinds
-             * @description null: all.
+             * @description null: all kinds.
              */
             kinds?: string[] | null;
             /**
@@ -6041,7 +6041,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6058,7 +6058,7 @@ export interface operations {
                     "application/json": components["schemas"]["EngineOut"][];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6067,7 +6067,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6085,7 +6085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6094,7 +6094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6109,14 +6109,14 @@ export interface operations {
         parameters: {
             query?: {
                 policy_id?: string | null;
-                /** @description Of versions of this name. */
+                /** @description Only policies with this name. */
                 name?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6133,7 +6133,7 @@ export interface operations {
                     "application/json": components["schemas"]["EvaluationPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6142,7 +6142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6160,7 +6160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6169,7 +6169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6183,13 +6183,13 @@ export interface operations {
     follow_runs: {
         parameters: {
             query: {
-                /** @description `<run>:<seq>,<run>:<seq>`: steps after each seq. At most 50 runs. */
+                /** @description `<run>:<seq>,<run>:<seq>`: send only steps after each seq. At most 50 runs. */
                 cursor: string;
             };
             header?: {
-                /** @description `id:` of the last event that arrived. */
+                /** @description `id:` of the last received event. */
                 "last-event-id"?: string | null;
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6197,7 +6197,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Each event as it happens. */
+            /** @description Each event when it happens. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6207,12 +6207,12 @@ export interface operations {
                         data: string;
                         /** @enum {string} */
                         event: "step" | "run" | "live" | "end";
-                        /** @description Of `step` events only: where to go on, as Last-Event-ID. */
+                        /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6221,7 +6221,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6248,7 +6248,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6257,7 +6257,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            /** @description The tenant or the key has reached its maximum number of open streams and waiting calls. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6266,7 +6266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6281,7 +6281,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6298,7 +6298,7 @@ export interface operations {
                     "application/json": components["schemas"]["GraphOut"][];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6307,7 +6307,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6325,7 +6325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6334,7 +6334,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6372,7 +6372,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6381,7 +6381,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6419,7 +6419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6442,7 +6442,7 @@ export interface operations {
     list_sources: {
         parameters: {
             query?: {
-                /** @description Absent: all of them. */
+                /** @description Absent: all collections. */
                 collection?: string | null;
                 /** @description Part of the name or title. */
                 q?: string | null;
@@ -6450,7 +6450,7 @@ export interface operations {
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6467,7 +6467,7 @@ export interface operations {
                     "application/json": components["schemas"]["SourcePage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6476,7 +6476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6494,7 +6494,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6503,7 +6503,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6518,7 +6518,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6527,9 +6527,9 @@ export interface operations {
         requestBody: {
             content: {
                 "multipart/form-data": {
-                    /** @description Name of the collection that the files belong to, such as the name of the folder that they come from. Empty or absent: single files. */
+                    /** @description Name of the collection for the files, such as the name of their folder. Empty or absent: single files. */
                     collection?: string;
-                    /** @description PDF, HTML, Markdown, plain text or DOCX; 25 MB each. With `collection`, a file's name may be its path inside the folder. */
+                    /** @description PDF, HTML, Markdown, plain text or DOCX, at most 25 MB each. With `collection`, the name of a file may be its path within the folder. */
                     files: string[];
                 };
             };
@@ -6544,7 +6544,7 @@ export interface operations {
                     "application/json": components["schemas"]["UploadResultOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6553,7 +6553,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6562,7 +6562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6580,7 +6580,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6589,7 +6589,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description This tenant has too many uploads in progress; send it again after `Retry-After`. */
+            /** @description This tenant has too many uploads in progress. Send the request again after `Retry-After`. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6598,7 +6598,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6613,7 +6613,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6630,7 +6630,7 @@ export interface operations {
                     "application/json": components["schemas"]["CollectionOut"][];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6639,7 +6639,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6657,7 +6657,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6666,7 +6666,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6683,13 +6683,13 @@ export interface operations {
                 text_id: string;
                 /** @description First code point. */
                 start: number;
-                /** @description Code point after the last. */
+                /** @description Code point after the last one. */
                 end: number;
-                /** @description Code points to show on either side. */
+                /** @description Number of code points to return on either side. */
                 context_chars?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6706,7 +6706,7 @@ export interface operations {
                     "application/json": components["schemas"]["PassageOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6715,7 +6715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6742,7 +6742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6751,7 +6751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6767,11 +6767,11 @@ export interface operations {
             query: {
                 q: string;
                 limit?: number;
-                /** @description Absent: all of them. */
+                /** @description Absent: all collections. */
                 collection?: string | null;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -6788,7 +6788,7 @@ export interface operations {
                     "application/json": components["schemas"]["SearchHitPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6797,7 +6797,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6815,7 +6815,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6824,7 +6824,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6839,7 +6839,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -6858,7 +6858,7 @@ export interface operations {
                     "application/json": components["schemas"]["SourceOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6867,7 +6867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6894,7 +6894,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6903,7 +6903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6918,7 +6918,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -6937,7 +6937,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErasureOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6946,7 +6946,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6964,7 +6964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A run that has read it is still going on. */
+            /** @description A run that has read the source has not ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6982,7 +6982,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6991,7 +6991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7006,7 +7006,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -7023,7 +7023,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpServerOut"][];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7032,7 +7032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7050,7 +7050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7059,7 +7059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7074,7 +7074,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -7082,7 +7082,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Prometheus text. */
+            /** @description Metrics in the Prometheus text format. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7091,7 +7091,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7100,7 +7100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7118,7 +7118,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7127,7 +7127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7142,12 +7142,12 @@ export interface operations {
         parameters: {
             query?: {
                 name?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -7164,7 +7164,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyVersionPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7173,7 +7173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7191,7 +7191,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7200,7 +7200,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7215,7 +7215,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7234,7 +7234,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7243,7 +7243,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7270,7 +7270,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7279,7 +7279,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7294,7 +7294,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7317,7 +7317,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7326,7 +7326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7344,7 +7344,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description This state may not follow the present one. */
+            /** @description The version cannot become a canary. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7353,7 +7353,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7371,7 +7371,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7380,7 +7380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7394,12 +7394,12 @@ export interface operations {
     list_policy_version_events: {
         parameters: {
             query?: {
-                /** @description Later ones only. */
+                /** @description Return only events after this one. */
                 after?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7418,7 +7418,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingEventList"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7427,7 +7427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7454,7 +7454,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7463,7 +7463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7478,7 +7478,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7501,7 +7501,7 @@ export interface operations {
                     "application/json": components["schemas"]["PromotionOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7510,7 +7510,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7528,7 +7528,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It did not pass the gate, or may not be active. */
+            /** @description The version did not pass the gate, or cannot become active. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7537,7 +7537,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7555,7 +7555,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7564,7 +7564,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7579,7 +7579,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7598,7 +7598,7 @@ export interface operations {
                     "application/json": components["schemas"]["PromptLibraryOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7607,7 +7607,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7634,7 +7634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7643,7 +7643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7658,7 +7658,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7677,7 +7677,7 @@ export interface operations {
                     "application/json": components["schemas"]["RollbackOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7686,7 +7686,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7704,7 +7704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is not in use, or took over from no version. */
+            /** @description The version is neither active nor a canary, or there is no previous active version. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7722,7 +7722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7731,7 +7731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7746,7 +7746,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -7769,7 +7769,7 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyVersionOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7778,7 +7778,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7796,7 +7796,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description This state may not follow the present one. */
+            /** @description The version cannot change to this state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7805,7 +7805,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7823,7 +7823,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7832,7 +7832,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7847,11 +7847,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
-                /** @description Of the prompt library. */
+                /** @description Name of the prompt library. */
                 name: string;
             };
             cookie?: never;
@@ -7862,7 +7862,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description This very job has not ended yet. */
+            /** @description This job has not ended yet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7880,7 +7880,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7889,7 +7889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7898,7 +7898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another job learns for it, or the name is that of weights. */
+            /** @description Another job distills this library, or the name belongs to weights. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7907,7 +7907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7925,7 +7925,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7934,7 +7934,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7949,11 +7949,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
-                /** @description Of the prompt library. */
+                /** @description Name of the prompt library. */
                 name: string;
             };
             cookie?: never;
@@ -7969,7 +7969,7 @@ export interface operations {
                     "application/json": components["schemas"]["DistillationPreviewOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7978,7 +7978,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7987,7 +7987,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The name is that of weights. */
+            /** @description The name belongs to weights. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8005,7 +8005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8014,7 +8014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8028,12 +8028,12 @@ export interface operations {
     list_rollout_batches: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8050,7 +8050,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutBatchPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8059,7 +8059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8077,7 +8077,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8086,7 +8086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8101,9 +8101,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes a repeat harmless. */
+                /** @description Repeating a request with the same key has no further effect. */
                 "idempotency-key"?: string | null;
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8115,7 +8115,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description An earlier request with this key made this batch. */
+            /** @description An earlier request with this key created this batch. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8133,7 +8133,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutBatchOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8142,7 +8142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8160,7 +8160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key made another batch. */
+            /** @description The key was used for another batch. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8169,7 +8169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8187,7 +8187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8196,7 +8196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8211,7 +8211,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8230,7 +8230,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutBatchOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8239,7 +8239,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8266,7 +8266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8275,7 +8275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8290,7 +8290,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8309,7 +8309,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutBatchOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8318,7 +8318,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8345,7 +8345,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8354,7 +8354,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8371,12 +8371,12 @@ export interface operations {
                 batch_id?: string | null;
                 state?: ("open" | "complete" | "incomplete") | null;
                 graph?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8393,7 +8393,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutGroupPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8402,7 +8402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8429,7 +8429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8438,7 +8438,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8453,7 +8453,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8472,7 +8472,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutGroupDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8481,7 +8481,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8508,7 +8508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8517,7 +8517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8535,12 +8535,12 @@ export interface operations {
                 outcome?: components["schemas"]["Outcome"] | null;
                 finalized?: boolean | null;
                 graph?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8557,7 +8557,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8566,7 +8566,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8593,7 +8593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8602,7 +8602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8617,7 +8617,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8636,7 +8636,7 @@ export interface operations {
                     "application/json": components["schemas"]["RolloutDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8645,7 +8645,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8672,7 +8672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8681,7 +8681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8698,16 +8698,16 @@ export interface operations {
                 status?: components["schemas"]["RunStatus"] | null;
                 graph?: string | null;
                 thread_id?: string | null;
-                /** @description Words of the question. */
+                /** @description Words that the question contains. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
                 kind?: "interactive" | "rollout";
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8724,7 +8724,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8733,7 +8733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8751,7 +8751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8760,7 +8760,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8775,9 +8775,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes a repeat harmless. */
+                /** @description Repeating a request with the same key has no further effect. */
                 "idempotency-key"?: string | null;
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -8789,7 +8789,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description An earlier request with this key made this run. */
+            /** @description An earlier request with this key created this run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8807,7 +8807,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8816,7 +8816,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8834,7 +8834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key made another run, or the thread is busy. */
+            /** @description The key was used for another run, or the thread already has an active run. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8843,7 +8843,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8861,7 +8861,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8870,7 +8870,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8885,7 +8885,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8904,7 +8904,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8913,7 +8913,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8940,7 +8940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8949,7 +8949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8964,7 +8964,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -8987,7 +8987,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8996,7 +8996,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9014,7 +9014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The run's state does not allow this. */
+            /** @description The state of the run does not allow this. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9032,7 +9032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9041,7 +9041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9055,13 +9055,13 @@ export interface operations {
     follow_run: {
         parameters: {
             query?: {
-                /** @description Steps after this seq; Last-Event-ID overrules it. */
+                /** @description Send only steps after this seq. Last-Event-ID takes precedence. */
                 after?: number;
             };
             header?: {
-                /** @description `id:` of the last event that arrived. */
+                /** @description `id:` of the last received event. */
                 "last-event-id"?: string | null;
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9071,7 +9071,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Each event as it happens. */
+            /** @description Each event when it happens. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9081,12 +9081,12 @@ export interface operations {
                         data: string;
                         /** @enum {string} */
                         event: "step" | "run" | "live" | "end";
-                        /** @description Of `step` events only: where to go on, as Last-Event-ID. */
+                        /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9095,7 +9095,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9122,7 +9122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9131,7 +9131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            /** @description The tenant or the key has reached its maximum number of open streams and waiting calls. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9140,7 +9140,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9158,7 +9158,7 @@ export interface operations {
                 version?: number | null;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9168,7 +9168,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report with its evidence, as a file. */
+            /** @description The report with its evidence as a file. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9179,7 +9179,7 @@ export interface operations {
                     "text/markdown": string;
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9188,7 +9188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9215,7 +9215,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9224,7 +9224,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9239,7 +9239,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9258,7 +9258,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunFileList"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9267,7 +9267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9294,7 +9294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9303,7 +9303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9318,19 +9318,19 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
                 run_id: string;
-                /** @description SHA-256 of its bytes, in hex. */
+                /** @description SHA-256 of the file, in hex. */
                 sha256: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The file as it was written. */
+            /** @description The file, unchanged. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9341,7 +9341,7 @@ export interface operations {
                     "image/svg+xml": string;
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9350,7 +9350,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9359,7 +9359,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such run, or its code wrote no such file. */
+            /** @description There is no such run, or its code did not write such a file. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9377,7 +9377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9386,7 +9386,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9401,9 +9401,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes a repeat harmless. */
+                /** @description Repeating a request with the same key has no further effect. */
                 "idempotency-key"?: string | null;
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9417,7 +9417,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description An earlier request with this key made this run. */
+            /** @description An earlier request with this key created this run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9435,7 +9435,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9444,7 +9444,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9462,7 +9462,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key made another run, or the run's version of its graph is not here. */
+            /** @description The key was used for another run, or the run's version of its graph is not installed. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9471,7 +9471,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9489,7 +9489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9498,7 +9498,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9513,7 +9513,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9532,7 +9532,7 @@ export interface operations {
                     "application/json": components["schemas"]["InputRequestList"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9541,7 +9541,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9568,7 +9568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9577,7 +9577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9592,12 +9592,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
                 run_id: string;
-                /** @description Seq of the step that asks. */
+                /** @description Seq of the step with the input request. */
                 number: number;
             };
             cookie?: never;
@@ -9617,7 +9617,7 @@ export interface operations {
                     "application/json": components["schemas"]["InputRequestOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9626,7 +9626,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9635,7 +9635,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such run or question. */
+            /** @description There is no such run or input request. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9644,7 +9644,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was answered before, or the run has ended. */
+            /** @description The input request already has a response, or the run has ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9653,7 +9653,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9671,7 +9671,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9680,7 +9680,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9695,7 +9695,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9718,7 +9718,7 @@ export interface operations {
                     "application/json": components["schemas"]["StepOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9727,7 +9727,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9745,7 +9745,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The run's state does not allow this. */
+            /** @description The state of the run does not allow this. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9754,7 +9754,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9772,7 +9772,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9781,7 +9781,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9796,7 +9796,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9815,7 +9815,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9824,7 +9824,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9842,7 +9842,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The run's state does not allow this. */
+            /** @description The state of the run does not allow this. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9860,7 +9860,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9869,7 +9869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9884,7 +9884,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9903,7 +9903,7 @@ export interface operations {
                     "application/json": components["schemas"]["RatingOut"][];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9912,7 +9912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9939,7 +9939,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9948,7 +9948,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9963,7 +9963,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -9986,7 +9986,7 @@ export interface operations {
                     "application/json": components["schemas"]["RatingOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9995,7 +9995,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10013,7 +10013,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10031,7 +10031,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10040,7 +10040,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10054,11 +10054,11 @@ export interface operations {
     get_report: {
         parameters: {
             query?: {
-                /** @description Absent: the latest. */
+                /** @description Absent: the latest version. */
                 version?: number | null;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10077,7 +10077,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReportOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10086,7 +10086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10113,7 +10113,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10122,7 +10122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10137,7 +10137,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10156,7 +10156,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10165,7 +10165,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10183,7 +10183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The run's state does not allow this. */
+            /** @description The state of the run does not allow this. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10201,7 +10201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10210,7 +10210,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10224,13 +10224,13 @@ export interface operations {
     list_steps: {
         parameters: {
             query?: {
-                /** @description Steps after this seq. */
+                /** @description Return only steps after this seq. */
                 after?: number;
                 limit?: number;
                 kind?: components["schemas"]["StepKind"] | null;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10249,7 +10249,7 @@ export interface operations {
                     "application/json": components["schemas"]["StepPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10258,7 +10258,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10285,7 +10285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10294,7 +10294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10309,7 +10309,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10329,7 +10329,7 @@ export interface operations {
                     "application/json": components["schemas"]["StepDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10338,7 +10338,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10365,7 +10365,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10374,7 +10374,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10388,12 +10388,12 @@ export interface operations {
     get_trajectory: {
         parameters: {
             query?: {
-                /** @description Seq of the turn before. */
+                /** @description Return only role calls after this seq. */
                 after?: number;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10412,7 +10412,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrajectoryOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10421,7 +10421,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10448,7 +10448,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10457,7 +10457,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10472,7 +10472,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10491,7 +10491,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunTreeOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10500,7 +10500,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10527,7 +10527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10536,7 +10536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10554,7 +10554,7 @@ export interface operations {
                 timeout?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10573,7 +10573,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10582,7 +10582,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10609,7 +10609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10618,7 +10618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            /** @description The tenant or the key has reached its maximum number of open streams and waiting calls. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10627,7 +10627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10641,14 +10641,14 @@ export interface operations {
     list_full_steps: {
         parameters: {
             query: {
-                /** @description Kinds of steps; repeat for more. */
+                /** @description Kinds of steps. Repeat the parameter for several kinds. */
                 kind: components["schemas"]["StepKind"][];
-                /** @description Steps after this seq. */
+                /** @description Return only steps after this seq. */
                 after?: number;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -10667,7 +10667,7 @@ export interface operations {
                     "application/json": components["schemas"]["FullStepPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10676,7 +10676,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10703,7 +10703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10712,7 +10712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10727,7 +10727,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -10744,7 +10744,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10753,7 +10753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10771,7 +10771,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10780,7 +10780,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10795,7 +10795,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -10810,7 +10810,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10819,7 +10819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10837,7 +10837,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10846,7 +10846,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10861,12 +10861,12 @@ export interface operations {
         parameters: {
             query?: {
                 dataset?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -10883,7 +10883,7 @@ export interface operations {
                     "application/json": components["schemas"]["TaskPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10892,7 +10892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10910,7 +10910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10919,7 +10919,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10934,7 +10934,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -10955,7 +10955,7 @@ export interface operations {
                     "application/json": components["schemas"]["TasksOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10964,7 +10964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10973,7 +10973,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10991,7 +10991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11000,7 +11000,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11015,7 +11015,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11034,7 +11034,7 @@ export interface operations {
                     "application/json": components["schemas"]["TaskOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11043,7 +11043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11070,7 +11070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11079,7 +11079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11094,7 +11094,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -11111,7 +11111,7 @@ export interface operations {
                     "application/json": components["schemas"]["TenantOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11120,7 +11120,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11138,7 +11138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11147,7 +11147,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11162,7 +11162,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -11183,7 +11183,7 @@ export interface operations {
                     "application/json": components["schemas"]["TenantOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11192,7 +11192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11201,7 +11201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11219,7 +11219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11228,7 +11228,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11246,7 +11246,7 @@ export interface operations {
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -11263,7 +11263,7 @@ export interface operations {
                     "application/json": components["schemas"]["ThreadPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11272,7 +11272,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11290,7 +11290,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11299,7 +11299,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11314,7 +11314,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11333,7 +11333,7 @@ export interface operations {
                     "application/json": components["schemas"]["ThreadOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11342,7 +11342,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11369,7 +11369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11378,7 +11378,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11393,12 +11393,12 @@ export interface operations {
         parameters: {
             query?: {
                 state?: ("queued" | "running" | "paused" | "done" | "failed" | "cancelled") | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -11415,7 +11415,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobPage"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11424,7 +11424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11442,7 +11442,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11451,7 +11451,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11466,7 +11466,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -11487,7 +11487,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11496,7 +11496,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11505,7 +11505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than allowed. */
+            /** @description The body is too large. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11523,7 +11523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11532,7 +11532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11547,7 +11547,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11566,7 +11566,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobDetail"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11575,7 +11575,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11602,7 +11602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11611,7 +11611,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11626,7 +11626,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11645,7 +11645,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11654,7 +11654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11672,7 +11672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The job is over. */
+            /** @description The job has ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11690,7 +11690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11699,7 +11699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11713,12 +11713,12 @@ export interface operations {
     list_training_events: {
         parameters: {
             query?: {
-                /** @description Later ones only. */
+                /** @description Return only events after this one. */
                 after?: string | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11737,7 +11737,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingEventList"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11746,7 +11746,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11773,7 +11773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11782,7 +11782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11796,14 +11796,14 @@ export interface operations {
     list_training_metrics: {
         parameters: {
             query?: {
-                /** @description Figures of later steps only. */
+                /** @description Return only metrics of later steps. */
                 after?: number;
-                /** @description Of these names only. */
+                /** @description Return only metrics with these names. */
                 name?: string[] | null;
                 limit?: number;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11822,7 +11822,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingMetricList"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11831,7 +11831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11858,7 +11858,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11867,7 +11867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11882,7 +11882,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11901,7 +11901,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11910,7 +11910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11928,7 +11928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The job is over. */
+            /** @description The job has ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11946,7 +11946,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11955,7 +11955,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11970,7 +11970,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path: {
@@ -11989,7 +11989,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingJobOut"];
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11998,7 +11998,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12016,7 +12016,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The job is over. */
+            /** @description The job has ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -12034,7 +12034,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -12043,7 +12043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12059,22 +12059,22 @@ export interface operations {
             query?: {
                 /** @description Export format with one document per line, such as rows or jsonl_chat. */
                 format?: string;
-                /** @description Of any line of an earlier stream. */
+                /** @description Cursor from any line of an earlier stream. */
                 cursor?: string | null;
                 /** @description Runs. */
                 limit?: number;
                 kind?: "rollout" | "interactive";
                 graph?: string | null;
-                /** @description NAME@VERSION of at least one turn. */
+                /** @description NAME@VERSION. At least one role call of the run was answered by it. */
                 policy?: string | null;
                 status?: components["schemas"]["RunStatus"] | null;
-                /** @description Absent: all but infra_error. */
+                /** @description Absent: all outcomes except infra_error. */
                 outcome?: components["schemas"]["Outcome"][] | null;
                 min_reward?: number | null;
                 max_reward?: number | null;
-                /** @description Final at that time or later. */
+                /** @description Finalized at this time or later. */
                 since?: string | null;
-                /** @description Final before that time. */
+                /** @description Finalized before this time. */
                 until?: string | null;
                 tag?: string[];
                 batch_id?: string | null;
@@ -12082,13 +12082,13 @@ export interface operations {
                 dataset?: string | null;
                 split?: string | null;
                 role?: string[];
-                /** @description Turns whose record is in doubt are taken, too. */
+                /** @description Include quarantined role calls. */
                 include_quarantined?: boolean;
-                /** @description Reference answers are written. */
+                /** @description Include reference answers. */
                 include_references?: boolean;
             };
             header?: {
-                /** @description Needed on writes with the session cookie. */
+                /** @description Required on writes that use the session cookie. */
                 "x-csrf-token"?: string | null;
             };
             path?: never;
@@ -12096,7 +12096,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One JSON document a line; the last has `more`, and a stream without it was cut. */
+            /** @description One JSON document per line. The last line has `more`; a stream without it was interrupted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12105,7 +12105,7 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
-            /** @description No usable key or session. */
+            /** @description There is no valid key or session. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12114,7 +12114,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A write of another origin, or without CSRF token. */
+            /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12132,7 +12132,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -12141,7 +12141,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12155,7 +12155,7 @@ export interface operations {
     redeem_login_link: {
         parameters: {
             query?: {
-                /** @description Of the link that `offing login` prints. */
+                /** @description Token of the link that `offing login` prints. */
                 token?: string | null;
             };
             header?: never;
@@ -12171,7 +12171,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The link was used before or has expired. */
+            /** @description The link has already been used or has expired. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12189,7 +12189,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -12198,7 +12198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
