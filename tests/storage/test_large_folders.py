@@ -137,7 +137,7 @@ async def test_a_file_that_cannot_be_stored_is_reported_and_the_others_go_in(
         result = await ingestion.ingest_folder(database, LOCAL_TENANT, folder, readers=readers)
         assert Counter(file.outcome for file in result.files) == {"added": 39, "failed": 1}
         (failed,) = [file for file in result.files if file.outcome == "failed"]
-        assert (failed.source_id, "in the log" in failed.problem) == (None, True)
+        assert (failed.source_id, "See the log" in failed.problem) == (None, True)
         again = await ingestion.ingest_folder(database, LOCAL_TENANT, folder, readers=readers)
         assert Counter(file.outcome for file in again.files) == {"unchanged": 39, "added": 1}
 
