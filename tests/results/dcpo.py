@@ -60,27 +60,30 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 EXPERIMENT = Experiment(
     name="dcpo",
-    title="DCPO: an agent that edits its own memory, in a quarter of the room",
-    claim="Where edits of the memory fracture a rollout, statistics over rollouts and segments that begin at edits "
-    "teach better than to treat every segment as a sample of its own (MemAct, arXiv 2510.12635).",
-    setup="The `memact` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
-    f"again, so that an agent that never edits its memory needs room for {WHOLE} tokens of records in nine "
-    f"rollouts of ten; it has {QUARTER}, and a rollout that outgrows them ends there. The start imitates a teacher"
-    " that knows the tools nearly always, edits at random, and often forgets what it needs. A step is 12 "
-    "questions with eight rollouts each; right is paid 1, a violated or cut-off rollout -0.1, in all arms. Held "
-    "out: 80 questions of a world that nobody trains on.",
+    title="DCPO: an agent that edits its own memory, with a quarter of the context",
+    claim="If edits of the memory split a rollout into segments, statistics over rollouts with segments that begin at "
+    "edits train better than treating every segment as a separate sample (MemAct, arXiv 2510.12635).",
+    setup="The graph `memact` on questions of two look-ups in synthetic worlds. Four of five look-ups fail and are "
+    "repeated, so in nine of ten rollouts an agent that never edits its memory needs space for at most "
+    f"{WHOLE} tokens of records. It has {QUARTER}, and a rollout that exceeds this limit ends. The starting policy "
+    "imitates a teacher that nearly always selects the right tool, edits at random, and often loses facts that it "
+    "needs. A training step has 12 questions with eight rollouts each. In all arms, the reward is 1 for a correct "
+    "answer and -0.1 for a violated or truncated rollout. Held out: 80 questions of a world that is not used for "
+    "training.",
     arms={
-        "dcpo": Arm("DCPO", "statistics over rollouts, 12 segments of a question's rollouts, surrogates summed."),
-        "all-segments": Arm("DCPO, all segments", "as DCPO, with every segment trained instead of 12 of a question."),
-        "grpo": Arm("GRPO on segments", "statistics over segments, all of them trained, each as a sample of its own."),
+        "dcpo": Arm("DCPO", "statistics over rollouts; 12 segments per question are trained; surrogates are summed."),
+        "all-segments": Arm("DCPO, all segments", "as DCPO, but all segments are trained instead of 12 per question."),
+        "grpo": Arm(
+            "GRPO on segments", "statistics over segments; all segments are trained, each as a separate sample."
+        ),
     },
     figures={
         "sampled_success": Metric("success, sampled", share=True),
         "greedy_success": Metric("success, greedy", share=True),
-        "sampled_violated": Metric("rollouts that broke a rule", share=True),
-        "sampled_truncated": Metric("rollouts cut off", share=True),
-        "sampled_all_rounds": Metric("turns a rollout"),
-        "sampled_segments": Metric("segments a rollout"),
+        "sampled_violated": Metric("rollouts that violated a rule", share=True),
+        "sampled_truncated": Metric("truncated rollouts", share=True),
+        "sampled_all_rounds": Metric("turns per rollout"),
+        "sampled_segments": Metric("segments per rollout"),
         "sampled_longest": Metric("tokens of a rollout's longest prompt"),
     },
     run=run,

@@ -100,17 +100,19 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 EXPERIMENT = Experiment(
     name="dcpo-gradients",
-    title="DCPO: how much of a gradient is whose statistics",
-    claim="Statistics over rollouts and statistics over segments send the same rollouts into different directions.",
-    setup="The start of the comparison `dcpo` plays questions eight times each; every arm's loss is differentiated by "
-    "all weights, without a reference. The cosine between two halves of the questions says how much of a direction is "
-    "chance; the one with DCPO on all segments, on the same rollouts, how much depends on the arm.",
+    title="DCPO: how the gradient depends on the statistics",
+    claim="For the same rollouts, statistics over rollouts and statistics over segments give gradients with different "
+    "directions.",
+    setup="The starting policy of the comparison `dcpo` plays each question eight times. The loss of every arm is "
+    "differentiated with respect to all weights, without a reference policy. The cosine between two halves of the "
+    "questions shows how much of a direction is random. The cosine with DCPO on all segments, on the same rollouts, "
+    "shows how much of it depends on the arm.",
     arms=dict(dcpo.EXPERIMENT.arms),
     figures={
-        "halves": Metric("cosine of two halves' gradients"),
+        "halves": Metric("cosine between two halves' gradients"),
         "same": Metric("cosine with DCPO on all segments"),
     },
     run=run,
     read=read,
-    step="questions of a half",
+    step="questions per half",
 )

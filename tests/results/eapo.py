@@ -29,9 +29,9 @@ RULE = f"dithering {SKILL} {AGAIN}"
 GAMMAS: Mapping[str, float] = {"eapo": 0.9, "as-published": 0.995, "no-discount": 1.0}
 
 ARMS: Mapping[str, Arm] = {
-    "eapo": Arm("EAPO, gamma 0.9", "A round is paid 0.9 to the power of the rounds after it, times the outcome."),
-    "as-published": Arm("EAPO, gamma 0.995", "The same with the published discount, for rollouts of dozens of rounds."),
-    "no-discount": Arm("without discount", "The same with gamma 1: every round is paid the outcome."),
+    "eapo": Arm("EAPO, gamma 0.9", "The reward of a turn is the outcome times 0.9 to the power of the turns after it."),
+    "as-published": Arm("EAPO, gamma 0.995", "The same with the published discount, for rollouts of dozens of turns."),
+    "no-discount": Arm("without discount", "The same with gamma 1: the reward of every turn is the outcome."),
 }
 
 NEAR = 0.03
@@ -40,13 +40,14 @@ NEAR = 0.03
 QUESTIONS = Questions(hops=(1, 3))
 
 SETUP = """\
-Flow `iterresearch`, role `researcher` in its compact form; questions of made-up worlds that take one to three look-ups;
-12 rounds a rollout at most; 16 tasks of 8 rollouts a step. The start imitates a teacher that takes a right tool seven
-times in ten and, four times in ten, looks up again what it knows. Recipe `eapo` but for two things, in all arms alike:
-the clip is `ppo-clip` 0.2 and 0.28, since GSPO's published bounds of some 1e-4 let a model of this size learn nothing
-in so few steps; and completions that nobody could read are trained with a reward of 0, since weights this small else
-drift into them. Gamma is 0.9 because a rollout has 2 to 8 rounds here, over which the published 0.995 takes off 4 % at
-most; it is measured, too."""
+The graph `iterresearch` with the role `researcher` in its compact format; questions in synthetic worlds that take one
+to three look-ups; at most 12 turns per rollout; 16 tasks with 8 rollouts each per training step. Spare turns are the
+turns beyond the look-ups that a question takes. The starting policy imitates a teacher that selects a right tool seven
+times out of ten and, four times out of ten, looks up again what it knows. The recipe is `eapo` with two changes in all
+arms: the surrogate is `ppo-clip` with 0.2 and 0.28, because with GSPO's published bounds of about 1e-4 a model of this
+size learns nothing in so few steps; and completions that could not be parsed are trained with a reward of 0, because
+weights this small otherwise drift towards them. Gamma is 0.9 because a rollout has 2 to 8 turns here, over which the
+published 0.995 reduces the reward by at most 4 %. The published value is measured as well."""
 
 
 def graph_setup() -> GraphSetup:
@@ -119,7 +120,8 @@ def read(curves: Sequence[Curve]) -> Sequence[str]:
 def _at_the_end(curves: Sequence[Curve], arm: str) -> str:
     last = [curve.points[-1].figures for curve in curves if curve.arm == arm]
     success, rounds, spare = (_listed(last, f"sampled_{name}") for name in ("success", "rounds", "spare"))
-    return f"- {ARMS[arm].title}, at the end: success {success}; rounds of successes {rounds}, of them spare {spare}."
+    turns = f"turns of successful rollouts {rounds}, of which spare {spare}"
+    return f"- {ARMS[arm].title}, at the end: success {success}; {turns}."
 
 
 def _listed(points: Sequence[Mapping[str, float]], name: str) -> str:
@@ -133,8 +135,8 @@ def _equal(curves: Sequence[Curve], arm: str) -> str:
         return f"- {ARMS[arm].title}: no evaluation came within {NEAR:.2f} of the success without discount."
     fewer = sum(gap < 0 for gap in gaps)
     return (
-        f"- {ARMS[arm].title}, against evaluations without discount of the same seed with success within {NEAR:.2f}:"
-        f" {fmean(gaps):+.2f} spare rounds on average, fewer in {fewer} of {len(gaps)} pairs."
+        f"- {ARMS[arm].title}, compared with evaluations without discount of the same seed whose success differs by at "
+        f"most {NEAR:.2f}: {fmean(gaps):+.2f} spare turns on average, fewer in {fewer} of {len(gaps)} pairs."
     )
 
 
@@ -154,15 +156,15 @@ def _gaps(curve: Curve, curves: Sequence[Curve]) -> list[float]:
 
 EXPERIMENT = Experiment(
     name="eapo",
-    title="EAPO against the same without discount",
-    claim="A geometric discount by rounds makes successful rollouts shorter at equal success.",
+    title="EAPO, with and without the discount",
+    claim="A geometric discount by turns makes successful rollouts shorter at equal success.",
     arms=ARMS,
     figures={
-        "sampled_spare": Metric("rounds of successes beyond the look-ups they take"),
-        "sampled_rounds": Metric("rounds of successes"),
+        "sampled_spare": Metric("spare turns of successful rollouts"),
+        "sampled_rounds": Metric("turns of successful rollouts"),
         "sampled_success": Metric("success, sampled", share=True),
         "greedy_success": Metric("success, greedy", share=True),
-        "greedy_spare": Metric("the same, greedy"),
+        "greedy_spare": Metric("spare turns, greedy"),
     },
     run=run,
     read=read,

@@ -50,18 +50,18 @@ def episodes_needed(curves: Sequence[Curve], arm: str, rate: float) -> dict[int,
 
 def read(curves: Sequence[Curve]) -> list[str]:
     lines = [
-        f"| episodes until {THRESHOLD:.0%} open the door | hierarchical | flat | hierarchical less flat | fewer? |",
+        f"| episodes until {THRESHOLD:.0%} open the door | hierarchical | flat | hierarchical minus flat | fewer? |",
         "|---|---|---|---|---|",
     ]
     lines += [_row(curves, rate, critics) for critics in ("", QUICK) for rate in RATES]
     late = sum(curve.seed not in episodes_needed(curves, curve.arm, rate) for curve in curves for rate in RATES)
-    return [*lines, "", f"{late} of {len(curves) * len(RATES)} learners did not get there and are left out."]
+    return [*lines, "", f"{late} of {len(curves) * len(RATES)} learners did not reach the threshold and are left out."]
 
 
 def _row(curves: Sequence[Curve], rate: float, critics: str) -> str:
     ours, flat = (episodes_needed(curves, arm + critics, rate) for arm in ("hierarchical", "flat"))
     gap = paired(ours, flat)
-    verdict = {-1: "yes", 0: "not to be told", 1: "**no, more**"}[gap.settled if gap else 0]
+    verdict = {-1: "yes", 0: "undecided", 1: "**no, more**"}[gap.settled if gap else 0]
     means = [render_mean(mean_of(list(one.values())), digits=0) for one in (ours, flat)]
     what = f"rate {rate:g}{', quick critics' if critics else ''}"
     return f"| {what} | {' | '.join(means)} | {render_mean(gap, signed=True, digits=0)} | {verdict} |"
@@ -73,21 +73,22 @@ def _metric_name(rate: float) -> str:
 
 EXPERIMENT = Experiment(
     name="hae-episodes",
-    title="Hierarchical credit: episodes until a key opens a door",
-    claim="With hierarchical advantage estimation an agent that keeps or switches subgoals learns in fewer episodes "
-    "than with flat generalised advantages (HiPER, arXiv 2602.16165: 80 % on ALFWorld after about 50 steps instead of "
+    title="Hierarchical advantages: episodes until a key opens a door",
+    claim="With hierarchical advantage estimation, an agent that keeps or switches subgoals learns in fewer episodes "
+    "than with flat generalized advantages (HiPER, arXiv 2602.16165: 80 % on ALFWorld after about 50 steps instead of "
     "140).",
-    setup="A corridor of nine cells, the key at one end, the door at the other, at most 40 turns. Policy and critics "
-    "are tables and begin at zero; a step is 32 episodes, one move of the policy and one of the critics (rate "
-    f"{SLOW}); discount 0.97, λ 0.95 at both levels, each stream of credit standardized. The policy's rate decides who "
-    f"is ahead, so four are shown; a share is one of the last {WINDOW * 32} episodes.",
+    setup="A corridor of nine cells with the key at one end and the door at the other; at most 40 turns. Policy and "
+    "critics are tables that start at zero. A training step has 32 episodes, one update of the policy and one of the "
+    f"critics (rate {SLOW}). The discount is 0.97, λ is 0.95 at both levels, and each stream of advantages is "
+    "standardized. Which arm is ahead depends on the rate of the policy, so four rates are shown. A share is computed "
+    f"over the last {WINDOW * 32} episodes.",
     arms={
-        "hierarchical": Arm("hierarchical", "credit in three streams with a critic each, as HiPER's release has it."),
+        "hierarchical": Arm("hierarchical", "advantages in three streams with a critic each, as in HiPER's release."),
         "flat": Arm(
-            "flat", "one generalised advantage and one critic for the switch, the subgoal and the action of a turn."
+            "flat", "one generalized advantage and one critic for the switch, the subgoal and the action of a turn."
         ),
-        f"hierarchical{QUICK}": Arm("hierarchical, quick critics", "critics go all the way to the mean of a step."),
-        f"flat{QUICK}": Arm("flat, quick critics", "the same of the flat critic."),
+        f"hierarchical{QUICK}": Arm("hierarchical, quick critics", "critics move all the way to the mean of a step."),
+        f"flat{QUICK}": Arm("flat, quick critics", "the same for the flat critic."),
     },
     figures={_metric_name(rate): Metric(f"doors opened, rate {rate:g}", share=True, tabled=False) for rate in RATES},
     run=run,

@@ -44,23 +44,23 @@ def _variances(arm: str, seen: tuple[World, Episodes, Values], lam: int) -> tupl
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
-    lines = ["| hierarchical, flat at the same λ is 1 | λ = 0.8 | 0.9 | 0.95 | 1 |", "|---|---|---|---|---|"]
+    lines = ["| hierarchical, relative to flat at the same λ | λ = 0.8 | 0.9 | 0.95 | 1 |", "|---|---|---|---|---|"]
     for part in ("all", *BLOCKS):
         cells = [
             render_mean(mean_of(list(ratios(curves, f"variance-{part}", lam).values()))) for lam in (80, 90, 95, 100)
         ]
-        lines.append(f"| variance, {'in all' if part == 'all' else part} | {' | '.join(cells)} |")
+        lines.append(f"| variance, {'total' if part == 'all' else part} | {' | '.join(cells)} |")
     biased = {
         (arm, kind): _biased(curves, arm, kind) for arm in ("hierarchical", "flat") for kind in ("far", "far-mistaken")
     }
-    told_ = [
-        f"{arm} credit in {count} of {worlds} worlds with exact critics"
-        f" and in {biased[arm, 'far-mistaken'][0]} with mistaken ones"
+    biases = [
+        f"{arm} advantages in {count} of {worlds} worlds with exact critics"
+        f" and in {biased[arm, 'far-mistaken'][0]} with inexact ones"
         for (arm, kind), (count, worlds) in biased.items()
         if kind == "far"
     ]
-    return [*lines, "", f"Some logit's mean is more than {FAR:g} standard errors from the exact gradient at λ = 1: "
-            f"{'; '.join(told_)}."]  # fmt: skip
+    return [*lines, "", f"The mean of at least one logit is more than {FAR:g} standard errors from the exact gradient "
+            f"at λ = 1: {'; '.join(biases)}."]  # fmt: skip
 
 
 def ratios(curves: Sequence[Curve], metric: str, lam: int) -> dict[int, float]:
@@ -80,28 +80,31 @@ def _at(curves: Sequence[Curve], arm: str, metric: str, lam: int) -> dict[int, f
 
 EXPERIMENT = Experiment(
     name="hae-variance",
-    title="Hierarchical credit: variance of the gradient",
+    title="Hierarchical advantages: variance of the gradient",
     claim="Hierarchical advantage estimation gives an unbiased gradient whose variance is not above that of flat "
-    "generalised advantages (HiPER, arXiv 2602.16165, theorems on λ = 1 and exact critics).",
-    setup=f"Made-up decision problems of three states, three subgoals and two actions, {MAX_TURNS} turns, without "
-    "discount; a seed is another world. Critics and the gradient itself are exact, by dynamic programming; "
-    f"{EPISODES[Size.FULL]:,} episodes estimate it. Variance is the trace of the covariance of one episode's estimate, "
-    "over the logits of switches, of subgoals and of actions. Mistaken critics have an error in each state's high "
-    "value, drawn with the deviation 1.",
+    "generalized advantages (HiPER, arXiv 2602.16165, theorems for λ = 1 and exact critics).",
+    setup=f"Synthetic decision problems with three states, three subgoals and two actions, {MAX_TURNS} turns, without "
+    "discount; each seed is another world. Critics and the gradient itself are exact, computed by dynamic programming; "
+    f"{EPISODES[Size.FULL]:,} episodes estimate the gradient. Variance is the trace of the covariance of one episode's "
+    "estimate, over the logits of switches, subgoals and actions. Inexact critics have an error in each state's high "
+    "value, drawn with a standard deviation of 1.",
     arms={
-        "hierarchical": Arm("hierarchical", "three streams, the switch's against a critic of its own, as released."),
-        "paper": Arm(
-            "hierarchical, the paper's switch", "the switch's credit from two critics alone, as in the paper."
+        "hierarchical": Arm(
+            "hierarchical", "three streams; the advantage of the switch is relative to its own critic, as released."
         ),
-        "flat": Arm("flat", "one generalised advantage a turn, from one critic before the turn."),
+        "paper": Arm(
+            "hierarchical, the paper's switch",
+            "the advantage of the switch comes from two critics only, as in the paper.",
+        ),
+        "flat": Arm("flat", "one generalized advantage per turn, from one critic before the turn."),
     },
     figures={
-        "variance-all": Metric("variance in all (flat, λ = 1: 1)"),
-        "variance-switch": Metric("of the switches' part"),
-        "variance-subgoal": Metric("of the subgoals' part"),
-        "variance-action": Metric("of the actions' part"),
-        "far": Metric("farthest mean, standard errors"),
-        "far-mistaken": Metric("the same, critics mistaken"),
+        "variance-all": Metric("total variance (flat, λ = 1: 1)"),
+        "variance-switch": Metric("variance of the switches"),
+        "variance-subgoal": Metric("variance of the subgoals"),
+        "variance-action": Metric("variance of the actions"),
+        "far": Metric("largest deviation of a mean, standard errors"),
+        "far-mistaken": Metric("the same, inexact critics"),
     },
     run=run,
     read=read,

@@ -79,7 +79,7 @@ def add(record: Record, records: Path = RECORDS) -> None:
 
 def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[str]:
     """Write the figures below the mark of the page, and return them as lines."""
-    lines = render_metrics(read(records), config, experiments()["closed loop"])
+    lines = render_metrics(read(records), config, experiments()["training loop"])
     head = page.read_text("utf-8").partition(MARK)[0]
     page.write_text(f"{head}{MARK}\n" + "\n".join(lines) + "\n", "utf-8")
     return lines
@@ -90,19 +90,19 @@ def render_metrics(records: Sequence[Record], config: str, overlap: Overlap) -> 
     latest = {one["seed"]: one for one in records if one["config"] == config}
     rendered = [latest[seed] for seed in sorted(latest)]
     if not rendered:
-        return ["No seed has been run with the configuration of today."]
+        return ["No seed has been run with the current configuration."]
     head = ["success on held-out tasks", "before", "after", "gain (95 %)", "imitation of the same rollouts"]
     return [
         *_row(head, first=True),
         *(line for mode in MODES for line in _row(_success(rendered, mode))),
         "",
         *_paragraph(
-            f"Means over {len(rendered)} seeds, in brackets each seed's own figure. The interval is Student's over "
-            "seeds, paired by seed."
+            f"Means over {len(rendered)} seeds, with the value of each seed in parentheses. The interval is "
+            "Student's t over seeds, paired by seed."
         ),
         *_paragraph(
-            f"Of the {overlap.held_out} held-out questions {overlap.texts} occur in training as text and "
-            f"{overlap.words} ({overlap.share:.1%}) in the compact form that the planner reads; they have "
+            f"Of the {overlap.held_out} held-out questions, {overlap.texts} occur in training as text and "
+            f"{overlap.words} ({overlap.share:.1%}) in the compact format that the planner reads. They have "
             f"{overlap.forms} different compact forms. Seed 0 trains on {overlap.trained:,} questions."
         ),
         *_row(["seed", "commit", "date", "minutes", "gate"], first=True),
@@ -141,16 +141,14 @@ def _look_ups(one: Record) -> list[str]:
     lines = _row([f"seed {one['seed']}, greedy, by look-ups", *names], first=True)
     for hops in sorted({hops for name in names for hops in result[name]}):
         shares = [result[name][hops] for name in names]
-        lines += _row([hops, *(f"{right:.0%} right, {broken:.0%} broke a rule" for right, broken in shares)])
+        lines += _row([hops, *(f"{right:.0%} correct, {broken:.0%} violated a rule" for right, broken in shares)])
     return [*lines, ""]
 
 
 def _left_out(records: Sequence[Record], rendered: Sequence[Record]) -> list[str]:
     older = [one for one in records if one not in rendered]
     named = "; ".join(f"seed {one['seed']} at {one['commit']}, {one['date']}" for one in older)
-    return (
-        [f"Kept and not shown, because of another configuration or a later run of the seed: {named}."] if older else []
-    )
+    return [f"Not shown, because they have another configuration or the seed was run again: {named}."] if older else []
 
 
 def _row(cells: Sequence[str], *, first: bool = False) -> list[str]:

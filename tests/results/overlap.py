@@ -96,18 +96,16 @@ def experiments() -> dict[str, Overlap]:
     """By experiment, with seed 0."""
     full = Size.FULL
     return {
-        "closed loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
+        "training loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
         "EAPO": course_overlap(eapo.course(next(iter(eapo.EXPERIMENT.arms)), full)),
         "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),
         "SUPO": course_overlap(supo.course(next(iter(supo.EXPERIMENT.arms)), full)),
-        "HAE: the real flow": course_overlap(hae_flow.course(next(iter(hae_flow.EXPERIMENT.arms)), full)),
+        "HAE: the graph": course_overlap(hae_flow.course(next(iter(hae_flow.EXPERIMENT.arms)), full)),
     }
 
 
 def table(results: dict[str, Overlap]) -> list[str]:
-    head = (
-        "| experiment | training questions | held-out questions | met as text | met in compact form | different forms |"
-    )
+    head = "| experiment | training questions | held-out questions | occur as text | occur in compact form | different forms |"
     rows = [
         f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.words} ({one.share:.1%}) | {one.forms} |"
         for name, one in results.items()

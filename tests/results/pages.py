@@ -30,8 +30,8 @@ def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
     curves = [one.curve for one in runs]
     return "\n".join(
         [
-            *_paragraph(f"**The claim.** {experiment.claim}"),
-            *(_paragraph(f"**How it is measured here.** {experiment.setup}") if experiment.setup else []),
+            *_paragraph(f"**Claim.** {experiment.claim}"),
+            *(_paragraph(f"**Setup.** {experiment.setup}") if experiment.setup else []),
             *(part for arm in experiment.arms.values() for part in _wrapped(f"- **{arm.title}**: {arm.what}")),
             "",
             f"![{experiment.title}]({experiment.name}.svg)",
@@ -58,7 +58,7 @@ def _first_prose(experiment: Experiment) -> str:
 def _table(experiment: Experiment, runs: Sequence[Finished]) -> list[str]:
     first, *others = experiment.arms
     titles = {name: arm.title for name, arm in experiment.arms.items()}
-    heads = ["at the end", *titles.values(), *(f"{titles[first]} less {titles[other]}" for other in others)]
+    heads = ["at the end", *titles.values(), *(f"{titles[first]} minus {titles[other]}" for other in others)]
     rows = [heads, ["---"] * len(heads)]
     for name, metric in ((name, metric) for name, metric in experiment.figures.items() if metric.tabled):
         ends = {arm: at_the_end(runs, arm, name) for arm in experiment.arms}
@@ -76,12 +76,12 @@ def _how_sure(seeds: Sequence[int]) -> str:
     apart = [str(seed) for seed in seeds]
     whole = len(seeds) > 3 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
     named = f"{apart[0]} to {apart[-1]}" if whole else ", ".join(apart)
-    lines = "Thin lines are seeds, bold ones their mean."
+    lines = "Thin lines are seeds, bold lines are their means."
     if len(seeds) == 1:
-        return f"Seed {named} alone: there is no interval, and another seed may say something else."
-    wide = " Three seeds make them wide: 4.3 standard errors to either side." if len(seeds) == 3 else ""
-    intervals = f"Tables have means over seeds {named} with 95 % intervals (Student's, over seeds)"
-    return f"{lines} {intervals}; differences are paired by seed.{wide}"
+        return f"Only seed {named} was run, so there is no interval, and another seed may give another result."
+    wide = " With three seeds, they are wide: 4.3 standard errors to each side." if len(seeds) == 3 else ""
+    intervals = f"Tables show means over seeds {named} with 95 % confidence intervals (Student's t over seeds)."
+    return f"{lines} {intervals} Differences are paired by seed.{wide}"
 
 
 def render_mean(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
@@ -100,8 +100,8 @@ def _minutes(runs: Sequence[Finished]) -> str:
     maximum = max(one.minutes for one in runs)
     longest = f"{60 * maximum:.1f} seconds" if maximum < 1 else f"{maximum:.1f} minutes"
     commits = sorted({one.commit for one in runs} - {""})
-    ran_at = f" Run at {', '.join(commits)}." if commits else ""
-    return f"{len(runs)} runs, the longest of {longest}.{ran_at}"
+    ran_at = f" Commits: {', '.join(commits)}." if commits else ""
+    return f"{len(runs)} runs; the longest took {longest}.{ran_at}"
 
 
 def _missing(experiment: Experiment, runs: Sequence[Finished]) -> str:
@@ -111,7 +111,7 @@ def _missing(experiment: Experiment, runs: Sequence[Finished]) -> str:
     if not missing:
         return ""
     named = ", ".join(missing[:4]) + (" and more" if len(missing) > 4 else "")
-    return f" **{len(missing)} of {len(every)} are not there**: {named}."
+    return f" **{len(missing)} of {len(every)} runs are missing**: {named}."
 
 
 def _paragraph(text: str) -> list[str]:

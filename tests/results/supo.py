@@ -68,31 +68,35 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 EXPERIMENT = Experiment(
     name="supo",
-    title="SUPO: an agent that sums up when its context is full, in a quarter of the room",
+    title="SUPO: an agent that summarizes its full context, with a quarter of the space",
     claim="With summaries that are trained with the rest of the rollout, an agent with a fraction of the context does "
-    "at least as well as plain GRPO with all of it, and it does not without masking the rollouts that were cut off "
+    "at least as well as plain GRPO with the whole context, and it does not if truncated rollouts are not masked "
     "(arXiv 2510.06727).",
-    setup="The `supo` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
-    f"again, so that nine rollouts of ten with the right tools need room for {WHOLE} tokens of records at most: "
-    f"that is the whole room; a quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
-    "summary. Starts imitate a teacher that knows the tools nearly always and puts a fact that it needs into a "
-    "summary three times of ten; the whole room has a start of its own, which has never seen a summary. A step is"
-    " 12 questions with eight rollouts each, at most 28 turns. Held out: 80 questions of a world that nobody "
-    "trains on.",
+    setup="The graph `supo` on questions of two look-ups in synthetic worlds. Four of five look-ups fail and are "
+    f"repeated, so nine of ten rollouts with the right tools need space for at most {WHOLE} tokens of records. This "
+    f"is the whole context. A quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
+    "summary. The starting policies imitate a teacher that nearly always selects the right tool and includes a fact "
+    "that it needs in a summary three times out of ten. The arm with the whole context has a separate starting "
+    "policy, which has never seen a summary. A training step has 12 questions with eight rollouts each and at most 28 "
+    "turns. Held out: 80 questions of a world that is not used for training.",
     arms={
-        "supo": Arm("SUPO, a quarter", "statistics over rollouts, summaries trained, cut-off rollouts masked."),
-        "whole-room": Arm("GRPO, all of it", "no summaries: a rollout is one segment, and nothing is masked."),
-        "grpo": Arm("GRPO on segments, a quarter", "statistics over segments, each a sample of its own, none masked."),
-        "unmasked": Arm("SUPO without the mask", "as SUPO, with cut-off rollouts trained, too."),
+        "supo": Arm(
+            "SUPO, a quarter", "statistics over rollouts; summaries are trained; truncated rollouts are masked."
+        ),
+        "whole-room": Arm("GRPO, whole context", "no summaries; a rollout is one segment; nothing is masked."),
+        "grpo": Arm(
+            "GRPO on segments, a quarter", "statistics over segments, each a separate sample; nothing is masked."
+        ),
+        "unmasked": Arm("SUPO without the mask", "as SUPO, with truncated rollouts trained as well."),
     },
     figures={
         "sampled_success": Metric("success, sampled", share=True),
         "greedy_success": Metric("success, greedy", share=True),
-        "sampled_truncated": Metric("rollouts cut off", share=True),
-        "sampled_violated": Metric("rollouts that broke a rule", share=True),
-        "sampled_all_rounds": Metric("turns a rollout"),
-        "sampled_segments": Metric("segments a rollout"),
-        "sampled_prompt_tokens": Metric("tokens of a prompt"),
+        "sampled_truncated": Metric("truncated rollouts", share=True),
+        "sampled_violated": Metric("rollouts that violated a rule", share=True),
+        "sampled_all_rounds": Metric("turns per rollout"),
+        "sampled_segments": Metric("segments per rollout"),
+        "sampled_prompt_tokens": Metric("tokens per prompt"),
         "sampled_longest": Metric("tokens of a rollout's longest prompt"),
     },
     run=run,

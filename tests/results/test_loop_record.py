@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "page.md").write_text(f"{PROSE}{loop_record.MARK}\nold figures\n")
     for seed, after in enumerate((0.5, 0.75, 1.0)):
         loop_record.add(record(seed, after), tmp_path / "records.json")
-    monkeypatch.setattr(loop_record, "experiments", lambda: {"closed loop": OVERLAP})
+    monkeypatch.setattr(loop_record, "experiments", lambda: {"training loop": OVERLAP})
     return tmp_path
 
 
@@ -67,7 +67,7 @@ def test_the_interval_of_the_gain_is_students_over_seeds(folder: Path) -> None:
 
 def test_the_overlap_with_training_is_beside_the_metrics(folder: Path) -> None:
     text = " ".join(page_of(folder).split())
-    assert "Of the 4 held-out questions 0 occur in training as text and 3 (75.0%) in the compact form" in text
+    assert "Of the 4 held-out questions, 0 occur in training as text and 3 (75.0%) in the compact format" in text
 
 
 def test_adding_the_same_record_again_changes_nothing(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_seed_that_ran_again_is_shown_once_and_both_records_are_kept(folder: P
     loop_record.add(record(1, 0.25, "def5678"), folder / "records.json")
     page = page_of(folder)
     assert "0.58 (0.50, 0.25, 1.00)" in page
-    assert "Kept and not shown, because of another configuration or a later run of the seed: seed 1 at abc1234" in page
+    assert "Not shown, because they have another configuration or the seed was run again: seed 1 at abc1234" in page
     assert len(loop_record.read(folder / "records.json")) == 4
 
 
@@ -110,11 +110,11 @@ def test_what_another_configuration_has_made_is_not_taken_for_a_result() -> None
 def test_the_pages_say_what_the_records_and_the_overlap_are_today() -> None:
     outcome = overlap.experiments()
     config = loop_record.config_hash(tomllib.loads(overlap.LOOP.read_text("utf-8")))
-    metrics = "\n".join(loop_record.render_metrics(loop_record.read(), config, outcome["closed loop"]))
+    metrics = "\n".join(loop_record.render_metrics(loop_record.read(), config, outcome["training loop"]))
     assert loop_record.PAGE.read_text("utf-8").partition(loop_record.MARK)[2].strip() == metrics.strip()
     index = (loop_record.FOLDER / "README.md").read_text("utf-8")
     assert "\n".join(overlap.table(outcome)) in index
-    assert f"{outcome['closed loop'].words} of the {outcome['closed loop'].held_out}" in " ".join(
+    assert f"{outcome['training loop'].words} of the {outcome['training loop'].held_out}" in " ".join(
         loop_record.PAGE.read_text("utf-8").split()
     )
 

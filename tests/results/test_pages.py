@@ -32,14 +32,14 @@ def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
     assert "6 curves were read." in text
     assert "| right answers | 0.44 (0.34 to 0.54) | 0.24 (0.14 to 0.34) | +0.20 (+0.20 to +0.20) |" in text
     assert "4.3 standard errors" in text
-    assert "6 runs, the longest of 2.5 minutes. Run at abc1234." in text
+    assert "6 runs; the longest took 2.5 minutes. Commits: abc1234." in text
 
 
 def test_one_seed_has_no_interval_and_missing_runs_are_named() -> None:
     text = pages.render_metrics(EXPERIMENT, runs(0)[:1])
     assert "| right answers | 0.40 | - | - |" in text
-    assert "there is no interval" in text
-    assert "**5 of 6 are not there**: other with seed 0, ours with seed 1" in text
+    assert "so there is no interval" in text
+    assert "**5 of 6 runs are missing**: other with seed 0, ours with seed 1" in " ".join(text.split())
 
 
 def test_intervals_are_students_over_seeds_and_pairs_are_those_that_both_have() -> None:

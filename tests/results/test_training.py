@@ -74,4 +74,4 @@ def test_rounds_are_compared_where_success_is_the_same() -> None:
         return Curve(arm, 0, tuple(points))
 
     text = eapo.read([curve("eapo", (0.5, 4.0), (0.7, 3.0), (0.9, 2.0)), curve("no-discount", (0.5, 4.0), (0.71, 3.5))])
-    assert "-0.50 spare rounds on average, fewer in 1 of 1 pairs" in "\n".join(text)
+    assert "-0.50 spare turns on average, fewer in 1 of 1 pairs" in "\n".join(text)
