@@ -105,7 +105,7 @@ def experiments() -> dict[str, Overlap]:
 
 
 def table(results: dict[str, Overlap]) -> list[str]:
-    head = "| experiment | training questions | held-out questions | occur as text | occur in compact form | different forms |"
+    head = "| experiment | training questions | held-out questions | as text | in compact form | different forms |"
     rows = [
         f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.words} ({one.share:.1%}) | {one.forms} |"
         for name, one in results.items()
