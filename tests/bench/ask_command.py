@@ -44,7 +44,7 @@ def cold_and_warm() -> list[Measurement]:
         documents_in(Path(folder))
         cold = time_ask(Path(home), Path(folder))
         warm = time_ask(Path(home), Path(folder))
-    what = f"`offing ask` over {DOCUMENTS} documents, servers and worker started for it"
+    what = f"`offing ask` over {DOCUMENTS} documents, including the start of servers and worker"
     return [
         Measurement(f"{what}, cold", (cold,), "s", aim=Aim("under 45 s", at_most=45)),
         Measurement(f"{what}, warm", (warm,), "s"),

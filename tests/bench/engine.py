@@ -43,9 +43,8 @@ def engine_speed() -> list[Measurement]:
 
 
 def _measurement(pairs: Sequence[tuple[float, float]], threads: int) -> Measurement:
-    what = (
-        f"engine, {ROWS * BATCHES} requests of {PROMPT}+{NEW} tokens, {ROWS} at once, 1M weights, {threads} thread(s)"
-    )
+    requests = f"{ROWS * BATCHES} requests of {PROMPT}+{NEW} tokens, {ROWS} concurrent"
+    what = f"engine, {requests}, 1M weights, {threads} thread(s)"
     ours, bare = zip(*pairs, strict=True)
     return Measurement(what, ours, "tokens/s", bare, aim=Aim("at least 0.90", at_least=0.9, of_ratio=True))
 

@@ -161,10 +161,10 @@ def export_speed() -> list[Measurement]:
     return [
         *(_measurement(name, rates[name], rates["copy"], HALF) for name in ("parquet", "verl")),
         _measurement("tinker", rates["tinker"], rates["copy"]),
-        Measurement("export as parquet, beside a bare COPY in binary form", rates["parquet"], "MB/s", rates["binary"]),
+        Measurement("export as parquet; bare: COPY in binary form", rates["parquet"], "MB/s", rates["binary"]),
     ]
 
 
 def _measurement(name: str, ours: Samples, bare: Samples, aim: Aim | None = None) -> Measurement:
-    what = f"export as {name}, {ROLLOUTS} rollouts of {TURNS} turns, beside a bare COPY"
+    what = f"export as {name}, {ROLLOUTS} rollouts of {TURNS} turns; bare: COPY"
     return Measurement(what, ours, "MB/s", bare, aim=aim)

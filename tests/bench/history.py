@@ -81,7 +81,7 @@ async def history_bytes(client: Client, servers: ServerUrls) -> list[Measurement
                (bare[messages],))
         for messages in LENGTHS
     ]  # fmt: skip
-    aim = Aim("at most 2.2, as linear growth has", at_most=2.2, of_ratio=True)
+    aim = Aim("at most 2.2, as with linear growth", at_most=2.2, of_ratio=True)
     growth = (ours[500] / ours[250],)
-    what = "the same, 500 messages; bare: 250 of ours"
+    what = "the same, 500 messages; bare: 250 messages in Offing"
     return [*measurements, Measurement(what, (ours[500],), "MB", (ours[250],), ratios=growth, aim=aim)]

@@ -50,16 +50,19 @@ async def long_research(client: Client, servers: ServerUrls) -> list[Measurement
     prompts = [_prompt_bytes(servers.owner_url, run, part) for part in range(PARTS)]
     return [
         _flat(
-            "prompt per round, 2,048 rounds of iterresearch, last quarter; bare: first",
+            "prompt per turn, 2,048 turns of iterresearch, last quarter; bare: first quarter",
             "bytes",
             prompts[-1],
             prompts[0],
         ),
         _flat(
-            "its worker's memory at the end; bare: after the first quarter", "MB", resident[-1] / 1e6, resident[1] / 1e6
+            "memory of its worker at the end; bare: after the first quarter",
+            "MB",
+            resident[-1] / 1e6,
+            resident[1] / 1e6,
         ),
         _flat(
-            "its storage per round, last quarter; bare: second",
+            "its storage per turn, last quarter; bare: second quarter",
             "bytes",
             *(n * PARTS / ROUNDS for n in (grown[-1], grown[0])),
         ),

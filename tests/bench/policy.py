@@ -39,9 +39,9 @@ def policy_speed() -> list[Measurement]:
     many = ToolPolicy(rules=(*POLICY.rules, *_rules()))
     guarded = _times(many, SPEC, [args for _, args in GUARDED] + [GOOD], moment)
     return [
-        *_measurements("a decision under the default policy, for a page", usual),
-        *_measurements("a decision under 100 rules with patterns, hosts and paths, hostile arguments", guarded),
-        Measurement("decisions per second, one core, default policy", (len(usual) / sum(usual),), "/s"),
+        *_measurements("decision under the default tool policy, for a web page", usual),
+        *_measurements("decision under 100 rules with patterns, hosts and paths, hostile arguments", guarded),
+        Measurement("decisions per second, one core, default tool policy", (len(usual) / sum(usual),), "/s"),
     ]
 
 

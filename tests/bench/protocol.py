@@ -27,8 +27,8 @@ async def latency(client: Client) -> list[Measurement]:
     timed = [await client.timed(request("bench_noop")) for _ in range(TIMED)]
     first, result = [one.first_event for one in timed], [one.result for one in timed]
     return [
-        *_percentiles("submit to a worker's first event", first, Aim("under 20 ms", at_most=0.02)),
-        *_percentiles("submit to result of a 3-node graph", result, Aim("under 40 ms", at_most=0.04)),
+        *_percentiles("from submission to the worker's first event", first, Aim("under 20 ms", at_most=0.02)),
+        *_percentiles("from submission to the result of a 3-node graph", result, Aim("under 40 ms", at_most=0.04)),
     ]
 
 
@@ -58,7 +58,7 @@ async def throughput(client: Client, servers: ServerUrls) -> list[Measurement]:
         for clients in (1, 8, 32):
             ours = await at_once(clients, RUNS, lambda: client.timed(request("bench_noop")))
             what = f"runs per second, {clients} client{'s' if clients > 1 else ''}"
-            for name, saver in (("without the saver's lock", free), ("with the saver's lock", locked)):
+            for name, saver in (("without the checkpointer's lock", free), ("with the checkpointer's lock", locked)):
                 graph = Bare(noop_graph().compile(checkpointer=saver))
                 bare = await at_once(clients, RUNS, lambda graph=graph: graph.run({"seen": 0}))
                 measurements.append(Measurement(f"{what}; bare {name}", (ours,), "/s", (bare,)))
@@ -73,14 +73,14 @@ async def per_turn(client: Client) -> list[Measurement]:
     aim = Aim("under 5 ms", at_most=0.005)
     return [
         Measurement("wall time of a turn; bare in memory", (ours,), "ms", (bare,)),
-        Measurement("wall time of a turn less the same graph without the platform", (ours - bare,), "ms", aim=aim),
+        Measurement("wall time of a turn minus the same graph without the platform", (ours - bare,), "ms", aim=aim),
     ]
 
 
 async def supersteps(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Durable supersteps per second of one run: each is in Postgres before the next begins."""
     measurements: list[Measurement] = []
-    for name, lock in (("without the saver's lock", False), ("with the saver's lock", True)):
+    for name, lock in (("without the checkpointer's lock", False), ("with the checkpointer's lock", True)):
         async with bare_saver(servers.owner_url, lock=lock) as saver:
             timed = await client.timed(request("bench_chain", turns=1000))
             ours: Samples = (500 / (timed.result - timed.first_event),)

@@ -24,6 +24,6 @@ def _problem(recorded: float | None, measurement: Measurement) -> str:
     if (now := median(measurement.ratio)) <= MAX_GROWTH * recorded:
         return ""
     return (
-        f"{measurement.what}: {now:.2f} times the processor time of bare LangGraph, {recorded:.2f} when recorded. "
+        f"{measurement.what}: {now:.2f} times the CPU time of bare LangGraph, {recorded:.2f} when recorded. "
         f"At most {MAX_GROWTH} times the recorded ratio is accepted; find what made it slower."
     )

@@ -31,7 +31,7 @@ async def cpu_ratios(client: Client, servers: ServerUrls) -> list[Measurement]:
         noop = Bare(noop_graph().compile(checkpointer=saver))
         measurements = [
             Measurement(
-                "processor time of the worker per run, 3-node graph that does nothing",
+                "CPU time of the worker per run, 3-node graph that does nothing",
                 (await _of_worker(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: client.timed(request("bench_noop")))),),
                 "ms",
                 (await _of_this_process(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: noop.run({"seen": 0}))),),
@@ -44,7 +44,7 @@ async def cpu_ratios(client: Client, servers: ServerUrls) -> list[Measurement]:
             alone = await _of_this_process(
                 count, lambda bare=bare, n=count: at_once(CLIENTS, n, lambda: bare.run({"turn": 0, "last": 0}))
             )
-            what = f"processor time of the worker per rollout of {turns} turns, durability {durability}"
+            what = f"CPU time of the worker per rollout of {turns} turns, durability {durability}"
             measurements.append(Measurement(what, (ours,), "ms", (alone,)))
     return measurements
 

@@ -49,7 +49,7 @@ async def bytes_a_token(client: Client, owner_url: str) -> list[Measurement]:
     prompt = await _slope(client, owner_url, lambda n: (n, SHORT))
     return [
         Measurement(
-            "storage of a completion token (id, log-probability, entropy, mask, text)",
+            "storage of a completion token (id, log probability, entropy, mask, text)",
             (completion,),
             "bytes",
             (9.1,),
@@ -57,7 +57,7 @@ async def bytes_a_token(client: Client, owner_url: str) -> list[Measurement]:
             aim=Aim("at most 14", at_most=14),
         ),
         Measurement(
-            "storage of a token that a prompt adds (id; its text is a part that is stored once)",
+            "storage of a token that a prompt adds (id; its text is stored once as a part)",
             (prompt,),
             "bytes",
             (3,),

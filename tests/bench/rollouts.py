@@ -33,8 +33,8 @@ async def rollouts_per_second(client: Client) -> list[Measurement]:
     measurements: list[Measurement] = []
     for turns, published in PUBLISHED.items():
         rates = {d: await _rate(client, turns, d) for d in ("exit", "sync")}
-        what = f"rollouts per second, {turns} turns, {ROLLOUTS:,} open at once, durability"
-        aim = Aim(f"over {published:.0f}, which a peer publishes for 32 to 64 cores", at_least=published)
+        what = f"rollouts per second, {turns} turns, {ROLLOUTS:,} concurrent, durability"
+        aim = Aim(f"over {published:.0f}, published by another project for 32 to 64 cores", at_least=published)
         measurements += [
             Measurement(f"{what} exit", (rates["exit"],), "/s", aim=aim),
             Measurement(f"{what} sync", (rates["sync"],), "/s", (), "", (rates["sync"] / rates["exit"],), "of exit"),

@@ -1,4 +1,4 @@
-"""The sandbox: how long code that does nothing takes, what a sum costs inside, and how long the self-test takes."""
+"""The sandbox: how long empty code takes, what a sum costs inside, and how long the self-test takes."""
 
 import asyncio
 import subprocess
@@ -45,10 +45,10 @@ async def _of(driver: Sandbox) -> Sequence[Measurement]:
     assert not why, why
     bare, bare_sum = _bare("pass"), _bare(SUM)
     return [
-        Measurement(f"{about}: the first code of a machine", (first,), "ms"),
-        Measurement(f"{about}: code that does nothing", tuple(empty), "ms", bare),
-        Measurement(f"{about}: a million terms summed", tuple(summed), "ms", bare_sum),
-        Measurement(f"{about}: the self-test of a process", (tested,), "s"),
+        Measurement(f"{about}: first execution on a machine", (first,), "ms"),
+        Measurement(f"{about}: empty code", tuple(empty), "ms", bare),
+        Measurement(f"{about}: sum of a million terms", tuple(summed), "ms", bare_sum),
+        Measurement(f"{about}: self-test of a process", (tested,), "s"),
     ]
 
 

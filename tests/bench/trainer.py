@@ -172,7 +172,7 @@ def _memory(path: Path) -> Measurement:
     )
     bytes_held = int(own.stdout)
     return Measurement(
-        "the most memory of a process that trains 1M weights",
+        "maximum memory of a process that trains 1M weights",
         (bytes_held / MEBIBYTE,),
         "MB",
         aim=Aim("at most 1,200 MB", at_most=1200),
@@ -202,7 +202,7 @@ def _advantages() -> Measurement:
 
     seconds = tuple(_seconds(credited) for _ in range(REPEATS))
     return Measurement(
-        f"credit and weights of {seen.batch.num_turns:,} turns, {seen.batch.num_tokens:,} tokens (Flow-GRPO)",
+        f"advantages and weights of {seen.batch.num_turns:,} turns, {seen.batch.num_tokens:,} tokens (Flow-GRPO)",
         seconds,
         "ms",
         aim=Aim("below 1 s", at_most=1),

@@ -35,18 +35,18 @@ STEPS, UNCOUNTED = 7, 2
 """Iterations, and how many of them at the beginning are not counted."""
 
 PARTS = {
-    "collect": "rollouts run, scored and settled",
-    "read": "rows read",
-    "forward": "credit, and forward passes for it",
+    "collect": "running, scoring and finalizing rollouts",
+    "read": "reading rows",
+    "forward": "advantages and the forward passes for them",
     "update": "optimizer steps",
-    "create_batch": "tasks drawn and the batch made",
+    "create_batch": "drawing tasks and creating the batch",
     "save": "checkpoint",
     "commit": "the step's transaction",
-    "export": "weights written",
-    "register": "hashed and registered",
-    "load": "loaded by the engine",
-    "choose": "groups chosen",
-    "other": "the rest",
+    "export": "writing the weights",
+    "register": "hashing and registering the weights",
+    "load": "loading the weights into the engine",
+    "choose": "selecting groups",
+    "other": "other work",
 }
 """What a step's `seconds_PART` is."""
 
@@ -134,23 +134,23 @@ def _iteration(messages: Sequence[training_jobs.TrainingMetric]) -> list[Measure
     note = f"{rows:,.0f} rows, {tokens:,.0f} tokens trained"
     parts = sorted(seconds.items(), key=lambda item: -item[1])
     return [Measurement("an iteration of the loop: 32 groups of 8", (whole,), "ms", note=note)] + [
-        Measurement(f"- of it: {PARTS[part]}", (spent,), "ms", ratios=(spent / whole,), ratio_what="of it")
+        Measurement(f"- of this: {PARTS[part]}", (spent,), "ms", ratios=(spent / whole,), ratio_what="of the total")
         for part, spent in parts
     ]
 
 
 def _collection(work: Sequence[tuple[float, Counter[str]]]) -> list[Measurement]:
-    """Processor time of the programs, with its share of what all cores could give in that time."""
+    """Processor time of the programs, with its share of all cores in that time."""
     whole = round(1000 * sum(seconds for seconds, _ in work)) * (os.cpu_count() or 1)
     spent = sum((programs for _, programs in work), Counter[str]())
-    shares = [*spent.most_common(), ("others, or idle", whole - spent.total())]
+    shares = [*spent.most_common(), ("other programs, or idle", whole - spent.total())]
     return [
         Measurement(
-            f"- processors meanwhile: {who}",
+            f"- CPU time: {who}",
             (took / 1000 / len(work),),
             "ms",
             ratios=(took / whole,),
-            ratio_what="of what all cores could give",
+            ratio_what="of all cores",
         )
         for who, took in shares
     ]

@@ -40,7 +40,7 @@ async def many_waiting(client: Client, runs: int = RUNS) -> list[Measurement]:
     share, gigabytes = CALLS * SECONDS / wall, maximum / 1e9
     return [
         Measurement(
-            f"{runs:,} runs at once of {CALLS} calls that wait {SECONDS} s each, one worker process",
+            f"{runs:,} concurrent runs of {CALLS} calls that wait {SECONDS} s each, one worker process",
             (wall,),
             "s",
             (CALLS * SECONDS,),
@@ -49,5 +49,5 @@ async def many_waiting(client: Client, runs: int = RUNS) -> list[Measurement]:
             "of ideal",
             Aim("at least 0.80", at_least=0.8, of_ratio=True),
         ),
-        Measurement("the most memory that it held", (gigabytes,), "GB", aim=Aim("under 2 GB", at_most=2)),
+        Measurement("its maximum memory", (gigabytes,), "GB", aim=Aim("under 2 GB", at_most=2)),
     ]
