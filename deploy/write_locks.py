@@ -25,16 +25,14 @@ CPU = "requirements-cpu.lock"
 PEERS = "requirements-peers.lock"
 
 HEADERS = {
-    BASE: "What running, testing and checking needs.",
-    BUILD: "What installs and builds the rest: uv, hatchling and their requirements.",
-    TRAIN: "What the extras `train` and `dev-train` add to requirements.lock.",
-    CUDA: "What the registry's build of torch for Linux needs beside requirements-train.lock. A CPU build needs none"
-    " of it.",
-    CPU: "CPU builds of torch, which the registry does not have. Where pip finds one in a folder that its setting"
-    " `find-links` names, it is installed, and its hash has to be one of these. Elsewhere the registry's build is"
-    " installed.",
-    PEERS: "What the group `peers` adds: the graphs of other people that tests/peers runs. What those tests do not"
-    " reach is left out.",
+    BASE: "Requirements for running, testing and checking.",
+    BUILD: "uv, hatchling and their requirements, which install and build the rest.",
+    TRAIN: "Additional requirements of the extras `train` and `dev-train`.",
+    CUDA: "Additional requirements of the registry's build of torch for Linux. A CPU build needs none of them.",
+    CPU: "CPU builds of torch, which the registry does not have. If pip's setting `find-links` names a folder with one,"
+    " it is installed, and its hash must be one of these. Otherwise the registry's build is installed.",
+    PEERS: "Additional requirements of the group `peers`: third-party graphs for tests/peers, without packages that"
+    " those tests do not use.",
 }
 
 CPU_BUILDS = {

@@ -19,7 +19,7 @@ from offing_world.injections import iter_injections as planted_in
 from offing_world.site import SiteResponse, WorldSite
 from offing_world.tasks import generate_tasks as drawn
 
-app = App(name="world", help="Made-up worlds to train, evaluate and show agents in.")
+app = App(name="world", help="Synthetic worlds to train, evaluate and demonstrate agents.")
 
 Hops = Annotated[str, Parameter(name="--hops")]
 Kinds = Annotated[tuple[str, ...], Parameter(name="--kinds", consume_multiple=True, negative="")]
@@ -49,7 +49,7 @@ def write(
     hop_range, into = parse_hops(hops), folder / "documents"
     generated_tasks = drawn(spec, count=questions, hops=hop_range, kinds=kinds or None, seed=seed)
     if into.exists() and any(into.iterdir()):
-        raise InvalidInput("folder", f"{into} is not empty", "Name a new folder")
+        raise InvalidInput("folder", f"{into} is not empty", "Use a new folder.")
     written = 0
     for document in iter_documents(spec):
         path = into / document.path
@@ -139,14 +139,14 @@ def open_server(site: WorldSite, port: int) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError as error:
-        raise Unavailable(f"Port {port} cannot be listened on ({error.strerror}); name another with --port.") from None
+        raise Unavailable(f"Port {port} cannot be used ({error.strerror}). Choose another with --port.") from None
 
 
 def parse_hops(hops: str) -> tuple[int, int]:
     """Parse `1-4` or `3` as minimum and maximum. Raises InvalidInput."""
     min_hops, _, max_hops = hops.partition("-")
     if not min_hops.isdecimal() or (max_hops and not max_hops.isdecimal()) or hops.endswith("-"):
-        raise InvalidInput("--hops", f"{hops!r} is no range", "Write it as 1-4, or one number")
+        raise InvalidInput("--hops", f"{hops!r} is not a range", "For example, use 2 or 1-4.")
     return int(min_hops), int(max_hops or min_hops)
 
 
@@ -165,7 +165,9 @@ def _parse_query(text: str) -> dict[str, str]:
 
 def _print_response(response: SiteResponse) -> None:
     if response.canary:
-        print(f"A reader obeyed an injected instruction: {strip_control(response.canary)}", file=sys.stderr, flush=True)
+        print(
+            f"A client followed an injected instruction: {strip_control(response.canary)}", file=sys.stderr, flush=True
+        )
 
 
 def _print_json_lines(objects: Iterable[Mapping[str, Any]]) -> int:

@@ -2,4 +2,4 @@
 
 from offing.cli.command import Command
 
-COMMAND = Command("offing_world.cli:app", "Made-up worlds to train, evaluate and show agents in.")
+COMMAND = Command("offing_world.cli:app", "Synthetic worlds to train, evaluate and demonstrate agents.")

@@ -1,6 +1,6 @@
 """Builder of a document's text in one of three file formats, with the span of every statement.
 
-The module knows the markup of the formats and nothing about the content.
+The module handles only the markup of the formats, not the content.
 """
 
 from collections.abc import Sequence

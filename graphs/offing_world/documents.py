@@ -3,7 +3,7 @@
 Each document is generated on its own, so that 50,000 documents can be streamed. This module
 defines their order and their paths, and records the position of every statement. The
 current register is always correct; older editions and letters also contain false statements
-and say what they are.
+and are labeled as such.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The tools of a run in a synthetic world, in place of the library's.
 
-All have the same interface; which relations each is reliable for has to be found out. The world is known
+All have the same interface; which relations each is reliable for has to be found out. The world is taken
 from the run's scope only.
 """
 

@@ -154,7 +154,7 @@ async def test_a_fork_from_before_an_upgrade_has_the_version_from_before_it(api:
     async with api.database.transaction(api.tenant) as connection:
         await connection.execute("update run set graph_version = 'v0' where id = %s", (run,))
     payload = {"after": "upgrade", "from": "v1", "to": "v0"}
-    await api.hands.append(fence, StepDraft(StepKind.RESUMED, "Goes on in another version of its graph", payload))
+    await api.hands.append(fence, StepDraft(StepKind.RESUMED, "Continued with another version of its graph", payload))
     assert (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at_seq": 2})).json()["graph_version"] == "v1"
     assert (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at_seq": 3})).status_code == 409
 

@@ -61,7 +61,7 @@ async def test_a_run_may_name_a_server_that_was_looked_at_and_gets_the_rules_of_
     ("scope", "field", "problem"),
     [
         ({"mcp": ["other"]}, "scope.mcp", "there is no MCP server 'other'"),
-        ({"mcp": ["unseen"]}, "scope.mcp", "its tools have not been looked at"),
+        ({"mcp": ["unseen"]}, "scope.mcp", "its tools have not been reviewed"),
         ({"mcp": ["../wiki"]}, "scope.mcp", "there is no MCP server"),
         ({"mcp": [{"command": "npx", "args": ["-y", "evil"]}]}, "scope.mcp.0", ""),
         ({"mcp": {"command": "npx"}}, "scope.mcp", ""),

@@ -112,7 +112,7 @@ def begun() -> Iterator[Home]:
             strike("train saved", "loop", times=6),
         )
         assert killed(first), first.said
-        second = home.loop(strike(f"{START} is where it begins", "loop"))
+        second = home.loop(strike(f"the initial version is {START}", "loop"))
         assert killed(second), second.said
         assert (len(first.struck), len(second.struck)) == (5, 1)
         home.kept("begun")

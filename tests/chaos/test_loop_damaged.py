@@ -42,7 +42,7 @@ def test_a_candidate_that_was_damaged_is_rejected_and_the_same_command_continues
     begun.back_to("begun")
     ran = begun.loop(strike("loop done", f"{END}/model.safetensors"))
     assert ran.code == 1
-    assert f"{END} is damaged: model.safetensors is missing, or is not what was registered" in ran.said
+    assert f"{END} is damaged: model.safetensors is missing or differs from the registered file" in ran.said
     assert f"Restore the files, or run `offing policy set-state {END} blocked`" in ran.said
     with begun.asking() as ask:
         assert ask(ACTIVE) == [(START,)]

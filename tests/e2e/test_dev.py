@@ -77,7 +77,7 @@ def test_the_next_run_uses_what_was_changed_and_nothing_that_is_broken(running: 
     first = running.run()
     assert (first["status"], "count" in first["labels"]) == ("done", True)
     tools.write_text(good.replace('@tool(label="count")', '@tool(label="tally")'))
-    running.said(r"(?s)(is what new runs get.*){2}")
+    running.said(r"(?s)(new runs use .*){2}")
     second = running.run()
     while "tally" not in second["labels"]:  # the API looks at the folder by itself, twice a second
         second = running.run()

@@ -60,5 +60,5 @@ async def until_told(database: Database, held: JobFencingToken) -> str:
         await asyncio.sleep(0.5)
         step += 1
     async with database.transaction(held.tenant_id) as connection:
-        await training_jobs.release_job(connection, held, "paused", stop_reason="a person asked for it")
+        await training_jobs.release_job(connection, held, "paused", stop_reason="requested by a person")
     return request

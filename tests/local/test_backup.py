@@ -183,7 +183,7 @@ def test_a_backup_goes_over_nothing_and_into_no_older_version(
     file = tmp_path / "all.backup"
     write_backup(home(tmp_path / "one"), first.owner_url, file)
     manifest = read_manifest(file)
-    with pytest.raises(Conflict, match="not empty: its table"):
+    with pytest.raises(Conflict, match=r"is not empty\. The table"):
         read_backup(home(tmp_path / "two"), first, file, manifest)
     newer = manifest | {"migrations": [*manifest["migrations"], ["0999_later", "aa", "2027-01-01", 1]]}
     with pytest.raises(Conflict, match="0999_later"):
@@ -253,7 +253,10 @@ def test_a_link_that_leads_nowhere_or_in_a_circle_is_named_before_there_is_a_bac
     first, _ = owners
     populated(first)
     folder = file_in(tmp_path / "one" / "policies" / "planner@1")
-    for name, aim, text in (("dead", tmp_path / "nothing", "nothing, which is not there"), ("loop", folder, "lies in")):
+    for name, aim, text in (
+        ("dead", tmp_path / "nothing", "nothing, which does not exist"),
+        ("loop", folder, "contains it"),
+    ):
         (folder / name).symlink_to(aim)
         with pytest.raises(Conflict, match=f"{name} is a link .*{text}"):
             write_backup(home(tmp_path / "one"), first.owner_url, tmp_path / "all.backup")
@@ -365,7 +368,7 @@ def test_what_a_row_needs_and_is_not_there_is_named_instead_of_a_backup_without_
     add_version(first, 2, one / "policies" / "planner@2", "retired")
     add_job(first, step)
     (one / "training").mkdir()
-    with pytest.raises(Conflict, match=f"step-000007-2 is not there, which training job {JOB} needs"):
+    with pytest.raises(Conflict, match=f"step-000007-2, which training job {JOB} needs, does not exist"):
         write_backup(home(one), first.owner_url, file)
     query_rows(first, "update app.training_job set state = 'failed' returning 1")
     left_out = write_backup(home(one), first.owner_url, file)
@@ -376,7 +379,7 @@ def test_what_a_row_needs_and_is_not_there_is_named_instead_of_a_backup_without_
     file.unlink()
     file_in(one / "policies" / "planner@3")
     dumping(monkeypatch, lambda: shutil.rmtree(weights))
-    with pytest.raises(Conflict, match="planner@1 is not there, which policy version planner@1 needs"):
+    with pytest.raises(Conflict, match="planner@1, which policy version planner@1 needs, does not exist"):
         write_backup(home(one), first.owner_url, file)
     with pytest.raises(Conflict, match="offing policy set-state planner@1 blocked"):
         write_backup(home(one), first.owner_url, file)

@@ -86,7 +86,7 @@ def test_a_killed_program_is_started_again(tmp_path: Path) -> None:
     received.set()
     watch.join()
     supervisor.stop()
-    assert "worker ended (signal 9); starting it again" in messages
+    assert "worker ended (signal 9); restarting it" in messages
 
 
 def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_cannot_be_started_again_is_given_up_and_it_is_said_why(t
     logs.rmdir()
     psutil.Process(supervisor.get_pid("worker")).kill()
     assert supervisor.watch(threading.Event()) is False
-    assert "worker cannot be started again: " in messages[-1]
+    assert "worker cannot be restarted: " in messages[-1]
     supervisor.stop()
 
 
@@ -176,7 +176,7 @@ def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path)
         interrupted_within(60, lambda: f"{messages}, watching: {watch.is_alive()}, {signal.getsignal(signal.SIGINT)}")
     watch.join()
     supervisor.stop()
-    assert messages[-1].endswith("for the 6th time in a row; giving up")
+    assert messages[-1].endswith("6 times in a row; giving up")
 
 
 def test_a_program_that_served_for_a_minute_is_started_at_once_when_it_ends(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_program_that_served_for_a_minute_is_started_at_once_when_it_ends(tmp_
             psutil.Process(before).kill()
             assert eventually(lambda: supervisor.get_pid("worker") != before and in_service(supervisor))  # noqa: B023
     supervisor.stop()
-    assert all(line.endswith("starting it again") for line in messages if "ended" in line)
+    assert all(line.endswith("restarting it") for line in messages if "ended" in line)
 
 
 def test_a_program_that_does_not_get_ready_again_keeps_no_other_waiting(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_killed_worker_is_started_again(running: Up) -> None:
     running.link()
     killed = running.child("offing_workers")
     killed.kill()
-    assert eventually(lambda: "worker ended (signal 9); starting it again" in running.lines)
+    assert eventually(lambda: "worker ended (signal 9); restarting it" in running.lines)
     assert eventually(lambda: any(runs(p, "offing_workers") for p in running.family()))
 
 
@@ -164,7 +164,7 @@ def test_a_killed_postgres_is_started_again_and_the_page_recovers(running: Up) -
     health = running.link().partition("/login")[0] + "/api/v1/health/ready"
     postmaster = int((running.home / "pg" / "postmaster.pid").read_text().splitlines()[0])
     os.kill(postmaster, signal.SIGKILL)
-    assert eventually(lambda: "postgres ended (signal 9); starting it again" in running.lines)
+    assert eventually(lambda: "postgres ended (signal 9); restarting it" in running.lines)
     assert eventually(lambda: healthy(health), READY_SECONDS)
 
 
@@ -192,7 +192,7 @@ def test_more_workers_start_once_the_page_is_there_and_stop_with_it(tmp_path: Pa
     up = start(tmp_path, OFFING_WORKER_PROCESSES="2")
     up.link()
     assert eventually(lambda: "worker-2" in programs(up), READY_SECONDS)
-    assert up.lines.index("starting worker-2") > up.lines.index("Ctrl-C stops everything.")
+    assert up.lines.index("starting worker-2") > up.lines.index("Press Ctrl-C to stop it.")
     family = up.family()
     assert sum(runs(p, "offing_workers") for p in family) == 2
     up.process.send_signal(signal.SIGINT)
@@ -252,7 +252,7 @@ def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_
             url = up.child(module).environ()["OFFING_ENGINE_URL"]
             assert served(url) == ["planner@1"]
         next(p for p in up.family() if runs(p, "serve")).kill()
-        assert eventually(lambda: "engine ended (signal 9); starting it again" in up.lines)
+        assert eventually(lambda: "engine ended (signal 9); restarting it" in up.lines)
         assert eventually(lambda: served(url) == ["planner@1"], READY_SECONDS)
     finally:
         end(up)

@@ -77,7 +77,7 @@ def test_nothing_is_pinned_unless_somebody_agrees(
     served: MisbehavingServer, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mcp.add("own", served.url, private=True)
-    with pytest.raises(InvalidInput, match="nobody can be asked here"):
+    with pytest.raises(InvalidInput, match="standard input is not a terminal"):
         mcp.pin("own")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", declined)

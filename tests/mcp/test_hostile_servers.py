@@ -168,7 +168,7 @@ async def test_a_list_without_end_and_one_with_twins_are_rejected() -> None:
         served.on = {"tools/list": {"tools": [tool(f"t{n}") for n in range(300)]}}
         assert await client.list_tools(server(served.url)) == InvalidUrl("It lists more than 200 tools.")
         served.on = {"tools/list": {"tools": [tool(), tool(description="Another.")]}}
-        assert await client.list_tools(server(served.url)) == InvalidUrl("It lists two tools of one name.")
+        assert await client.list_tools(server(served.url)) == InvalidUrl("It lists two tools with the same name.")
 
 
 async def test_what_a_server_asks_of_us_is_not_done() -> None:

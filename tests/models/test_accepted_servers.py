@@ -164,7 +164,7 @@ def test_a_provider_with_further_secrets_is_not_asked_at_a_server_that_was_only_
     rejection = resolve_endpoint(named, env)
     assert isinstance(rejection, EngineFailure)
     assert rejection.message.startswith("api_base: ")
-    assert f"Write openai/MODEL for a server that speaks OpenAI's API, or set {next(iter(own))}" in rejection.message
+    assert f"Use openai/MODEL for a server with OpenAI's API, or set {next(iter(own))}" in rejection.message
     assert isinstance(resolve_endpoint(named, env | own), EngineEndpoint)
 
 
@@ -189,7 +189,7 @@ async def test_a_server_that_is_found_is_offered_and_nothing_of_it_is_shown(env:
 async def test_the_ollama_that_runs_ask_is_the_one_that_is_found(env: dict[str, str]) -> None:
     async with Listing({"models": [{"name": "qwen3"}]}) as ollama:
         model_servers = await probe_model_servers(env | {"OLLAMA_BASE_URL": ollama.url}, timeout_seconds=20)
-    assert [one.note for one in model_servers if one.models == ("ollama_chat/qwen3",)] == [f"Answers at {ollama.url}."]
+    assert [one.note for one in model_servers if one.models == ("ollama_chat/qwen3",)] == [f"Responds at {ollama.url}."]
 
 
 async def probe_at(url: str, env: dict[str, str]) -> DiscoveredEngine:
@@ -239,7 +239,7 @@ def test_a_file_that_is_no_text_is_rejected(env: dict[str, str]) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     rejection = to("http://127.0.0.1:9099", env)
     assert isinstance(rejection, EngineFailure)
-    assert "is no text in UTF-8. Remove it" in rejection.message
+    assert "is not UTF-8 text. Delete it" in rejection.message
 
 
 def test_a_file_of_another_user_is_named_as_that(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ async def test_a_form_that_the_role_lacks_is_rejected_by_name() -> None:
     async with WireServer(scripted()) as server:
         failure = await failed(litellm_engine(), request(choice(server.url, prompt_format="odd"), role=SPEAKING))
     assert (failure.kind, server.requests) == (FailureKind.BAD_REQUEST, [])
-    assert "Its forms: plain" in failure.message
+    assert "Its prompt formats: plain" in failure.message
 
 
 async def test_without_a_chosen_form_a_model_is_asked_by_the_schema_as_ever() -> None:

@@ -135,7 +135,7 @@ async def test_a_server_without_prefixes_renders_the_prompt_whole() -> None:
 MISSING = [
     ("prompt_token_ids", "prompt token ids"),
     ("token_ids", "completion token ids"),
-    ("logprobs", "log-probabilities"),
+    ("logprobs", "logprobs"),
 ]
 
 
@@ -144,7 +144,7 @@ async def test_a_missing_field_leaves_text_without_a_trace_and_says_so(field: st
     async with WireServer(Policies(says(GOOD), without=frozenset({field}))) as server:
         answer = await answered(policy_engine(server.url), request(small()))
     assert (answer.trace, answer.text) == (None, GOOD)
-    assert answer.missing_trace_reason == f"the server gives no {words}"
+    assert answer.missing_trace_reason == f"the server does not return {words}"
 
 
 async def test_entropy_and_hashes_may_be_missing() -> None:
@@ -173,8 +173,8 @@ async def test_tokens_in_the_places_where_sglang_has_them_are_found() -> None:
 
 
 NATIVE: list[tuple[dict[str, Any], str, str]] = [
-    ({"without": frozenset({"meta_info"})}, GOOD, "the server gives no completion token ids"),
-    ({"without": frozenset({"prompt_token_ids"})}, GOOD, "the server gives no prompt token ids"),
+    ({"without": frozenset({"meta_info"})}, GOOD, "the server does not return completion token ids"),
+    ({"without": frozenset({"prompt_token_ids"})}, GOOD, "the server does not return prompt token ids"),
     ({}, GOOD.replace("enough", "genüg"), "the server's tokens do not decode to its text"),
 ]
 
@@ -308,7 +308,10 @@ async def test_passing_faults_are_tried_again_with_the_same_seed(fault: Reply, k
 PERMANENT = [
     (Fault(401, "no such token"), FailureKind.AUTHENTICATION_FAILED),
     (Fault(400, "This model's maximum context length is 9 tokens"), FailureKind.CONTEXT_TOO_LONG),
-    (Fault(400, "messages: the prompt's 90 tokens and 9 more exceed the context of 64"), FailureKind.CONTEXT_TOO_LONG),
+    (
+        Fault(400, "messages: the prompt of 90 tokens plus 9 new tokens exceed the context of 64"),
+        FailureKind.CONTEXT_TOO_LONG,
+    ),
     (Fault(400, "what is that"), FailureKind.BAD_REQUEST),
     (Fault(404, "There is no POST /v1/chat/completions."), FailureKind.BAD_REQUEST),
 ]

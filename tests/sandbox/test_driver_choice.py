@@ -76,7 +76,7 @@ async def test_a_driver_that_contains_everything_is_chosen_and_the_next_is_not_t
 
 async def test_one_way_out_is_enough_to_reject_a_driver(bubblewrap: BubblewrapDriver) -> None:
     assert await find_problem(Leaky(bubblewrap, "0x10000000")) == (
-        "it does not contain a probe for a user namespace of its own: it was reached"
+        "it does not contain a probe for creating a user namespace: it was reached"
     )
 
 
@@ -85,7 +85,7 @@ async def test_one_way_out_is_enough_to_reject_a_driver(bubblewrap: BubblewrapDr
     [
         (Broken(), "there are no namespaces here"),
         (Faulty(), "its self-test failed (KeyError: 'shelf')"),
-        (Mute(), "ordinary code does not run: no file came back"),
+        (Mute(), "ordinary code does not run: no file was returned"),
     ],
 )
 async def test_without_a_driver_that_works_nothing_runs_and_each_reason_is_told(driver: Sandbox, why: str) -> None:
@@ -123,8 +123,8 @@ def test_the_setting_names_which_drivers_may_be_used(tmp_path: Path) -> None:
 
 def test_doctor_says_what_runs_code_and_why_nothing_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     off = doctor.inspect_sandbox(Settings(home=tmp_path, sandbox="off"))
-    assert (off.ok, off.detail) == (True, "turned off by OFFING_SANDBOX; no code is run")
+    assert (off.ok, off.detail) == (True, "turned off by OFFING_SANDBOX; runs cannot execute code")
     monkeypatch.setenv("PATH", str(tmp_path))
     none = doctor.inspect_sandbox(Settings(home=tmp_path, sandbox="bubblewrap"))
-    assert none.detail.startswith("none, so no code is run: bubblewrap: the program bwrap is not installed")
+    assert none.detail.startswith("none, so runs cannot execute code: bubblewrap: the program bwrap is not installed")
     assert none.remedy is not None

@@ -104,9 +104,12 @@ def renamed_ask(state: State) -> State:
 
 
 UPGRADES: list[tuple[Upgrade, str]] = [
-    (lambda _, state: None, "its upgrade has no use for that state"),
-    (lambda _, state: state | {"other": 1, "more": 2}, "its upgrade gave other keys: more, other"),
-    (lambda _, state: {"text": 1 / 0}, "its upgrade raised ZeroDivisionError: division by zero"),
+    (lambda _, state: None, "its upgrade function rejected the state"),
+    (
+        lambda _, state: state | {"other": 1, "more": 2},
+        "its upgrade function returned wrong or missing keys: more, other",
+    ),
+    (lambda _, state: {"text": 1 / 0}, "its upgrade function raised ZeroDivisionError: division by zero"),
     (lambda _, state: {"text": "x" * 17_000_000}, "The graph's state has 17"),
 ]
 
@@ -223,7 +226,11 @@ OBSTACLES: dict[str, tuple[Build, Build, str]] = {
     "written key": (parted(), parted(key="words"), "its finished node 'part' wrote to 'log', which is not"),
     "join": (joined(), joined(target="end"), "it has come to a join of quick, asks for 'last', which"),
     "edges": (FIRST, with_join, "its node 'ask' is reached by other edges in the new version"),
-    "class": (FIRST, build_chain(Strict, begin, ask), "it cannot read the upgraded state: ValidationError"),
+    "class": (
+        FIRST,
+        build_chain(Strict, begin, ask),
+        "the new version cannot read the upgraded state: ValidationError",
+    ),
     "graph": (nested(ask), FIRST, "its next node 'inner' is not in the new version"),
     "node within": (nested(begin, ask), nested(begin, renamed_ask), "within 'inner', its next node 'ask' is not"),
     "key within": (nested(ask), nested(ask, schema=REFUSING), "within 'inner', its state key 'text' is not"),
@@ -317,10 +324,7 @@ async def test_the_new_version_is_shown_the_whole_value_of_a_delta_channel(run: 
 
 async def test_a_delta_channel_that_is_none_any_more_is_named(run: UpgradableRun) -> None:
     await run.play(grown(), {"text": "", "log": ["before"]})
-    assert (
-        await run.carry(grown(rebuilt=False))
-        == "its state key 'log' is a DeltaChannel, and in the new version it is none"
-    )
+    assert await run.carry(grown(rebuilt=False)) == "its state key 'log' is a DeltaChannel, but not in the new version"
 
 
 async def test_a_task_of_a_function_is_done_again_and_the_answer_reaches_the_function(run: UpgradableRun) -> None:
@@ -350,7 +354,9 @@ async def test_a_node_that_called_a_tool_with_an_effect_keeps_the_run_from_being
 ) -> None:
     await run.play(FIRST, {"text": ""})
     await run.declare("__pregel_pull/ask", 2)
-    assert await run.carry(SECOND) == "a tool with an effect, 'send_mail', was called after its last checkpoint"
+    assert (
+        await run.carry(SECOND) == "the tool 'send_mail', which has a side effect, was called after its last checkpoint"
+    )
 
 
 async def test_a_finished_branch_may_have_called_a_tool_with_an_effect(run: UpgradableRun) -> None:

@@ -145,11 +145,11 @@ async def test_a_segment_keeps_each_token_and_each_message_once(pool: Database) 
 
 async def test_a_text_without_tokens_has_a_segment_and_trains_by_imitation(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    untraced = replace(an_answer(), missing_trace_reason="the server gives no log-probabilities")
+    untraced = replace(an_answer(), missing_trace_reason="the server does not return logprobs")
     await wrote(pool, fence, untraced, SegmentPosition(0, 0, BoundaryReason.ROOT))
     (turn,) = await stored(pool, fence)
     assert (turn.tokens, turn.segment_idx) == (None, 0)
-    assert (turn.trainable, turn.trainable_reason) == ("sft", "the server gives no log-probabilities")
+    assert (turn.trainable, turn.trainable_reason) == ("sft", "the server does not return logprobs")
 
 
 def a_rejection(text: str = "?!", nth: int = 1, prompt: Sequence[int] = (1, 2, 3)) -> RejectedCompletion:

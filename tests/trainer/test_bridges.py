@@ -100,7 +100,7 @@ def test_another_parquet_file_is_rejected(tmp_path: Path) -> None:
 
     table = cast(Any, pa).table({"token_ids": [[1]]})
     cast(Any, pq).write_table(table, tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="no step of the format offing-steps-1"):
+    with pytest.raises(ValueError, match="does not have the format offing-steps-1"):
         read_step(tmp_path / "rows.parquet")
 
 
@@ -192,14 +192,14 @@ def test_a_micro_batch_of_verl_has_each_log_probability_where_verl_says_it(proce
 
 
 REJECTED: dict[str, tuple[dict[str, Any], str]] = {
-    "another surrogate": ({"pipeline": {"surrogate": {"name": "gspo"}}}, "gspo is not handed over"),
-    "another regularizer": ({"pipeline": {"regularizers": [{"name": "lld-guard"}]}}, "lld-guard is not handed over"),
+    "another surrogate": ({"pipeline": {"surrogate": {"name": "gspo"}}}, "gspo cannot be exported"),
+    "another regularizer": ({"pipeline": {"regularizers": [{"name": "lld-guard"}]}}, "lld-guard cannot be exported"),
     "a critic": ({"algorithm": "hae", "learner": {"critic": {"columns": ["value_high", "value_low", "value_switch"]}}},
-                 "takes weights before a step is known"),
+                 "must be computed with weights before the step"),
     "a correction": ({"pipeline": {"token_weights": [{"name": "token-mean"}, {"name": "truncated-importance"}],
                                    "regularizers": []},
-                      "learner": {"mode": "decoupled"}}, "a weight needs log-probabilities"),
-    "another reference": ({"reference_policy": "planner@7", "pipeline": {}}, "holds on to the policy it begins with"),
+                      "learner": {"mode": "decoupled"}}, "a token weight needs logprobs"),
+    "another reference": ({"reference_policy": "planner@7", "pipeline": {}}, "use the initial policy as reference"),
 }  # fmt: skip
 
 
@@ -330,7 +330,7 @@ def test_a_worker_whose_step_is_too_large_or_late_is_not_well(tmp_path: Path) ->
     large.stop()
     late = StoredRolloutWorker(tmp_path / "nothing", rows_per_step=2, follow=True)
     late.start()
-    with pytest.raises(RuntimeError, match="no step came"):
+    with pytest.raises(RuntimeError, match="no new step appeared"):
         late.check_health(-1.0)
     late.stop()
 
@@ -410,5 +410,5 @@ def test_recipes_whose_loss_is_a_tokens_are_handed_over(name: str) -> None:
 @pytest.mark.parametrize("name", ["gspo", "eapo", "steady"])
 def test_recipes_with_another_loss_are_not(name: str) -> None:
     config = parse_config({"algorithm": name, "policy": "planner@1"})
-    with pytest.raises(InvalidInput, match="is not handed over"):
+    with pytest.raises(InvalidInput, match="cannot be exported"):
         build_loss_spec(config, build_job_pipeline(config))

@@ -64,7 +64,8 @@ async def test_a_damaged_candidate_is_rejected_wherever_it_is_named_and_the_cham
     for name, harm in DAMAGES:
         waiting = await bench.job(policy=CANDIDATE, name="later")
         harm(folder / name)
-        message = rf"trained@1 is damaged: {name} is missing, or is not what was registered, in .*trained@1\. Restore"
+        damage = f"{name} is missing or differs from the registered file"
+        message = rf"trained@1 is damaged: {damage}, in .*trained@1\. Restore the files"
         for rejected in (
             promotion.promote(database, LOCAL_TENANT, CANDIDATE),
             promotion.start_canary(database, LOCAL_TENANT, CANDIDATE, 0.5),

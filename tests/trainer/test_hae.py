@@ -168,7 +168,7 @@ def test_the_papers_switch_is_weighted_by_its_probability() -> None:
 
 
 def test_a_critic_that_says_nothing_where_it_is_read_is_rejected_by_name() -> None:
-    with pytest.raises(InvalidInput, match="value_high: the critic says nothing at 1 turns"):
+    with pytest.raises(InvalidInput, match="value_high: the critic has no value at 1 turns"):
         compute_advantages(
             one_rollout(), FAITHFUL, COLUMNS | {"value_high": np.append([np.nan], COLUMNS["value_high"][1:])}
         )

@@ -25,7 +25,7 @@ async def test_a_job_trains_on_stored_groups_and_registers_a_candidate_with_its_
     await bench.groups(5)
     job = await bench.job()
     done = await bench.run(job.id)
-    assert (done.state, done.stop_reason, done.error) == ("done", "no group is left", "")
+    assert (done.state, done.stop_reason, done.error) == ("done", "no groups are left", "")
     assert (done.step, done.group_count, done.rollout_count) == (3, 5, 10)
     assert await bench.ledger(job.id) == {"used": 10}
     created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, "planner@2")
@@ -66,7 +66,7 @@ async def test_a_job_whose_groups_teach_nothing_ends_without_a_version(bench: Be
     await bench.groups(3, rewards=(1.0,))
     done = await bench.run((await bench.job()).id)
     assert (done.state, done.produced_version_id, done.step) == ("done", None, 0)
-    assert done.stop_reason == "too few groups whose rewards differ are left"
+    assert done.stop_reason == "too few groups with differing rewards are left"
 
 
 async def test_a_step_waits_for_informative_groups(bench: Bench) -> None:
@@ -96,7 +96,7 @@ async def test_a_guard_goes_back_to_the_last_good_weights_and_registers_nothing(
     job = await bench.job(guards={**NO_GUARDS, "max_kl": 1e-9}, learner=learner)
     done = await bench.run(job.id)
     assert (done.state, done.stop_reason, done.produced_version_id) == ("failed", "guard", None)
-    assert "distance to the sampling policy" in done.error
+    assert "KL divergence from the sampling policy" in done.error
     kinds = [event.kind for event in await training_jobs.list_events(bench.database, LOCAL_TENANT, job.id, None, 50)]
     assert kinds == ["created", "guard"]
 
@@ -110,7 +110,7 @@ async def test_a_guard_that_trips_later_names_the_checkpoint_before_the_update_t
     assert (done.state, done.stop_reason) == ("failed", "guard")
     assert done.step >= 1
     good = done.step - 1
-    assert f"weights of step {good}" in done.error
+    assert f"weights are those of step {good}" in done.error
     assert done.checkpoint == ("" if good == 0 else str(find_checkpoint(bench.folder(job.id), good)))
 
 

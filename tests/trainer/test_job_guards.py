@@ -9,7 +9,7 @@ def test_a_single_rare_token_that_became_likely_is_no_distance_and_a_policy_that
     assert find_violation(LIMITS, {}, outlier) is None
     violation = find_violation(LIMITS, {}, {"kl": 0.9, "kl_k1": 0.6})
     assert violation is not None
-    assert str(violation) == "distance to the sampling policy: 0.6, and the limit is 0.5"
+    assert str(violation) == "KL divergence from the sampling policy: 0.6, above the limit of 0.5"
 
 
 def test_metrics_that_are_not_there_and_those_within_their_limits_break_no_guard() -> None:

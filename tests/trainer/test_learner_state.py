@@ -129,13 +129,13 @@ def test_a_state_of_other_weights_or_of_another_kind_is_rejected(
     learner = open_learner(policy_folder, HOW)
     trained(learner, sampled_rows, 1, tmp_path / "state")
     learner.export_policy(tmp_path / "p@2", "full")
-    with pytest.raises(InvalidInput, match="began with other weights"):
+    with pytest.raises(InvalidInput, match="belongs to other initial weights"):
         open_learner(tmp_path / "p@2", HOW).load(tmp_path / "state")
     with pytest.raises(InvalidInput, match="is of kind full"):
         open_learner(policy_folder, HOW.model_copy(update={"kind": "lora"})).load(tmp_path / "state")
-    with pytest.raises(InvalidInput, match="holds other weights than are moved here"):
+    with pytest.raises(InvalidInput, match="has other weights than this learner trains"):
         open_learner(policy_folder, HOW.model_copy(update={"critic": CriticSettings()})).load(tmp_path / "state")
-    with pytest.raises(InvalidInput, match="holds no learner's state"):
+    with pytest.raises(InvalidInput, match="does not contain a learner state"):
         learner.load(tmp_path / "p@2")
 
 
@@ -185,7 +185,7 @@ def test_the_rate_rises_and_falls():
 
 
 def test_cosine_without_an_end_is_rejected(policy_folder: Path):
-    with pytest.raises(InvalidInput, match="Give steps"):
+    with pytest.raises(InvalidInput, match="schedule_steps: the cosine schedule needs it"):
         open_learner(policy_folder, LearnerSettings(schedule="cosine"))
 
 
@@ -212,7 +212,7 @@ def test_full_weights_are_exported_as_the_engine_serves_them(
     names = [set(load_file(folder / "model.safetensors")) for folder in (policy_folder, tmp_path / "p@2")]
     assert names[0] == names[1]
     assert (tmp_path / "p@2" / "config.json").read_bytes() == (policy_folder / "config.json").read_bytes()
-    with pytest.raises(Conflict, match="already there"):
+    with pytest.raises(Conflict, match="already exists"):
         learner.export_policy(tmp_path / "p@2", "full")
     with pytest.raises(InvalidInput, match="there is no adapter"):
         learner.export_policy(tmp_path / "p@3", "lora")
@@ -264,7 +264,7 @@ def test_training_continues_from_an_adapter(tmp_path: Path, policy_folder: Path,
     second = open_learner(tmp_path / "p@2", how, base=policy_folder)
     assert np.abs(second.forward(sampled_rows).logprobs - first.forward(sampled_rows).logprobs).max() < 1e-6
     trained(second, sampled_rows, 1)
-    with pytest.raises(InvalidInput, match="Name the folder of the weights under it"):
+    with pytest.raises(InvalidInput, match="Set it to the folder of the adapter's base weights"):
         open_learner(tmp_path / "p@2", how)
     with pytest.raises(InvalidInput, match="Use kind lora"):
         open_learner(tmp_path / "p@2", HOW, base=policy_folder)

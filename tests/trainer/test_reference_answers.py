@@ -89,7 +89,9 @@ def test_contexts_of_several_roles_and_full_contexts_are_rejected_by_name() -> N
     with pytest.raises(InvalidInput, match=r"data\.roles.*planner and verifier"):
         requested_rows(a_group(two))
     assert len(requested_rows(a_group(a_sample()), max_tokens=5)[1].rows) == 1
-    with pytest.raises(InvalidInput, match=r"0/0 with the reference answer has 5 tokens, and the policy reads 4"):
+    with pytest.raises(
+        InvalidInput, match=r"0/0 with the reference answer has 5 tokens, but the policy's maximum is 4"
+    ):
         requested_rows(a_group(a_sample()), max_tokens=4)
 
 

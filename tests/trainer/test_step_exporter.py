@@ -90,7 +90,7 @@ async def test_what_cannot_be_handed_over_is_rejected_before_a_folder_is_made(be
     await bench.policy()
     await bench.groups(2)
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"surrogate": {"name": "gspo"}, "regularizers": []}, "gspo is not handed over"),
+        ({"surrogate": {"name": "gspo"}, "regularizers": []}, "gspo cannot be exported"),
         ({"regularizers": [], "selectors": [{"name": "success-replay"}]}, "replayed rollouts"),
     ]
     for pipeline, problem in cases:

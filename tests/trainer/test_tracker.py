@@ -82,7 +82,7 @@ def test_advantages_are_standardized_over_the_step_and_tasks_need_no_group() -> 
 
 
 def test_rewards_that_are_no_share_of_success_are_rejected_with_the_remedy() -> None:
-    with pytest.raises(InvalidInput, match=r"needs rewards from 0 to 1, and there are -0\.1 to 1"):
+    with pytest.raises(InvalidInput, match=r"needs rewards from 0 to 1, but they range from -0\.1 to 1"):
         tracked([rewarded([1.0, -0.1])])
 
 

@@ -290,14 +290,14 @@ def test_rows_that_are_not_forwarded_weigh_as_if_nothing_had_changed() -> None:
 def test_columns_that_are_missing_are_rejected() -> None:
     pipeline = a_pipeline(regularizers=[{"name": "kl-ref"}])
     chosen = compute_advantages(pipeline, seen_by(pipeline, random_groups(1)), {}, np.random.default_rng(0))
-    with pytest.raises(InvalidInput, match="ref_logprobs is needed"):
+    with pytest.raises(InvalidInput, match="ref_logprobs is required"):
         compute_token_weights(pipeline, chosen, {})
 
 
 def test_rows_that_do_not_say_how_likely_they_were_are_rejected_where_it_matters() -> None:
     unknown = a_sample(1.0, run=1, logprobs=[np.nan, -1.0, -1.0])
     groups = [a_group(unknown, a_sample(0.0, run=2))]
-    with pytest.raises(InvalidInput, match="behavior_logprobs as sampled, which 1 rows do not have"):
+    with pytest.raises(InvalidInput, match="the recorded behavior_logprobs, which 1 rows do not have"):
         a_step(a_pipeline(), groups)
     imitated = a_pipeline(advantage={"name": "constant"}, surrogate={"name": "cross-entropy"})
     assert a_step(imitated, groups).batch.num_rows == 2
@@ -346,7 +346,7 @@ def test_every_sampled_token_is_trained_exactly_once_and_no_context_ever() -> No
 
 def test_as_released_the_last_segment_trains_again_what_it_keeps() -> None:
     pipeline = a_pipeline(view={"name": "surviving"})
-    with pytest.raises(InvalidInput, match="behavior_logprobs as sampled, which 2 rows do not have"):
+    with pytest.raises(InvalidInput, match="the recorded behavior_logprobs, which 2 rows do not have"):
         a_step(pipeline, [edited()])
     ready = a_step(pipeline, [edited()], mode="decoupled")
     assert ready.batch.token_ids[ready.batch.token_rollout == 0].tolist() == [10, 11, 12, 13, 10, 11, 14, 15]

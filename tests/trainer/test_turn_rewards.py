@@ -99,5 +99,5 @@ def test_a_cost_that_is_not_known_changes_nothing() -> None:
 def test_cost_cannot_be_counted_once_turns_have_rewards() -> None:
     batch = random_batch(1)
     inputs = RewardInput(batch, Rewards(batch.reward, np.zeros(batch.num_turns), by_turn=True), {}, {})
-    with pytest.raises(InvalidInput, match="comes after turns were paid"):
+    with pytest.raises(InvalidInput, match="comes after a reward for turns"):
         tool_efficiency(ToolEfficiencyOptions(), inputs)

@@ -40,7 +40,7 @@ def test_the_first_tutorial_ends_with_a_new_graph_and_its_own_tool_on_the_run_pa
     request = next(text for line, text in reader.output.items() if line.startswith("offing ask"))
     assert "1698, 1703, 1759" in request
     assert "Smeaton" in request
-    assert "Nothing is wrong" in reader.output["offing graph check harbour --path ."]
+    assert "No problems found" in reader.output["offing graph check harbour --path ."]
     assert rendered == {"graph": "harbour", "status": "done", "own": "1698, 1703, 1759", "choice": "harbour"}
 
 

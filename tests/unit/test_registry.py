@@ -80,7 +80,7 @@ def test_a_name_that_two_packages_register_belongs_to_neither(tmp_path: Path, mo
     ("group", "target", "problem", "remedy"),
     [
         ("offing.scorers", "acme_it:number", "a value of type int and not a scorer", "find_missing"),
-        ("offing.scorers", "acme_it:Scorer", "the class Scorer and not a scorer", "Name an instance"),
+        ("offing.scorers", "acme_it:Scorer", "the class Scorer and not a scorer", "Register an instance"),
         ("offing.graphs", "acme_it:number", "and not a graph", "offing.sdk.Graph"),
         ("offing.tools", "acme_it:number", "and not a tool", "offing.sdk.tool"),
         ("offing.engines", "acme_it:number", "and not an engine", "environment variables"),

@@ -41,4 +41,4 @@ async def test_a_run_of_a_killed_worker_continues_at_once_when_its_leases_are_re
 async def test_a_worker_that_hangs_while_it_is_closed_ends_within_its_limit(start_worker: StartWorker) -> None:
     worker = await asyncio.to_thread(start_worker, module="tests.workers.hanging_worker")
     assert await asyncio.to_thread(worker.finish) == EXIT_CODE
-    assert "not closed in time" in worker.log.read_text()
+    assert "did not stop in time" in worker.log.read_text()

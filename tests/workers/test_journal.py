@@ -346,7 +346,7 @@ async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_e
         await branch
     with pytest.raises(LeaseLostError, match="no longer part"):
         await pen.append(a_step("late", key=CallKey(9, "node", 0)))
-    with pytest.raises(LeaseLostError, match="is over"):
+    with pytest.raises(LeaseLostError, match="has ended"):
         await list_stored(epoch, pen)
 
 

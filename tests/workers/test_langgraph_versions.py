@@ -82,7 +82,9 @@ async def test_a_run_that_cannot_be_carried_over_waits_and_a_later_version_takes
     await editions.say(run, await editions.asks(run, "Which owls?"), "barn owls")
     waiting = await platform.until(run, lambda row: (row.waiting_for or "").startswith("a worker"))
     assert waiting.waiting_for is not None
-    assert waiting.waiting_for.endswith("; in the one here, its next node 'part' is not in the new version")
+    assert waiting.waiting_for.endswith(
+        "; with the version installed here, its next node 'part' is not in the new version"
+    )
     assert await editions.states(run) == before
     worker.finish()
     editions.publish(SECOND)
@@ -134,8 +136,10 @@ async def test_a_follow_up_whose_thread_cannot_be_continued_waits_and_says_why(
     editions.worker()
     second = await editions.begun(thread_id=first.thread_id)
     waiting = await platform.until(second.id, lambda row: row.status is RunStatus.WAITING)
-    why = f"the state of its thread, from {first.graph_version[:12]}, cannot be continued: its upgrade has no use for"
-    assert f"; in the one here, {why}" in (waiting.waiting_for or "")
+    why = (
+        f"the state of its thread, from {first.graph_version[:12]}, cannot be continued: its upgrade function rejected"
+    )
+    assert f"; with the version installed here, {why}" in (waiting.waiting_for or "")
 
 
 async def test_a_run_of_two_versions_is_not_replayed_and_the_error_says_so(
@@ -146,5 +150,5 @@ async def test_a_run_of_two_versions_is_not_replayed_and_the_error_says_so(
     editions.worker()
     await ended_with(platform, editions, run)
     (upgrade,) = upgrades(await platform.steps(run))
-    with pytest.raises(InvalidInput, match=f"went over to another version of its graph at step {upgrade.seq}"):
+    with pytest.raises(InvalidInput, match=f"continued with another version of its graph at step {upgrade.seq}"):
         await replay_run(platform.database, platform.tenant, run, editions.registry())

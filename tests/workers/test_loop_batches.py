@@ -89,7 +89,7 @@ async def test_a_step_that_faults_left_without_a_whole_group_is_given_other_roll
 ) -> None:
     job = await a_job(collector)
     async with ending(collector, well=False):
-        with pytest.raises(Conflict, match="No group of step 1 became complete: rollouts end with faults"):
+        with pytest.raises(Conflict, match="No group of step 1 became complete, because rollouts failed"):
             await step(collector, job)
     assert sql(BATCHES) == [(MAX_BATCHES_PER_STEP,)]
     async with ending(collector, well=True):

@@ -175,7 +175,11 @@ async def test_what_was_distilled_is_not_compared_again(collected: Collected, tm
     await distill(collected.database, tmp_path, teaching("Search first."))
     await promotion.promote(collected.database, LOCAL_TENANT, "lessons@2")
     again = await distill(collected.database, tmp_path, teaching("Search twice."))
-    assert (again.version, again.job.stop_reason, again.job.group_count) == (None, "nothing new was learned", 0)
+    assert (again.version, again.job.stop_reason, again.job.group_count) == (
+        None,
+        "the comparisons gave no new experiences",
+        0,
+    )
     await a_group(collected, 1.0, 0.0, question="When?")
     more = await distill(collected.database, tmp_path, teaching("Search twice."))
     assert more.lineage["compared"] == 1

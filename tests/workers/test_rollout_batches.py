@@ -74,7 +74,7 @@ async def test_scorers_that_cannot_score_a_task_are_rejected(collector: Collecto
         await collector.collect(a_task(answers=None), scorers=[ScorerSpec("exact_match")])
     with pytest.raises(InvalidInput, match="no reference evidence"):
         await collector.collect(scorers=[ScorerSpec("citation_recall")])
-    with pytest.raises(InvalidInput, match="none of its reference answers states one number"):
+    with pytest.raises(InvalidInput, match="none of its reference answers contains exactly one number"):
         await collector.collect(scorers=[ScorerSpec("numeric")])
     with pytest.raises(InvalidInput, match="there is no scorer 'taste'"):
         await collector.collect(scorers=[ScorerSpec("taste")])

@@ -152,7 +152,7 @@ async def test_text_without_tokens_has_segments_too(platform: Platform, start_wo
     result, turns = await left(platform, run)
     assert shape(result) == SHAPE
     assert {(t.tokens, t.trainable, t.trainable_reason) for t in turns[1:]} == {
-        (None, "sft", "the server gives no completion token ids")
+        (None, "sft", "the server does not return completion token ids")
     }
 
 

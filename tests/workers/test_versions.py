@@ -180,7 +180,7 @@ async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(
     versions.worker("second")
     waiting = await platform.until(run, lambda row: row.status is RunStatus.WAITING)
     assert waiting.waiting_for is not None
-    assert waiting.waiting_for.endswith("; in the one here, its upgrade has no use for that state")
+    assert waiting.waiting_for.endswith("; with the version installed here, its upgrade function rejected the state")
     assert waiting.graph_version == before.graph_version
 
 
@@ -229,9 +229,9 @@ async def test_a_run_that_waits_for_its_child_is_carried_over_and_starts_no_othe
 
 
 UPGRADES: list[tuple[Callable[[str, dict[str, Any]], Any], Any]] = [
-    (lambda version, state: {"turn": state["turn"]}, "its upgrade gave other keys: last, stop"),
-    (lambda version, state: 1 / 0, "its upgrade raised ZeroDivisionError: division by zero"),
-    (lambda version, state: {**state, "last": object()}, "its upgrade raised TypeError"),
+    (lambda version, state: {"turn": state["turn"]}, "its upgrade function returned wrong or missing keys: last, stop"),
+    (lambda version, state: 1 / 0, "its upgrade function raised ZeroDivisionError: division by zero"),
+    (lambda version, state: {**state, "last": object()}, "its upgrade function raised TypeError"),
     (lambda version, state: state, {"turn": 3, "last": 7, "stop": ""}),
 ]
 

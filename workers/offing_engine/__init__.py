@@ -1,6 +1,6 @@
 """Policy engine: a process that serves policy weights token by token.
 
 It is the only package that imports torch and transformers for inference, and uses no database. A
-request carries messages or token ids. The response says which ids were sampled, from which
-distribution, and by which version.
+request has messages or token ids. The response has the sampled ids, their logprobs, and the version
+that sampled them.
 """

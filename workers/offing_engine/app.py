@@ -75,7 +75,9 @@ class EngineApp:
             return 404, render_error(f"There is no {scope['method']} {scope['path']}.", "NotFoundError", None, 404)
         body = await _read_body(receive)
         if body is None:
-            return 413, render_error(f"More than {MAX_BODY_BYTES} bytes.", "BadRequestError", None, 413)
+            return 413, render_error(
+                f"The request body is longer than {MAX_BODY_BYTES} bytes.", "BadRequestError", None, 413
+            )
         return await _run_guarded(_run_while_connected(handler(body), receive))
 
     def _is_authorized(self, scope: Mapping[str, Any]) -> bool:
@@ -154,16 +156,18 @@ async def _run_guarded(handler: Awaitable[dict[str, Any]]) -> tuple[int, dict[st
     except InvalidInput as error:
         return 400, render_error(str(error), "BadRequestError", error.field, 400)
     except NotFound as error:
-        remedy = "It is not loaded here, and no other version answers in its place; see GET /v1/models."
+        remedy = "This engine has not loaded it. GET /v1/models lists the loaded versions."
         return 404, render_error(f"{error} {remedy}", "NotFoundError", "model", 404)
     except Conflict as error:
         return 409, render_error(str(error), "ConflictError", None, 409)
     except QueueFullError:
-        return 503, render_error("Too many requests wait; try again.", "ServiceUnavailableError", None, 503)
+        return 503, render_error(
+            "Too many requests are waiting. Try again later.", "ServiceUnavailableError", None, 503
+        )
     except OffingError as error:
         return 400, render_error(str(error), "BadRequestError", None, 400)
     except ClientDisconnectedError:
         raise
     except Exception:
         log.exception("a request failed")
-        return 500, render_error("The engine failed; its log says why.", "InternalServerError", None, 500)
+        return 500, render_error("The engine failed. See its log.", "InternalServerError", None, 500)

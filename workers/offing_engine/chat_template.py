@@ -66,7 +66,9 @@ class ChatTemplate:
         """Raise InvalidInput if an id is not in the model's vocabulary."""
         if any(not 0 <= id < self._vocabulary_size for id in ids):
             raise InvalidInput(
-                field, f"an id is outside [0, {self._vocabulary_size})", "Send ids of this model's tokenizer."
+                field,
+                f"an id is not in the range from 0 to {self._vocabulary_size - 1}",
+                "Send ids of this model's tokenizer.",
             )
 
     def token_name(self, id: int) -> str:
@@ -85,7 +87,7 @@ class ChatTemplate:
             )
         except Exception as error:  # a template is a program of the policy and may raise anything
             raise InvalidInput(
-                "messages", f"the chat template refuses them: {error}", "Change roles or order."
+                "messages", f"the chat template rejects them: {error}", "Change the roles or their order."
             ) from error
 
     def _text_after_prefix(

@@ -115,7 +115,7 @@ def tokenize_request(engine: EngineScheduler, request: TokenizeRequest) -> Respo
     elif request.prompt is not None:
         ids = policy.chat_template.encode(request.prompt, request.add_special_tokens)
     else:
-        raise InvalidInput("prompt", "is not given, nor are messages", "Send one of them.")
+        raise InvalidInput("prompt", "is missing, and so is messages", "Send one of them.")
     return {"count": len(ids), "max_model_len": policy.max_context_tokens, "tokens": ids, "token_strs": None}
 
 
@@ -170,11 +170,11 @@ def _check_length(policy: LoadedPolicy, ids: Sequence[int], max_new_tokens: int 
     available = policy.max_context_tokens - len(ids)
     if available < (1 if max_new_tokens is None else max_new_tokens):
         problem = (
-            f"the prompt's {len(ids)} tokens and {max_new_tokens or 1} more exceed the context of "
+            f"the prompt of {len(ids)} tokens plus {max_new_tokens or 1} new tokens exceed the context of "
             f"{policy.max_context_tokens} tokens"
         )
         raise InvalidInput(
-            "max_tokens" if available > 0 else "messages", problem, "Send a shorter prompt, or ask for less."
+            "max_tokens" if available > 0 else "messages", problem, "Send a shorter prompt or reduce max_tokens."
         )
     return available if max_new_tokens is None else max_new_tokens
 

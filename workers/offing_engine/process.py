@@ -145,7 +145,9 @@ class _Server(uvicorn.Server):
 def list_policy_folders(folder: Path) -> dict[str, Path]:
     """Find every NAME@VERSION in a folder of policies. Raises InvalidInput."""
     if not folder.is_dir():
-        raise InvalidInput("OFFING_POLICY_DIR", f"{folder} is not a folder", "Name a folder of NAME@VERSION folders.")
+        raise InvalidInput(
+            "OFFING_POLICY_DIR", f"{folder} is not a folder", "Use a folder that contains NAME@VERSION folders."
+        )
     return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and "@" in path.name}
 
 
@@ -155,7 +157,7 @@ def parse_policy_args(pairs: Sequence[str]) -> dict[str, Path]:
     for pair in pairs:
         name, equals, folder = pair.partition("=")
         if not equals:
-            raise InvalidInput("--policy", f"{pair!r} names no folder", "Use --policy NAME@VERSION=FOLDER.")
+            raise InvalidInput("--policy", f"{pair!r} has no folder", "Use --policy NAME@VERSION=FOLDER.")
         policies[parse_version_name(name)] = Path(folder)
     return policies
 
@@ -192,10 +194,12 @@ def _open_listener(config: ServeConfig) -> Generator[socket.socket]:
 
 def _bind_port(config: ServeConfig) -> socket.socket:
     if config.host not in ("127.0.0.1", "::1", "localhost") and not config.allow_remote:
-        remedy = "Put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1, or use 127.0.0.1."
-        raise InvalidInput("--host", f"{config.host} can be reached by other machines", remedy)
+        remedy = "Use 127.0.0.1, or set OFFING_ALLOW_REMOTE=1 and put a TLS proxy in front of the engine."
+        raise InvalidInput("--host", f"{config.host} is reachable from other machines", remedy)
     if not config.token:
-        raise InvalidInput("OFFING_ENGINE_KEY", "is not set, and a port is open to every user", "Set a long secret.")
+        raise InvalidInput(
+            "OFFING_ENGINE_KEY", "is not set, but every local user can connect to a port", "Set it to a long secret."
+        )
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -214,7 +218,7 @@ def _bind_unix_socket(path: Path) -> socket.socket:
         listener.bind(str(path))
     except OSError as error:
         raise InvalidInput(
-            "--socket", f"{path} cannot be made ({error})", "Name a short path that you may write."
+            "--socket", f"{path} cannot be created ({error})", "Use a short path that you can write to."
         ) from error
     finally:
         os.umask(before)
@@ -225,4 +229,4 @@ def _check_socket_unused(path: Path) -> None:
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with probe:
         if probe.connect_ex(str(path)) == 0:
-            raise Conflict(f"Another engine listens on {path}.", "Stop it, or name another socket.")
+            raise Conflict(f"Another engine listens on {path}.", "Stop it or use another socket.")

@@ -133,7 +133,7 @@ def parse_request(kind: type[RequestT], body: bytes) -> RequestT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidInput(field, first["msg"], "Send a value that this engine knows, or leave it out.") from None
+        raise InvalidInput(field, first["msg"], "Send a supported value or omit the field.") from None
 
 
 def render_token_entries(

@@ -59,7 +59,7 @@ def create_random_policy(
     Conflict if the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise Conflict(f"{folder} is not empty.", "Name a folder that does not exist yet.")
+        raise Conflict(f"{folder} is not empty.", "Use a folder that does not exist yet.")
     tokenizer = _build_byte_tokenizer() if vocabulary is None else _build_word_tokenizer(vocabulary)
     disable_progress_bars()
     _save_model(folder, tokenizer.get_vocab_size(), MODEL_SHAPES[size], seed)

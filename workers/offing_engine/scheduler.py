@@ -169,7 +169,7 @@ class EngineScheduler:
             order()
 
     def _advance(self, resident: _ResidentPolicy) -> None:
-        """Run one round of a version. An error ends its requests, but not the engine."""
+        """Run one decode step of a version. An error ends its requests, but not the engine."""
         joining: list[GenerationRequest] = []
         try:
             resident.batch.decode_step()
@@ -177,7 +177,7 @@ class EngineScheduler:
             for group in group_requests(joining, self.limits.max_prefill_tokens):
                 resident.batch.add(group)
         except Exception as error:
-            log.exception("a round of %s failed", resident.policy.name)
+            log.exception("a decode step of %s failed", resident.policy.name)
             resident.batch.fail_all(error)
             for request in joining:
                 request.finish(error)
@@ -217,7 +217,7 @@ class EngineScheduler:
 
     def _add_resident(self, name: str, load: Callable[[], LoadedPolicy]) -> LoadedPolicy:
         if name in self._residents or any(v.policy.name == name for v in self._retired):
-            raise Conflict(f"{name} is being loaded or unloaded.", "Wait a moment, or publish under a new name.")
+            raise Conflict(f"{name} is being loaded or unloaded.", "Try again later, or publish it under a new name.")
         policy = load()
         self._residents[name] = _ResidentPolicy(policy, self.limits.prefix_cache_bytes)
         return policy
@@ -226,7 +226,9 @@ class EngineScheduler:
         policy = self.get_policy(name)
         above = [v.policy.name for v in self._residents.values() if v.policy.network is policy.network]
         if policy.adapter is None and above != [name]:
-            raise Conflict(f"{name} is the base of {', '.join(n for n in above if n != name)}.", "Unload those first.")
+            raise Conflict(
+                f"{name} is the base of {', '.join(n for n in above if n != name)}.", "Unload the adapters first."
+            )
         self._retired.append(self._residents.pop(name))
 
     def _free_retired(self) -> None:
@@ -239,7 +241,9 @@ class EngineScheduler:
 def _require_same_weights(policy: LoadedPolicy, folder: Path) -> LoadedPolicy:
     """Return `policy` if `folder` has exactly its weights. Raises Conflict otherwise."""
     if hash_weights(check_folder(folder, "path")) != policy.files_sha256:
-        raise Conflict(f"{policy.name} is loaded with other weights.", "A version is immutable; publish a new name.")
+        raise Conflict(
+            f"{policy.name} is loaded with other weights.", "Versions are immutable. Use a new version name."
+        )
     return policy
 
 

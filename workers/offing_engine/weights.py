@@ -126,7 +126,7 @@ def load_full_policy(name: str, folder: Path, device: torch.device, max_context_
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().splitlines()[0]
         raise InvalidInput(
-            "path", f"{folder} cannot be loaded: {first}", "Give a folder made by save_pretrained."
+            "path", f"{folder} cannot be loaded: {first}", "Use a folder that save_pretrained has written."
         ) from error
     loaded: Any = model
     network = ServedNetwork(loaded.to(device).eval().requires_grad_(False))
@@ -144,14 +144,16 @@ def _check_readable(folder: Path, field: str) -> None:
             with safe_open(file, framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
-            raise InvalidInput(field, f"{file} cannot be read: {error}", "Publish it whole, then load it.") from error
+            raise InvalidInput(
+                field, f"{file} cannot be read: {error}", "Copy the complete file, then load the policy."
+            ) from error
 
 
 def _check_memory_layout(network: ServedNetwork, folder: Path) -> None:
     kinds = set(getattr(network.config, "layer_types", None) or FULL_CACHE_LAYER_TYPES) - FULL_CACHE_LAYER_TYPES
     if kinds:
-        remedy = "Serve it with vLLM or SGLang; the wire is the same."
-        raise InvalidInput("path", f"{folder} has layers of kind {', '.join(sorted(kinds))}", remedy)
+        remedy = "Serve it with vLLM or SGLang, which use the same protocol."
+        raise InvalidInput("path", f"{folder} has unsupported layer types: {', '.join(sorted(kinds))}", remedy)
 
 
 def resolve_base(folder: Path, base: str | None, resident: Mapping[str, LoadedPolicy]) -> LoadedPolicy:
@@ -167,7 +169,10 @@ def resolve_base(folder: Path, base: str | None, resident: Mapping[str, LoadedPo
         if _is_base(policy, base_name, base_hash):
             return policy
     have = ", ".join(policy.name for policy in full) or "none"
-    remedy = f"Load the base first and name it in `base`, or note its hash in {BASE_FILE}. Full weights here: {have}."
+    remedy = (
+        f"Load the base first and set `base` to its name, or write its hash to {BASE_FILE}. Loaded full weights: "
+        f"{have}."
+    )
     raise InvalidInput("lora_path", f"the adapter's base {base_hash or base_name!r} is not loaded", remedy)
 
 

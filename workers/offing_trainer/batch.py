@@ -244,7 +244,7 @@ def _concatenate(arrays: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[
 def _check_single_policy(group: RolloutGroup) -> None:
     policies = sorted({policy for sample in group.rollouts if not sample.replayed for policy in _iter_policies(sample)})
     if len(policies) > 1:
-        raise MixedPoliciesError(f"group {group.key} holds turns of {' and '.join(policies)}")
+        raise MixedPoliciesError(f"group {group.key} has turns of several policies: {' and '.join(policies)}")
 
 
 def _iter_policies(rollout: TrainingRollout) -> Iterator[str]:

@@ -175,7 +175,7 @@ class CollectConfig(_TomlTable):
     scorers: tuple[str, ...] = ()
     """Empty means `exact_match`."""
     reasks: int = Field(default=0, ge=0, le=5)
-    """How often a role is asked again after an invalid output."""
+    """How often a role call is repeated after an invalid output."""
     max_tokens: int = Field(default=2048, ge=1)
     """Maximum tokens of a completion of the trained role, also in evaluations.
     A policy that does not stop delays a whole step until this limit.
@@ -184,7 +184,7 @@ class CollectConfig(_TomlTable):
     @model_validator(mode="after")
     def _check_task_source(self) -> "CollectConfig":
         if bool(self.worlds) == bool(self.dataset):
-            raise ValueError("name worlds or a dataset, one of both")
+            raise ValueError("set either `worlds` or `dataset`, not both")
         return self
 
 
@@ -215,7 +215,7 @@ class TrainConfig(_TomlTable):
     @model_validator(mode="after")
     def _check_max_steps(self) -> "TrainConfig":
         if self.collect is not None and self.max_steps is None:
-            raise ValueError("a job that collects needs `steps`, or it never ends")
+            raise ValueError("a job with `collect` needs `max_steps`, or it never ends")
         return self
 
 
@@ -231,7 +231,7 @@ def list_recipes() -> tuple[str, ...]:
 def load_recipe(name: str) -> dict[str, Any]:
     """Return the tables of a recipe, merged over the recipe that it is based on. Raises InvalidInput."""
     if name not in list_recipes():
-        raise InvalidInput("algorithm", f"there is no recipe {name}", f"Choose one of {', '.join(list_recipes())}.")
+        raise InvalidInput("algorithm", f"there is no recipe {name}", f"Use one of {', '.join(list_recipes())}.")
     return apply_recipe(tomllib.loads((RECIPE_DIR / f"{name}.toml").read_text("utf-8")))
 
 
@@ -272,4 +272,4 @@ def parse_config(tables: Mapping[str, Any]) -> TrainConfig:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(where, first["msg"].lower(), "Mend the entry; the recipes show every one.") from error
+        raise InvalidInput(where, first["msg"].lower(), "Correct the entry. The recipes show all entries.") from error

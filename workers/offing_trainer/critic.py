@@ -101,5 +101,9 @@ def read_value_column(name: str, column: Floats, mask: Bits) -> Floats:
     """
     missing = int(np.isnan(column[mask]).sum())
     if missing:
-        raise InvalidInput(name, f"the critic says nothing at {missing} turns", "Value every turn before advantages.")
+        raise InvalidInput(
+            name,
+            f"the critic has no value at {missing} turns",
+            "Compute the values of all turns before the advantages.",
+        )
     return np.where(mask, column, 0.0)

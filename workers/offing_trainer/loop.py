@@ -98,9 +98,9 @@ async def run_training_loop_with_retry(context: LoopContext, config: LoopConfig)
         except Unavailable as error:
             if not remaining_attempts:
                 raise
-            context.report(f"{error}; going on")
+            context.report(f"{error}; trying again")
             await asyncio.sleep(RETRY_DELAY_SECONDS)
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopResult:
@@ -109,13 +109,13 @@ async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopRes
     Raises the errors of its parts, and Conflict for a failed job.
     """
     start = await _prepare_start(context, config)
-    context.report(f"{start.label} is where it begins")
+    context.report(f"the initial version is {start.label}")
     before = await _evaluate(context, config, start)
     await _activate_first_version(context, start)
     trained, job = await _train(context, config, start)
     after = await _evaluate(context, config, trained)
     why_not = await _promote(context, config, trained)
-    context.report(why_not or f"{trained.label} is active now")
+    context.report(why_not or f"{trained.label} is now active")
     compared = await _train_comparison(context, config, start, job) if config.compare else ()
     return LoopResult(before, after, compared, not why_not, why_not)
 
@@ -292,7 +292,7 @@ async def _run_training_job(
     if job.state != "done":
         job = await context.run_job(job.id)
     if job.state != "done" or job.produced_version_id is None:
-        remedy = "When the cause is mended, the same command goes on."
+        remedy = "Fix the cause. Then run the same command again to continue."
         reason = (job.error or job.stop_reason).removesuffix(".")
         raise Conflict(f"Training job {job.id} is {job.state}: {reason}.", remedy)
     return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id

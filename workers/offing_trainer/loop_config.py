@@ -70,4 +70,4 @@ def parse_loop_config(tables: Mapping[str, Any]) -> LoopConfig:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(where, first["msg"].lower(), "Mend the entry; see deploy/loop.toml.") from error
+        raise InvalidInput(where, first["msg"].lower(), "Correct the entry. See deploy/loop.toml.") from error

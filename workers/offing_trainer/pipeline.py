@@ -193,7 +193,7 @@ def _suggest_plugins(registry: PluginRegistry, kind: PluginKind, plugin_config: 
     keys = [key.split(".", 1) for key in registry]
     elsewhere = [other for other, name in keys if name == plugin_config.name]
     names = ", ".join(sorted(name for at, name in keys if at == kind)) or "none"
-    return f"It belongs under {elsewhere[0]}." if elsewhere else f"There are: {names}."
+    return f"It belongs under {elsewhere[0]}." if elsewhere else f"Use one of: {names}."
 
 
 def _describe_options(plugin: Plugin) -> str:
@@ -204,13 +204,13 @@ def _check_plugin_counts(pipeline: Pipeline) -> None:
     for seam in sorted(SINGLE_KINDS):
         names = [link.plugin.name for link in pipeline.filter_plugins(seam)]
         if not names:
-            raise InvalidPipelineError(f"pipeline.{seam}", "nothing is named", "Name exactly one plug-in.")
+            raise InvalidPipelineError(f"pipeline.{seam}", "is missing", "Use exactly one plug-in.")
         if len(names) > 1:
             raise InvalidPipelineError(
-                f"pipeline.{seam}", f"{_join_names(names)} cannot both be there", "Keep exactly one of them."
+                f"pipeline.{seam}", f"{_join_names(names)} cannot be combined", "Keep exactly one of them."
             )
     if not pipeline.filter_plugins(PluginKind.TOKEN_WEIGHT):
-        raise InvalidPipelineError("pipeline.token_weights", "nothing is named", "Name one; token-mean, for example.")
+        raise InvalidPipelineError("pipeline.token_weights", "is missing", "Use at least one, such as token-mean.")
 
 
 def _check_columns_computable(pipeline: Pipeline, computable: frozenset[str]) -> None:
@@ -219,25 +219,25 @@ def _check_columns_computable(pipeline: Pipeline, computable: frozenset[str]) ->
         for name in sorted(needs - RECORDED_COLUMNS - computable):
             raise InvalidPipelineError(
                 _field_path(link),
-                f"{link.plugin.name} needs {name}, and nothing here computes it",
+                f"{link.plugin.name} needs {name}, which nothing in this configuration computes",
                 _suggest_column_source(name),
             )
 
 
 def _suggest_column_source(name: str) -> str:
     if name == "value_final":
-        return 'What a rollout saw last before a limit is in no stored row. Set at_truncation to "last-value" or "off".'
+        return 'The last observation before a limit is not stored. Set at_truncation to "last-value" or "off".'
     if name.startswith("value"):
-        return f'Add it to learner.critic: columns = ["{name}"]; or choose another plug-in.'
+        return f'Add it to learner.critic: columns = ["{name}"], or use another plug-in.'
     meaning = COLUMNS.get(name)
-    return f"Choose another plug-in; {name} is {meaning}." if meaning else "No column has that name; see COLUMNS."
+    return f"Use another plug-in. {name} is {meaning}." if meaning else "No column has this name. See COLUMNS."
 
 
 def _check_unique_traits(pipeline: Pipeline) -> None:
     for one, other in combinations(pipeline.plugins, 2):
         for claim in sorted(one.plugin.traits & other.plugin.traits):
             names = _join_names([one.plugin.name, other.plugin.name])
-            raise InvalidPipelineError(_field_path(other), f"{names} both claim {claim}", "Keep one of them.")
+            raise InvalidPipelineError(_field_path(other), f"{names} both have the trait {claim}", "Keep one of them.")
 
 
 def _check_conflicts(pipeline: Pipeline) -> None:
@@ -245,9 +245,7 @@ def _check_conflicts(pipeline: Pipeline) -> None:
         names = _join_names([one.plugin.name, other.plugin.name])
         reason = one.plugin.conflicts.get(other.plugin.name) or other.plugin.conflicts.get(one.plugin.name)
         if reason:
-            raise InvalidPipelineError(
-                _field_path(other), f"{names} cannot work together: {reason}", "Keep one of them."
-            )
+            raise InvalidPipelineError(_field_path(other), f"{names} cannot be combined: {reason}", "Keep one of them.")
 
 
 def _check_group_size(pipeline: Pipeline, size: int | None) -> None:
@@ -256,8 +254,8 @@ def _check_group_size(pipeline: Pipeline, size: int | None) -> None:
         if size is not None and size < min_group_size:
             raise InvalidPipelineError(
                 _field_path(link),
-                f"{link.plugin.name} needs groups of {min_group_size} rollouts, and data.group_size is {size}",
-                "Collect larger groups, or choose another plug-in.",
+                f"{link.plugin.name} needs groups of at least {min_group_size} rollouts, but data.group_size is {size}",
+                "Collect larger groups, or use another plug-in.",
             )
 
 
@@ -270,8 +268,8 @@ def _check_correction_has_effect(pipeline: Pipeline, mode: str) -> None:
         if mode == "bypass" and {"old_logprobs", "behavior_logprobs"} <= link.needs:
             raise InvalidPipelineError(
                 _field_path(link),
-                f"{link.plugin.name} does nothing in bypass form, where the anchor is what was sampled",
-                'Set learner.mode to "decoupled", or leave it out.',
+                f"{link.plugin.name} has no effect in bypass mode, where the old logprobs are the recorded ones",
+                'Set learner.mode to "decoupled", or remove the plug-in.',
             )
 
 

@@ -7,7 +7,7 @@ rewards, advantage, selectors of rows, token weights, surrogate, regularizers.
 
     loss = sum over tokens of weight * surrogate + sum over regularizers of coefficient * term
 
-Nothing else averages: every averaging rule is a token weight.
+Only token weights average: each averaging rule is one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,19 +32,20 @@ REPLAY_TABLE = "replay"
 """
 
 COLUMNS: Mapping[str, str] = {
-    "old_logprobs": "(P,) under the weights that a step begins with: the anchor of the clip; in bypass form, behavior",
-    "start_logprobs": "(P,) under the weights that a step begins with, also in bypass form",
+    "old_logprobs": "(P,) under the weights at the start of the step: the anchor of the clip; in bypass mode, equal to "
+    "behavior_logprobs",
+    "start_logprobs": "(P,) under the weights at the start of the step, also in bypass mode",
     "ref_logprobs": "(P,) under the reference policy",
-    "answer_logprob": "(T,) mean log-probability of the reference answer's tokens after each turn's observation; NaN: "
-    "no turn of the policy followed",
+    "answer_logprob": "(T,) mean logprob of the reference answer's tokens after each turn's observation; NaN means "
+    "that no turn of the policy followed",
     "initial_answer_logprob": "(R,) the same before the first turn",
     "value_high": "(T,) critic before the turn, over subgoals",
     "value_low": "(T,) critic after the subgoal is written",
     "value_switch": "(T,) critic for KEEP or SWITCH",
-    "value_keep": "(T,) value_low with the subgoal before, for the paper's form of the switch stream",
+    "value_keep": "(T,) value_low with the previous subgoal, for the paper's variant of the switch stream",
     "value": "(T,) critic before the turn, for flat turn GAE",
-    "value_final": "(R,) critic after the last observation of a rollout that a limit cut off; NaN: it was not. No job "
-    "computes it: no turn of the policy followed that observation, so that it is in no stored row",
+    "value_final": "(R,) critic after the last observation of a rollout that a limit cut off; NaN means that no limit "
+    "did. No job computes it, because that observation is in no stored row: no turn of the policy followed it",
 }
 
 

@@ -14,7 +14,7 @@ PLUGINS: Registry[Plugin] = Registry(
     Group.TRAINING,
     "a plug-in",
     accepts=lambda value: isinstance(value, Plugin),
-    remedy="Name an offing_trainer.plugin.Plugin.",
+    remedy="Register an offing_trainer.plugin.Plugin.",
     name_of=lambda plugin: plugin.key,
 )
 """The installed plug-ins, and those of registered folders."""

@@ -135,8 +135,8 @@ def _append_answer(
     """Return the tokens before a turn's own, followed by the answer."""
     ids = np.concatenate((row.token_ids[:start], answer_tokens.prefix, answer_tokens.answer)).astype(np.int32)
     if max_tokens is not None and len(ids) > max_tokens:
-        problem = f"{row.key} with the reference answer has {len(ids)} tokens, and the policy reads {max_tokens}"
-        raise InvalidInput("data", problem, "Leave such rollouts out, or choose another reward than info-gain.")
+        problem = f"{row.key} with the reference answer has {len(ids)} tokens, but the policy's maximum is {max_tokens}"
+        raise InvalidInput("data", problem, "Exclude such rollouts, or use another reward than info-gain.")
     mask = np.arange(len(ids)) >= len(ids) - len(answer_tokens.answer)
     return replace(
         row,
@@ -153,12 +153,12 @@ def _append_answer(
 def _encode_answer(tokenizer: AnswerTokenizer, answer: str) -> list[int]:
     ids = tokenizer.encode_text(answer)
     if not ids:
-        raise InvalidInput("data", f"the reference answer {answer!r} has no token", "Choose other tasks.")
+        raise InvalidInput("data", f"the reference answer {answer!r} has no tokens", "Use other tasks.")
     return ids
 
 
 def _check_single_role(rows: Sequence[TrainingRow]) -> None:
     roles = sorted({row.segment_info.role for row in rows})
     if len(roles) > 1:
-        problem = f"the reference answer is looked for in one role's contexts, and there are {' and '.join(roles)}"
-        raise InvalidInput("data.roles", problem, "Name one of them.")
+        problem = f"the reference answer needs the contexts of a single role, but there are {' and '.join(roles)}"
+        raise InvalidInput("data.roles", problem, "Use one of them.")

@@ -56,7 +56,7 @@ def build_text_rows(
 ) -> list[TrainingRow]:
     """Build the rows of a run's trainable text. Empty `roles` means all roles.
 
-    A row has at most `max_row_tokens` tokens. A role call that is longer by itself is left out.
+    A row has at most `max_row_tokens` tokens. A role call that is longer is left out.
     """
     heads = {head.idx: head for head in trajectory.segments}
     calls = [turn for turn in trajectory.role_calls if _is_trainable(turn, roles)]

@@ -126,7 +126,9 @@ def _collect_rollout_stats(
     runs = [sample.metadata.run_id for group in groups for sample in group.rollouts]
     names = {name for run_stats in rollout_stats.values() for name in run_stats}
     if runs and (missing := sorted(pipeline.required_stats - names)):
-        raise InvalidInput("pipeline", f"it needs {missing[0]} of each rollout, and nothing says it", "Leave it out.")
+        raise InvalidInput(
+            "pipeline", f"it needs {missing[0]} of each rollout, which is not available", "Remove the plug-in."
+        )
     return {
         name: [rollout_stats.get(run, {}).get(name, np.nan) for run in runs]
         for name in sorted(names | pipeline.required_stats)
@@ -307,7 +309,7 @@ def extract_columns(
 
 def _check_columns_present(required: frozenset[str], columns: Mapping[str, Any]) -> None:
     if missing := sorted(required - columns.keys()):
-        raise InvalidInput("columns", f"{missing[0]} is needed and was not computed", "See needed_columns.")
+        raise InvalidInput("columns", f"{missing[0]} is required but was not computed", "See compute_required_columns.")
 
 
 def _check_recorded_columns(pipeline: Pipeline, batch: TrainingBatch, learner_config: LearnerConfig) -> None:
@@ -321,8 +323,8 @@ def _check_recorded_columns(pipeline: Pipeline, batch: TrainingBatch, learner_co
             rows = len(np.unique(batch.token_row[np.isnan(column)]))
             raise InvalidInput(
                 "pipeline",
-                f"it needs {name} as sampled, which {rows} rows do not have",
-                "Choose other rollouts or plug-ins.",
+                f"it needs the recorded {name}, which {rows} rows do not have",
+                "Use other rollouts or plug-ins.",
             )
 
 

@@ -122,7 +122,7 @@ def exit_after(timeout_seconds: float) -> None:
     """
 
     def end() -> None:
-        log.error("not closed in time; ending hard", seconds=timeout_seconds)
+        log.error("the worker did not stop in time; exiting immediately", seconds=timeout_seconds)
         os._exit(EXIT_CODE)
 
     timer = threading.Timer(timeout_seconds, end)

@@ -53,7 +53,7 @@ class ClaimEpoch:
     max_turns: int
     """Maximum number of turns of the slice."""
     is_first_claim: bool
-    """This is the first claim of the run, so there is nothing to read back."""
+    """This is the first claim of the run, so there are no recorded calls."""
     items: TenantItems
     """The items in LangGraph's store, except for rollouts."""
 
@@ -69,7 +69,7 @@ class LoadedRun:
     has_start_step: bool
     """Whether the start step of the run is recorded."""
     recorded_call_count: int
-    """Number of recorded calls to read back."""
+    """Number of recorded calls to reuse."""
     parent_run_id: UUID | None
     """The parent run, which may wait for this run. `None` means that there is none."""
 

@@ -75,7 +75,7 @@ class ClaimedRun:
 
     @property
     def forced_stop_reason(self) -> StopReason | None:
-        """Why the run must write its report now and wait for nobody. `None` means that it may continue."""
+        """Why the run must write its report now without waiting. `None` means that it may continue."""
         if self.finish_requested:
             return StopReason.FINISH_REQUESTED
         return StopReason.TIME_LIMIT if self.is_overdue else None

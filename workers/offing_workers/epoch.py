@@ -46,7 +46,7 @@ class EpochDatabase(Database):
     @contextmanager
     def _track_operation(self) -> Generator[None]:
         if self._has_ended:
-            raise LeaseLostError("This epoch of the claim is over.")
+            raise LeaseLostError("This epoch of the claim has ended.")
         self._open_count += 1
         self._idle.clear()
         try:

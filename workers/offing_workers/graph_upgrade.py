@@ -35,7 +35,7 @@ from offing.storage.runs import RunRow
 from offing.storage.state_serializer import build_serializer
 from offing.telemetry.redaction import redact
 
-UPGRADE_TITLE = "Goes on in another version of its graph"
+UPGRADE_TITLE = "Continued with another version of its graph"
 
 log = structlog.get_logger()
 
@@ -81,7 +81,7 @@ async def upgrade_run(
     Return an empty string, or the reason why it cannot be upgraded. Then nothing has changed.
     """
     if row.kind != "interactive" or row.durability != "sync":
-        return "only runs that people asked for are carried over"
+        return "only interactive runs are upgraded"
     upgrade, stored = (
         _Upgrade(connection, fencing_token, row, graph, store),
         await store.find_checkpoint(connection, "", None),
@@ -176,7 +176,9 @@ async def _check_side_effects(upgrade: _Upgrade, position: GraphPosition | None)
     superstep, finished = (position.root.superstep, position.finished_paths) if position else (-2, set[str]())
     for key, tool, _ in await intents.list_intents_since(upgrade.connection, upgrade.row.id, superstep):
         if key.path.partition(SUBGRAPH_SEPARATOR)[0] not in finished:
-            raise UpgradeImpossibleError(f"a tool with an effect, {tool!r}, was called after its last checkpoint")
+            raise UpgradeImpossibleError(
+                f"the tool {tool!r}, which has a side effect, was called after its last checkpoint"
+            )
 
 
 async def _rebuild_channels(upgrade: _Upgrade, stored: StoredCheckpoint) -> dict[str, Any]:
@@ -188,7 +190,7 @@ async def _rebuild_channels(upgrade: _Upgrade, stored: StoredCheckpoint) -> dict
     walk, above = ChannelHistoryCollector(names := list_rebuilt_channels(stored)), stored.parent_id
     for name in names:
         if not isinstance(channels.get(name), DeltaChannel):
-            raise UpgradeImpossibleError(f"its state key {name!r} is a DeltaChannel, and in the new version it is none")
+            raise UpgradeImpossibleError(f"its state key {name!r} is a DeltaChannel, but not in the new version")
     while above is not None and walk.open_channels:
         page = await upgrade.store.list_ancestors(
             upgrade.connection, "", above, walk.open_channels, ANCESTORS_PAGE_SIZE
@@ -211,7 +213,7 @@ async def _check_position(
     try:
         why = await find_obstacle(upgrade.compiled_graph, moved, upgrade.store.serde)
     except Exception as error:  # the author's classes may reject the state with any error
-        why = _render_error("it cannot read the upgraded state:", error)
+        why = _render_error("the new version cannot read the upgraded state:", error)
     if why:
         raise UpgradeImpossibleError(why)
 
@@ -223,15 +225,15 @@ def upgrade_state(graph: Graph, run: RunInfo, from_version: str, state: dict[str
         serde = build_serializer(graph.langgraph_adapter.state_types if graph.langgraph_adapter else ())
         upgraded: Any = graph.upgrade_state(from_version, serde.loads_typed(serde.dumps_typed(state)))
         if upgraded is None:
-            return "its upgrade has no use for that state"
+            return "its upgrade function rejected the state"
         plain = serde.loads_typed(serde.dumps_typed(dict(upgraded)))
         wrong = _list_wrong_keys(graph, run, set(plain))
     except LeaseLostError:
         raise
     except Exception as error:  # as above
         log.warning("an upgrade failed", graph=graph.name, run=str(run.id), reason=redact(str(error)))
-        return _render_error("its upgrade raised", error)
-    return f"its upgrade gave other keys: {', '.join(sorted(wrong))}" if wrong else plain
+        return _render_error("its upgrade function raised", error)
+    return f"its upgrade function returned wrong or missing keys: {', '.join(sorted(wrong))}" if wrong else plain
 
 
 def _list_wrong_keys(graph: Graph, run: RunInfo, keys: set[str]) -> set[str]:

@@ -203,7 +203,7 @@ class WorkerProcess:
                 self._database, self, claimed_run.fencing_token.tenant_id, claimed_run.fencing_token.run_id
             )
         except Unavailable as error:
-            log.info("not settled", run=str(claimed_run.fencing_token.run_id), reason=str(error))
+            log.info("rollout not finalized yet", run=str(claimed_run.fencing_token.run_id), reason=str(error))
 
     def _log_failure(self, claimed_run: ClaimedRun) -> None:
         assert claimed_run.task is not None
@@ -230,7 +230,7 @@ class WorkerProcess:
             try:
                 await watcher()
             except Unavailable as error:
-                log.info("watcher waits", watcher=watcher.__name__, reason=str(error))
+                log.info("watcher waits for a server", watcher=watcher.__name__, reason=str(error))
             except Exception:
                 log.exception("watcher failed", watcher=watcher.__name__)
             await asyncio.sleep(1.0)
@@ -276,7 +276,7 @@ class WorkerProcess:
                     while not self._draining and await run_next_job(context) is not None:
                         pass
                 except LeaseLostError as error:
-                    log.info("a job that learns was lost", reason=str(error))
+                    log.info("the lease of a distillation job was lost", reason=str(error))
 
     async def _listen_to_queue(self) -> None:
         """Check the queue when a notified worker has no free slot. Without Redis, the sweep does the same."""
@@ -326,9 +326,9 @@ class WorkerProcess:
                 self._loop.call_soon_threadsafe(self._apply_heartbeat, claimed_runs, by_run)
             except Exception as error:  # continue after any error, because without a heartbeat all runs are lost
                 is_expected = isinstance(error, Unavailable)
-                log.warning("no heartbeat", reason=str(error), exc_info=None if is_expected else error)
+                log.warning("heartbeat failed", reason=str(error), exc_info=None if is_expected else error)
                 if time.monotonic() - renewed > 0.8 * settings.lease_seconds:
-                    log.warning("leases may have passed", runs=len(claimed_runs))
+                    log.warning("leases may have expired", runs=len(claimed_runs))
         connection.close()
 
     def _apply_heartbeat(self, claimed_runs: list[ClaimedRun], requests: Mapping[UUID, runs.ControlRequest]) -> None:

@@ -43,11 +43,11 @@ async def replay_run(
     async with database.transaction(tenant_id) as connection:
         row = await runs.get_run(connection, run_id)
     if not row.is_terminal:
-        raise Conflict("The run has not ended.", "Wait for it, or cancel it first.")
+        raise Conflict("The run has not ended.", "Wait for it to end, or cancel it.")
     graph = find_graph_version(graphs, row.graph, row.graph_version)
     if graph is None:
-        problem = f"run {run_id} was made by {row.graph} {row.graph_version[:12]}, which is not installed here"
-        raise InvalidInput("RUN", problem, "Replay it where that version of the graph is.")
+        problem = f"run {run_id} used {row.graph} {row.graph_version[:12]}, which is not installed"
+        raise InvalidInput("RUN", problem, "Replay it where that version of the graph is installed.")
     recording = await _load_stored_run(database, tenant_id, row, _list_shown_tools(row, graph, mcp_servers))
     _check_one_version(recording)
     text_of = await _load_quoted_texts(database, tenant_id, recording)
@@ -61,8 +61,8 @@ def _check_one_version(stored_run: StoredRun) -> None:
     """
     for step in stored_run.steps:
         if step.payload.get("after") == "upgrade":
-            why = f"run {stored_run.run.id} went over to another version of its graph at step {step.seq}"
-            raise InvalidInput("RUN", why, "Replay a run that one version has executed from its beginning to its end.")
+            why = f"run {stored_run.run.id} continued with another version of its graph at step {step.seq}"
+            raise InvalidInput("RUN", why, "Replay a run that used only one version.")
 
 
 async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, tools: Sequence[Tool]) -> StoredRun:

@@ -39,7 +39,7 @@ async def remove_expired(database: Database, settings: Settings) -> bool:
     items = await retention.delete_expired_items(database, MAX_ROWS_PER_SWEEP)
     await remove_unused_graphs(database, settings)
     if files:
-        log.info("old files of runs removed", runs=files)
+        log.info("deleted old files of runs", runs=files)
     return max(pruned, files, logins, items) >= MAX_ROWS_PER_SWEEP
 
 
@@ -56,12 +56,12 @@ async def remove_unused_graphs(
         return ()
     projects = await asyncio.to_thread(list_projects, settings.graph_paths)
     if broken := [one for one in projects if isinstance(one, BrokenGraphProject)]:
-        log.warning("unused versions of graphs stay", reason=str(broken[0].error))
+        log.warning("kept unused graph versions, because a graph folder cannot be read", reason=str(broken[0].error))
         return ()
     on_offer = {one.version for one in projects if isinstance(one, GraphProject)}
     unused = tuple(version for version in old if version not in used | on_offer)
     for version in unused:
         await asyncio.to_thread(delete_copied_version, version, settings.home)
     if unused:
-        log.info("unused versions of graphs removed", versions=len(unused))
+        log.info("deleted unused graph versions", versions=len(unused))
     return unused

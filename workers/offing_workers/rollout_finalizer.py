@@ -37,7 +37,7 @@ MIN_RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 600.0
 """Seconds between a failure of a scorer and the next attempt. They double with each failure."""
 
 SCORING_TIMEOUT_SECONDS = 300.0
-"""Seconds for which a worker that asks an engine for a score reserves the rollout."""
+"""Seconds for which a worker that calls an engine for a score reserves the rollout."""
 
 MAX_CONCURRENCY = 8
 """Maximum number of rollouts that a sweep finalizes at the same time."""
@@ -77,7 +77,7 @@ class ScoringJob:
 
     @property
     def needs_engine(self) -> bool:
-        """Whether an engine has to be asked."""
+        """Whether an engine has to be called."""
         return any((scorer := SCORERS.get(w.name)) is not None and scorer.needs_engine for w in self.remaining)
 
 
@@ -103,7 +103,7 @@ class TenantMeter:
 async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, tenant_id: UUID, run_id: UUID) -> None:
     """Finalize an ended rollout. Do nothing for other runs and for finalized rollouts.
 
-    Uses one transaction, or two if an engine has to be asked in between. Raises Unavailable; then the
+    Uses one transaction, or two if an engine has to be called in between. Raises Unavailable; then the
     sweep finalizes the rollout later.
     """
     meter = TenantMeter(database, tenant_id)
@@ -141,9 +141,9 @@ async def finalize_overdue(database: Database, dispatcher: RunDispatcher, overdu
             try:
                 await finalize_ended_rollout(database, dispatcher, tenant_id, run_id)
             except Unavailable as error:
-                log.info("not settled", run=str(run_id), reason=str(error))
+                log.info("rollout not finalized yet", run=str(run_id), reason=str(error))
             except Exception:  # a rollout that cannot be finalized must not block the others
-                log.exception("not settled", run=str(run_id))
+                log.exception("rollout cannot be finalized", run=str(run_id))
 
     await asyncio.gather(*(one(run, tenant) for run, tenant in due))
 
@@ -195,9 +195,9 @@ async def _compute_scores(job: ScoringJob, meter: TenantMeter) -> list[NewScore]
 async def _compute_score(job: ScoringJob, pin: ScorerPin, meter: TenantMeter) -> NewScore:
     scorer = SCORERS.get(pin.name)
     if scorer is None or scorer.version != pin.version:
-        here = f"version {scorer.version} of it" if scorer else "none of that name"
+        here = f"has version {scorer.version}" if scorer else "does not have it"
         result: ScorerResult | ScoringFailure = ScoringFailure(
-            f"The group pins version {pin.version}; this worker has {here}."
+            f"The group pins version {pin.version} of this scorer, but this worker {here}."
         )
     else:
         result = await _call_scorer(scorer, job.scoring_input, pin.options, meter)

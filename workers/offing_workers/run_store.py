@@ -191,7 +191,9 @@ class PostgresRunStore:
         self, requests: Sequence[tuple[CallKey, ChildRequest]], usage: ParentUsage
     ) -> Sequence[ChildRun] | ChildRunsUnavailable:
         if self._row.kind == "rollout":
-            return ChildRunsUnavailable("A rollout works alone: what others did would not be its policy's.")
+            return ChildRunsUnavailable(
+                "A rollout cannot start child runs, because their actions would not come from its policy."
+            )
         if self._row.durability == "exit":
             return ChildRunsUnavailable("A run that writes nothing before its end cannot wait for others.")
         async with self._transaction() as connection:

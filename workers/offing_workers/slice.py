@@ -114,7 +114,7 @@ class Slice:
     async def advance_run(self) -> None:
         """Advance the run until it ends, must stop, or the slice ends. After a lost lease, do nothing more.
 
-        If Postgres becomes unavailable, the claim stays valid until the heartbeat finds otherwise, and
+        If Postgres becomes unavailable, the claim stays valid until the heartbeat fails to renew it, and
         another epoch of the claim begins.
         """
         with bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
@@ -130,7 +130,7 @@ class Slice:
         except LeaseLostError:
             log.info("fenced", run=str(self._fence.run_id), fence=self._fence.number)
         except Unavailable as error:
-            log.warning("interrupted by an absent server", run=str(self._fence.run_id), reason=str(error))
+            log.warning("interrupted because a server is unavailable", run=str(self._fence.run_id), reason=str(error))
             return False
         finally:
             await self._end_epoch()
@@ -153,7 +153,7 @@ class Slice:
         except Exception as error:
             if self._claim.stall_count < MAX_STALLED_CLAIMS:
                 raise
-            log.exception("given up", run=str(self._fence.run_id))
+            log.exception("ending a stalled run", run=str(self._fence.run_id))
             await self._end_stalled_run(f"{type(error).__name__}: {error}")
 
     async def _end_stalled_run(self, detail: str) -> None:
@@ -240,7 +240,7 @@ class Slice:
         if row.cancel_mode is CancelMode.DISCARD:
             return await self._end_run(loaded_run, checkpointer, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
         if self._claim.stall_count >= MAX_STALLED_CLAIMS:
-            detail = f"{self._claim.stall_count} workers in a row were lost while they worked on this run."
+            detail = f"{self._claim.stall_count} workers in a row stopped responding during this run."
             return await self._end_run(
                 loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.NO_PROGRESS, detail
             )
@@ -250,7 +250,7 @@ class Slice:
     async def _load_run(
         self, connection: Connection, row: RunRow, checkpointer: FencedCheckpointer, graph: Graph
     ) -> LoadedRun:
-        """Load everything that the claim needs. A first claim has nothing of its run to read back."""
+        """Load everything that the claim needs. A first claim has no recorded calls."""
         epoch = ClaimEpoch(
             self._database,
             self._fence,
@@ -275,12 +275,12 @@ class Slice:
         if self._has_start_step:
             return
         if self._claim.lease_expired:
-            detail = f"{loaded_run.recorded_call_count} recorded calls read back, none repeated"
+            detail = f"{loaded_run.recorded_call_count} recorded calls reused, none repeated"
             payload = {"after": "lost worker", "read_back": loaded_run.recorded_call_count}
-            title = "Resumed after a worker was lost"
+            title = "Resumed after a worker stopped responding"
             await self._journal.append(JournalEntry(StepDraft(StepKind.RESUMED, title, payload, detail=detail)))
         elif not loaded_run.has_start_step:
-            await self._journal.append(JournalEntry(StepDraft(StepKind.STARTED, "A worker took the run")))
+            await self._journal.append(JournalEntry(StepDraft(StepKind.STARTED, "A worker claimed the run")))
         self._has_start_step = True
 
     async def _execute(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> None:
@@ -296,7 +296,7 @@ class Slice:
         except (LeaseLostError, Unavailable):
             raise
         except Exception as error:
-            log.exception("the graph raised", run=str(self._fence.run_id), graph=graph.name)
+            log.exception("the graph raised an exception", run=str(self._fence.run_id), graph=graph.name)
             detail = redact(f"{type(error).__name__}: {error}")
             return await self._end_run(
                 loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail
@@ -429,7 +429,7 @@ class Slice:
         `reason` says why the installed version cannot continue the run.
         """
         requirement = f"a worker with {row.graph} {row.graph_version[:12]}" + (
-            f"; in the one here, {reason}" if reason else ""
+            f"; with the version installed here, {reason}" if reason else ""
         )
         release = Release(RunStatus.WAITING, waiting_for=requirement, wait_seconds=VERSION_RETRY_SECONDS)
         await runs.release_run(connection, self._fence, release)

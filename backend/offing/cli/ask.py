@@ -72,7 +72,9 @@ def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str
     for text in texts:
         role, equals, engine = text.partition("=")
         if not equals or not engine:
-            raise InvalidInput("--engine", f"{text!r} is not role=engine", "Write for instance planner=extractive.")
+            raise InvalidInput(
+                "--engine", f"{text!r} does not have the form role=engine", "For example, use planner=extractive."
+            )
         configs |= dict.fromkeys(roles if role == "all" else [role], parse_engine_config(engine, "--engine"))
     return configs
 
@@ -82,19 +84,19 @@ def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> N
     chosen = choose_engines(graph, engines, default_engine_config())
     for role in graph.roles:
         if role.extractive is None and chosen[role.name].engine == "extractive":
-            problem = f"The role {role.name!r} of {graph.name} needs a model, and none is chosen"
-            remedy = f"Write --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."
+            problem = f"The role {role.name!r} of {graph.name} needs a model, but none is configured"
+            remedy = f"Use --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."
             raise InvalidInput("--engine", problem, remedy)
 
 
 def _check_options(options: AskOptions) -> None:
     if len(options.question.strip()) < 3:
-        raise InvalidInput("question", "It is empty", "Write what you want to know.")
+        raise InvalidInput("question", "It is shorter than 3 characters", "Enter a question.")
     if not 0 <= options.turn_limit <= 2048:
         raise InvalidInput("--max-turns", f"{options.turn_limit} is out of range", "Use 0 to 2048.")
     for folder in options.docs:
         if not folder.is_dir():
-            raise InvalidInput("--docs", f"{folder} is not a folder", "Name a folder with documents in it.")
+            raise InvalidInput("--docs", f"{folder} is not a folder", "Use a folder that contains documents.")
 
 
 async def _ask(

@@ -35,7 +35,7 @@ def backup(file: Path | None) -> int:
     settings = load_settings()
     target = file or Path(datetime.now(UTC).strftime("offing-%Y%m%d-%H%M%S.backup"))
     if target.is_dir():
-        raise InvalidInput("FILE", f"{target} is a folder", "Name a file in it.")
+        raise InvalidInput("FILE", f"{target} is a folder", "Use the path of a file.")
     with open_servers(settings) as servers:
         left_out = write_backup(settings, servers.owner_url, target)
     for description in left_out:
@@ -53,10 +53,10 @@ def write_backup(settings: Settings, owner_url: str, target: Path) -> list[str]:
 
     described = describe_database(owner_url)
     if not described.migrations:
-        raise Conflict("The database holds no installation of Offing.", "Check OFFING_HOME or DATABASE_URL.")
+        raise Conflict("The database does not contain an installation of Offing.", "Check OFFING_HOME or DATABASE_URL.")
     tools = choose_tools(described.postgres_version)
     with (
-        explain_os_errors("The backup was not made", "Mend that, and try again."),
+        explain_os_errors("The backup cannot be written", "Fix the cause and try again."),
         tempfile.TemporaryDirectory(dir=target.parent) as work_dir,
         open_snapshot(owner_url) as stored,
         tempfile.TemporaryDirectory(
@@ -94,10 +94,12 @@ def restore(file: Path) -> int:
     manifest = read_manifest(file)
     check_not_newer(manifest)
     if (running := get_status(settings)).pid is not None:
-        raise Conflict(f"Offing runs for this home (pid {running.pid}).", "Stop it with `offing down` first.")
+        raise Conflict(
+            f"Offing is running for this data directory (pid {running.pid}).", "Stop it with `offing down` first."
+        )
     with open_servers(settings) as servers:
         read_backup(settings, servers, file, manifest)
-    print(f"restored {file}, made {manifest['made_at']}. `offing up` starts it; runs that were under way go on.")
+    print(f"restored {file}, created {manifest['made_at']}. Start it with `offing up`. Active runs then continue.")
     return 0
 
 
@@ -107,9 +109,9 @@ def read_backup(settings: Settings, servers: ServerUrls, file: Path, manifest: M
     Raises Conflict and changes nothing if the installation is not empty or not compatible.
     """
     locations = list_locations(settings)
-    with explain_os_errors("The backup cannot be restored", "Mend that, and try again."), ExitStack() as undo:
+    with explain_os_errors("The backup cannot be restored", "Fix the cause and try again."), ExitStack() as undo:
         if occupied := [path for path in locations.values() if list_entries(path)]:
-            raise Conflict(f"{occupied[0]} is not empty.", "Restore into an OFFING_HOME that holds nothing yet.")
+            raise Conflict(f"{occupied[0]} is not empty.", "Set OFFING_HOME to an empty folder.")
         _check_unused(servers.owner_url, manifest)
         with tempfile.TemporaryDirectory(dir=prepare_data_directory(settings.home).root) as work_dir:
             dump_file = extract(file, manifest, Path(work_dir))
@@ -127,27 +129,28 @@ def check_not_newer(manifest: Mapping[str, Any]) -> None:
     unknown = [name for name, sha256, *_ in manifest["migrations"] if hashes.get(name) != sha256]
     if unknown:
         raise Conflict(
-            f"The backup is of another version of Offing ({manifest['offing']}): it has {', '.join(unknown)}, "
-            "which this version does not have.",
-            f"Restore it with Offing {manifest['offing']} or a later one.",
+            f"The backup was written by Offing {manifest['offing']}. It has the migrations {', '.join(unknown)}, "
+            "which this version of Offing does not have.",
+            f"Restore it with Offing {manifest['offing']} or later.",
         )
 
 
 def _check_unused(url: str, manifest: Mapping[str, Any]) -> None:
-    """Raise Conflict if the database has contents, is in use, or is too old."""
+    """Raise Conflict if the database is not empty, is in use, or has an older Postgres than the backup."""
     from offing.storage import backup as database
 
     if (table := database.find_used_table(url)) is not None:
         raise Conflict(
-            f"The database is not empty: its table {table} has rows.",
+            f"The database is not empty. The table {table} has rows.",
             "Restore into a new OFFING_HOME, or an empty database (DATABASE_URL).",
         )
     if others := database.count_other_connections(url):
-        raise Conflict(f"{others} other programs are connected to the database.", "Stop API and workers first.")
+        raise Conflict(f"{others} other programs are connected to the database.", "Stop the API and the workers first.")
     server = database.get_major_version(url)
     if server < manifest["postgres_version"]:
         raise Conflict(
-            f"The backup is of Postgres {manifest['postgres_version']}, and this server is Postgres {server}.",
+            f"The backup was written from Postgres {manifest['postgres_version']}, "
+            f"but this server is Postgres {server}.",
             f"Restore into Postgres {manifest['postgres_version']} or later.",
         )
 

@@ -1,6 +1,6 @@
-"""Files of a backup beside the database dump: which rows name them, and how they are restored.
+"""Files of a backup other than the database dump: which rows name them, and how they are restored.
 
-This module reads no database and does not know the archive format. The installation keeps running
+This module does not use the database or the archive format. The installation keeps running
 during a backup, so files that others may delete are hard linked into a staging directory.
 """
 
@@ -35,7 +35,7 @@ LOST_AND_FOUND = "lost+found"
 
 @dataclass(slots=True)
 class BackupContents:
-    """Files of a backup beside the dump."""
+    """Files of a backup other than the dump."""
 
     entries: list[Entry] = field(default_factory=list[Entry])
     addresses: dict[str, str] = field(default_factory=dict[str, str])
@@ -86,12 +86,12 @@ def _gather_weights(contents: BackupContents, policy_dir: Path, weights: "Sequen
             if root not in names:
                 contents.addresses[version.uri] = (roots[root] / address.relative_to(root)).as_posix()
         elif not tops or not address.is_relative_to(policy_dir):
-            contents.left_out.append(f"the weights of {version.label}, which lie outside the folder of policies")
+            contents.left_out.append(f"the weights of {version.label}, which are outside the policy folder")
         elif version.is_unused:
-            contents.left_out.append(f"the weights of {version.label}, which are not in {address} any more")
+            contents.left_out.append(f"the weights of {version.label}, which are no longer in {address}")
         else:
-            remedy = f"Put it back, or say `offing policy set-state {version.label} blocked`."
-            raise Conflict(f"{address} is not there, which policy version {version.label} needs.", remedy)
+            remedy = f"Restore the folder, or run `offing policy set-state {version.label} blocked`."
+            raise Conflict(f"{address}, which policy version {version.label} needs, does not exist.", remedy)
     contents.entries += [Entry(name, top, needed.get(name, "")) for top, name in names.items()]
 
 
@@ -130,8 +130,8 @@ def _gather_checkpoint(
     elif checkpoint.has_failed or not _is_local_checkpoint(Path(checkpoint.folder), training):
         contents.left_out.append(f"the checkpoint of {needed_by}, which is not in {folder_here}")
     else:
-        remedy = f"Put it back, or say `offing jobs cancel {checkpoint.job_id}`."
-        raise Conflict(f"{folder_here} is not there, which {needed_by} needs.", remedy)
+        remedy = f"Restore the folder, or run `offing jobs cancel {checkpoint.job_id}`."
+        raise Conflict(f"{folder_here}, which {needed_by} needs, does not exist.", remedy)
 
 
 def _is_local_checkpoint(address: Path, training: Path) -> bool:
@@ -188,7 +188,7 @@ def restore_path(source: Path, target: Path, undo: ExitStack) -> None:
         for path in sorted(source.iterdir()):
             _move(path, target / path.name, undo)
     elif target.exists():
-        print(f"{target} exists and is not changed; the one of the backup is not used", file=sys.stderr)
+        print(f"{target} already exists and is not replaced by the file from the backup", file=sys.stderr)
     elif source.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         _move(source, target, undo)

@@ -19,6 +19,6 @@ COMMANDS: Registry[Command] = Registry(
     Group.COMMANDS,
     "a command",
     accepts=lambda value: isinstance(value, Command),
-    remedy="Name an offing.cli.command.Command.",
+    remedy="Register an offing.cli.command.Command.",
 )
 """The commands that packages add, by name."""

@@ -193,11 +193,15 @@ async def _register_library(
 
 def _read_library(folder: Path) -> PromptLibrary:
     if not (folder / EXPERIENCES).is_file():
-        raise InvalidInput("--folder", f"{folder} holds no {EXPERIENCES}", "Copy a version's folder and change it.")
+        raise InvalidInput(
+            "--folder", f"{folder} does not contain {EXPERIENCES}", "Use an edited copy of a version's folder."
+        )
     try:
         texts = {n: (folder / n).read_text("utf-8") for n in (EXPERIENCES, CASES) if (folder / n).is_file()}
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("--folder", f"{folder} cannot be read: {error}", "Copy a version's folder.") from error
+        raise InvalidInput(
+            "--folder", f"{folder} cannot be read: {error}", "Use an edited copy of a version's folder."
+        ) from error
     return library_from_files(texts)
 
 
@@ -210,7 +214,7 @@ def _print_result(job: TrainingJobRow, version: PolicyVersionRow | None, as_json
     if job.error or job.stop_reason:
         print(f"{job.state}: {strip_control(job.error or job.stop_reason)}", file=sys.stderr)
     if version is None:
-        print("There is no candidate.", file=sys.stderr)
+        print("No candidate was registered.", file=sys.stderr)
         return 1 if job.state == "failed" else 0
     lineage = version.lineage
     if "compared" in lineage:

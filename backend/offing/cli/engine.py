@@ -30,8 +30,8 @@ def serve_engine(options: ServeEngineOptions) -> int:
     folder = options.policy_dir or load_settings().policy_dir
     policies = {**(list_policy_folders(folder) if folder else {}), **parse_policy_args(options.policies)}
     if not policies and folder is None:
-        remedy = "Use --policy NAME@VERSION=FOLDER, or --policy-dir with a folder of such folders."
-        raise InvalidInput("--policy", "no policy is named", remedy)
+        remedy = "Use --policy NAME@VERSION=FOLDER, or --policy-dir FOLDER with one subfolder per version."
+        raise InvalidInput("--policy", "no policy is specified", remedy)
     return run(
         ServeConfig(
             policies,
@@ -68,7 +68,7 @@ def _read_vocabulary(file: Path | None) -> Sequence[str]:
         return ENVIRONMENTS.get_named(DEFAULT_ENVIRONMENT, "--vocabulary").vocabulary
     if not file.is_file():
         raise InvalidInput(
-            "--vocabulary", f"{file} is not a file", "Name a text file of words, separated by white space."
+            "--vocabulary", f"{file} is not a file", "Use a text file of words that are separated by whitespace."
         )
     return file.read_text(encoding="utf-8").split()
 
@@ -76,4 +76,4 @@ def _read_vocabulary(file: Path | None) -> Sequence[str]:
 def _require_torch() -> None:
     missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if missing:
-        raise Unavailable(f"{' and '.join(missing)} cannot be found. Install them with: pip install 'offing[train]'")
+        raise Unavailable(f"{' and '.join(missing)} must be installed. Run: pip install 'offing[train]'")

@@ -83,7 +83,7 @@ def check(name: str, *, path: Paths = (), json: Json = False) -> int:
     if json:
         sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
-        print("\n".join(map(str, report)) or "Nothing is wrong with it that a check can see.")
+        print("\n".join(map(str, report)) or "No problems found.")
     return 1 if any(finding.level == ERROR for finding in report) else 0
 
 

@@ -1,6 +1,6 @@
 """Messages of `offing dev` about watched folders.
 
-They name the version that new runs get, or the reason why a newer one cannot be loaded.
+They name the version that new runs use, or the reason why a newer one cannot be loaded.
 """
 
 import threading
@@ -22,10 +22,10 @@ class GraphWatcher:
     def list_changes(self) -> list[str]:
         """Return descriptions of what has changed since the last call."""
         now = {name: graph.version for name, graph in self._graphs.items() if name in self._graphs.folder_graph_names}
-        lines = [f"{name} {v[:12]} is what new runs get" for name, v in now.items() if self._versions.get(name) != v]
+        lines = [f"new runs use {name} {v[:12]}" for name, v in now.items() if self._versions.get(name) != v]
         problem, self._versions = self._graphs.problem, now
         if problem and problem != self._problem:
-            lines.append(f"{problem} New runs get what loaded last.")
+            lines.append(f"{problem} New runs use the last version that loaded.")
         self._problem = problem
         return lines
 

@@ -22,7 +22,7 @@ def migrate(servers: ServerUrls) -> tuple[str, ...]:
 
 
 def release_leases(servers: ServerUrls, process: str) -> None:
-    """Release the leases of an ended process, so that others can claim its runs at once.
+    """Release the leases of an ended process, so that others can claim its runs immediately.
 
     Without Postgres, nothing happens and the leases expire.
     """

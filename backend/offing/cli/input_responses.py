@@ -88,7 +88,7 @@ async def _read_response(input_prompt: InputPrompt, next_line: LineReader, say: 
         case InputKind.APPROVAL | InputKind.TOOL:
             return _parse_approval(line)
         case InputKind.PLAN_REVIEW if line == "e":
-            say("The plan, one step a line; an empty line ends it.")
+            say("Type the plan with one step per line. End with an empty line.")
             return InputResponse(decision=ReviewDecision.EDITED, steps=await _read_lines(next_line))
         case InputKind.PLAN_REVIEW:
             return InputResponse(decision=ReviewDecision.COMMENTED, comment=line) if line else InputResponse()
@@ -104,9 +104,7 @@ def _needs_detail(form: ResponseForm | None) -> bool:
 
 def _show_form(form: ResponseForm, say: LinePrinter) -> None:
     for number, review in enumerate(form.reviews, 1):
-        args = (
-            "(too long to be shown)" if review.args is None else json.dumps(review.args, indent=2, ensure_ascii=False)
-        )
+        args = "(too long to display)" if review.args is None else json.dumps(review.args, indent=2, ensure_ascii=False)
         say("\n".join(filter(None, (f"{number}. {review.name}", review.description, args))))
         say(f"   {describe_choices(review)}")
     if form.shape is ResponseShape.VALUE:
@@ -137,15 +135,15 @@ def _describe_input(input_prompt: InputPrompt) -> str:
         return _describe_form_input(input_prompt.response_form)
     match input_prompt.kind:
         case InputKind.FREE_TEXT if input_prompt.choices:
-            return "Type a number or the choice itself."
+            return "Type a choice or its number."
         case InputKind.FREE_TEXT:
             return "Type your answer."
         case InputKind.APPROVAL | InputKind.TOOL:
-            return "y or n, and a word to the run behind it if you like."
+            return "Type y or n, optionally followed by a comment for the run."
         case InputKind.PLAN_REVIEW:
-            return "Enter follows the plan, e rewrites it, anything else asks for another one with these words in mind."
+            return "Press Enter to accept the plan, type e to edit it, or type a comment to request another plan."
         case InputKind.INTERRUPT:
-            return "Type what the run should go on with; JSON is read as JSON."
+            return "Type the value with which the run continues. Valid JSON is parsed."
 
 
 def _resolve_choice(choices: tuple[str, ...], line: str) -> str:
@@ -159,7 +157,7 @@ def _parse_approval(line: str) -> InputResponse:
     word, _, comment = line.partition(" ")
     decided = YES_NO_WORDS.get(word.lower().rstrip(",.:;"))
     if decided is None:
-        raise InvalidInput("answer", "is neither y nor n", "Begin with one of them.")
+        raise InvalidInput("answer", "must begin with y or n", "Type y or n, optionally followed by a comment.")
     return InputResponse(approved=decided, comment=comment.strip())
 
 
@@ -221,7 +219,7 @@ async def _answer_run(app_url: str, redis_url: str, run_text: str, line: str | N
         run = await get_run_id(database, run_text)
         pending = await list_pending_requests(database, run)
         if not pending:
-            progress.print_line(f"Run {run} asks nothing.")
+            progress.print_line(f"Run {run} has no pending input request.")
             return 1
         if line is None:
             _require_terminal()
@@ -243,12 +241,14 @@ async def parse_typed_response(input_prompt: InputPrompt, text: str, say: LinePr
             say,
         )
     except EOFError:
-        raise InvalidInput("--text", "does not answer this question", "Leave it out to be asked.") from None
+        raise InvalidInput(
+            "--text", "is not a valid response to this request", "Omit it to be prompted for a response."
+        ) from None
 
 
 def _require_terminal() -> None:
     if not sys.stdin.isatty():
-        raise InvalidInput("answer", "There is no terminal to type it at", "Give it: offing answer RUN --text TEXT.")
+        raise InvalidInput("answer", "standard input is not a terminal", "Use: offing answer RUN --text TEXT.")
 
 
 def _fixed_line_reader(line: str, *, whole: bool) -> LineReader:

@@ -12,7 +12,7 @@ from offing.storage.migrate import LOCAL_TENANT
 def create_key(name: str) -> int:
     created_key = run_with_database(lambda database: access.create_key(database, LOCAL_TENANT, name))
     print(created_key.key)
-    print("Keep it: it cannot be shown again.", file=sys.stderr)
+    print("Store it now. It cannot be shown again.", file=sys.stderr)
     return 0
 
 

@@ -141,7 +141,7 @@ async def _run_job(context: "JobContext", job_id: UUID, say: Callable[[str], Non
         if current.state not in ("queued", "running"):
             return current
         if not reported:
-            say(f"job {job_id} belongs to {current.worker}; waiting until it is done, or lost")
+            say(f"job {job_id} is run by {current.worker}; waiting until it ends or its lease expires")
         reported = True
         await asyncio.sleep(POLL_SECONDS)
     return outcome
@@ -184,8 +184,8 @@ def _print_result(result: "LoopResult", as_json: bool) -> int:
             "held-out tasks"
         )
     for one in result.comparison:
-        print(f"{one.mode:>8}  {one.mean_reward:.3f} by what it is compared with, on the same rollouts")
-    print(result.rejection_reason or "It passed the gate and is active now.")
+        print(f"{one.mode:>8}  {one.mean_reward:.3f} by the comparison job on the same rollouts")
+    print(result.rejection_reason or "The candidate passed the gate and is now active.")
     return 0
 
 

@@ -18,10 +18,12 @@ key = App(name="key", help="API keys of this installation.")
 app.command(key)
 app.command(rollout_commands.rollouts)
 app.command(rollout_commands.policy)
-app.command("offing.cli.new:app", name="new", help="Begin something of your own.")
+app.command("offing.cli.new:app", name="new", help="Create a package from a template.")
 app.command("offing.cli.graph:app", name="graph", help="Graphs: list, draw, check, record.")
-app.command("offing.cli.trajectories:app", name="trajectories", help="What runs left for training.")
-app.command("offing.cli.loop:run_loop", name="loop", help="The closed loop: collect, train, evaluate, again.")
+app.command(
+    "offing.cli.trajectories:app", name="trajectories", help="Trajectories: export, show, replay, import, check."
+)
+app.command("offing.cli.loop:run_loop", name="loop", help="Run the training loop: collect, train, evaluate, repeat.")
 app.command(
     "offing.cli.distillation:distill",
     name="distill",
@@ -33,9 +35,9 @@ app.command("offing.cli.training_jobs:app", name="jobs", help="Training jobs: li
 app.command(
     "offing.cli.tool_policy:app", name="tool-policy", help="Check a tool policy before a run is submitted with it."
 )
-app.command("offing.cli.store:app", name="store", help="What graphs keep beyond a thread.")
-app.command("offing.cli.mcp:app", name="mcp", help="Other people's tools: MCP servers that runs may use.")
-engine = App(name="engine", help="The policy engine: our own weights, served token by token.")
+app.command("offing.cli.store:app", name="store", help="Items that graphs store outside their threads.")
+app.command("offing.cli.mcp:app", name="mcp", help="MCP servers, whose third-party tools runs may use.")
+engine = App(name="engine", help="The policy engine, which serves policy versions, and other model servers.")
 app.command(engine)
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNAVAILABLE = 1, 2, 3

@@ -23,7 +23,7 @@ from offing.mcp.tool_listing import McpToolListing, find_changed_tools
 from offing.settings import load_settings
 from offing.web.url import InvalidUrl
 
-app = App(name="mcp", help="Other people's tools: MCP servers that runs may use.")
+app = App(name="mcp", help="MCP servers, whose third-party tools runs may use.")
 
 
 @app.command(name="list")
@@ -37,7 +37,7 @@ def list_servers() -> int:
         for tool in server.tools:
             _print_safe(f"  {tool.spec.name} ({tool.config.effect})")
         for name, reason in server.rejected.items():
-            _print_safe(f"  {name} is not offered: {strip_control(reason)}")
+            _print_safe(f"  {name} is not available: {strip_control(reason)}")
     return 0
 
 
@@ -71,7 +71,7 @@ def add(
     _print_tools(name, parse_servers(fresh)[name])
     path.touch(mode=0o600)
     path.write_text(fresh, encoding="utf-8")
-    _print_safe(f"Written to {strip_control(str(path))}. Read what its tools say, then run `offing mcp pin {name}`.")
+    _print_safe(f"Written to {strip_control(str(path))}. Review the tools, then run `offing mcp pin {name}`.")
     return 0
 
 
@@ -126,7 +126,7 @@ def _has_problem(name: str, server: McpServerConfig, pins: Mapping[str, PinnedTo
     if different := find_changed_tools(pin.tools, listing):
         _print_safe(f"{name}: changed since it was pinned: {strip_control(', '.join(different))}")
         return True
-    _print_safe(f"{name}: as it was pinned")
+    _print_safe(f"{name}: unchanged since it was pinned")
     return False
 
 
@@ -134,7 +134,7 @@ def _print_tools(name: str, server: McpServerConfig) -> tuple[McpToolListing, ..
     """Print and return the tools of a server. Raises InvalidInput if it has none."""
     listing = asyncio.run(_list_tools(server))
     if isinstance(listing, InvalidUrl):
-        raise InvalidInput(name, listing.problem.rstrip("."), f"Look at {server.url} and at the operator's file.")
+        raise InvalidInput(name, listing.problem.rstrip("."), f"Check {server.url} and the MCP configuration file.")
     for tool in listing:
         mark = "allowed" if tool.name in server.tools else "not allowed"
         arguments = tool.schema.get("properties")
@@ -151,7 +151,7 @@ def _shorten(text: str, max_chars: int) -> str:
 
 def _print_refusal(refusal: McpServerTools) -> int:
     for tool, reason in refusal.rejected.items():
-        _print_safe(f"{tool} is not offered: {strip_control(reason)}.")
+        _print_safe(f"{tool} is not available: {strip_control(reason)}.")
     if not refusal.tools:
         _print_safe(f"No run can use {refusal.name} yet: {strip_control(refusal.problem)}.")
     return 0
@@ -166,7 +166,7 @@ def _config_path() -> Path:
     path = load_settings().mcp_config
     if path is None:
         raise InvalidInput(
-            CONFIG_VARIABLE, "is not set", "Set it to the file that names the servers, such as mcp.toml."
+            CONFIG_VARIABLE, "is not set", "Set it to the path of the MCP configuration file, such as mcp.toml."
         )
     return path
 
@@ -174,15 +174,15 @@ def _config_path() -> Path:
 def _get_server(servers: Mapping[str, McpServerConfig], name: str) -> McpServerConfig:
     if name not in servers:
         raise InvalidInput(
-            "NAME", f"there is no server {name!r}", f"There are: {', '.join(sorted(servers)) or 'none'}."
+            "NAME", f"there is no server {name!r}", f"Configured servers: {', '.join(sorted(servers)) or 'none'}."
         )
     return servers[name]
 
 
 def _confirm() -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput("--yes", "nobody can be asked here", "Look at the tools, then give --yes.")
-    return input("May runs use the tools that are allowed, as long as they stay as they are? [y/N] ").lower() == "y"
+        raise InvalidInput("--yes", "standard input is not a terminal", "Review the tools, then use --yes.")
+    return input("Allow runs to use the allowed tools while they stay unchanged? [y/N] ").lower() == "y"
 
 
 def _print_safe(text: str) -> None:

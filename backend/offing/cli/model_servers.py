@@ -16,13 +16,13 @@ def show_servers() -> int:
         print(f"accepted  {server}")
     for engine in asyncio.run(probe_model_servers(env)):
         print(f"{'found   ' if engine.available else 'offered '}  {engine.name}  {engine.note}")
-    print(f"Kept in {accepted_servers.find_servers_file(env)}.")
+    print(f"Accepted servers are stored in {accepted_servers.find_servers_file(env)}.")
     return 0
 
 
 def accept_server(address: str) -> int:
     env = _build_environment()
-    print(f"Runs may ask {accepted_servers.accept_server(env, address)} from now on. No key is sent there.")
+    print(f"Runs may now use {accepted_servers.accept_server(env, address)}. No API key is sent to it.")
     for server in asyncio.run(probe_model_servers(env)):
         for model in server.models:
             print(f"  --engine all=litellm:{model}")
@@ -33,7 +33,7 @@ def withdraw_server(address: str) -> int:
     env = _build_environment()
     if not accepted_servers.withdraw_server(env, address):
         raise NotFound("accepted server", address)
-    print(f"Runs may no longer ask {address}.")
+    print(f"Runs may no longer use {address}.")
     return 0
 
 

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from offing.core.errors import InvalidInput
 from offing.registry import Group, list_names
 
-app = App(name="new", help="Begin something of your own.")
+app = App(name="new", help="Create a package from a template.")
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 Template = Literal["small", "full"]
@@ -38,12 +38,12 @@ def graph(name: str, *, template: Template = "small", into: Annotated[Path, Para
     check_name(name)
     folder = into / name
     if folder.exists():
-        raise InvalidInput("--into", f"{folder} is there already", "Name another folder, or another graph.")
+        raise InvalidInput("--into", f"{folder} already exists", "Use another folder or another name.")
     for path, text in render_template(name, template).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    print(f"{folder} is there. Next:", file=sys.stderr)
+    print(f"Created {folder}. Next:", file=sys.stderr)
     for line in (f"cd {folder}", "pytest", f"offing graph check {name} --path .", "offing dev --path ."):
         print(f"  {line}")
     return 0
@@ -67,13 +67,13 @@ def render_template(name: str, template: Template = "small") -> dict[str, str]:
 
 def check_name(name: str) -> None:
     """Raise InvalidInput if a package or a graph cannot have the name."""
-    remedy = "Use small letters, digits and underscores, beginning with a letter, 40 at most."
+    remedy = "Use at most 40 lower case letters, digits and underscores, beginning with a letter."
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
-        raise InvalidInput("NAME", f"{name!r} is no name for a package", remedy)
+        raise InvalidInput("NAME", f"{name!r} is not a valid package name", remedy)
     if (
         name in list_names(Group.GRAPHS)
         or name in sys.stdlib_module_names
         or name == "tests"
         or find_spec(name) is not None
     ):
-        raise InvalidInput("NAME", f"{name!r} is the name of something that is installed", "Choose another.")
+        raise InvalidInput("NAME", f"{name!r} is the name of an installed package or graph", "Use another name.")

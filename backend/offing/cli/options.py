@@ -1,7 +1,8 @@
 """Options of commands: one frozen dataclass per command, with the help text below each field.
 
-Here are those of the commands whose work is imported when they are called; the modules that cyclopts imports by name
-have their own. This module imports none of the work, so that `--help` is fast.
+This module has the options of commands that import their work when they are called. Modules that
+cyclopts imports by name define their own. This module imports none of the work, so that `--help` is
+fast.
 """
 
 from dataclasses import KW_ONLY, dataclass

@@ -25,10 +25,12 @@ def add_version(name: str, folder: Path, kind: str | None, parent: str, base_mod
     detected_kind = "lora" if is_adapter(check_folder(folder, "FOLDER")) else "full"
     if kind is not None and kind != detected_kind:
         raise InvalidInput(
-            "--kind", f"{folder} holds {detected_kind} weights", f"Say --kind {detected_kind}, or leave it out."
+            "--kind", f"{folder} contains {detected_kind} weights", f"Use --kind {detected_kind}, or omit the option."
         )
     if detected_kind == "lora" and not parent:
-        raise InvalidInput("--parent", "an adapter needs the version that it stands on", "Name it as NAME@VERSION.")
+        raise InvalidInput(
+            "--parent", "an adapter needs the version that it was trained from", "Use --parent NAME@VERSION."
+        )
 
     uri = str(folder.resolve())
 
@@ -49,7 +51,7 @@ def add_version(name: str, folder: Path, kind: str | None, parent: str, base_mod
         return _print_json(row)
     print(row.label)
     if not new:
-        print("These files are registered already.", file=sys.stderr)
+        print("These files are already registered.", file=sys.stderr)
     return 0
 
 

@@ -53,7 +53,7 @@ def promote_version(options: PromoteOptions) -> int:
     if verdict is not None:
         p = verdict.comparison
         interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        print(f"mean reward {p.candidate:.3f} against {p.champion:.3f} on {p.pairs} pairs; {interval}")
+        print(f"mean reward {p.candidate:.3f} compared with {p.champion:.3f} on {p.pairs} pairs; {interval}")
     return 0
 
 
@@ -81,7 +81,7 @@ async def serve_on_replicas(
 
 
 async def _unload_unneeded(database: Database, servers: list[EngineEndpoint], name: str, rejected: str = "") -> None:
-    """Unload versions that are not needed any more.
+    """Unload versions that are no longer needed.
 
     The change of states is already committed, so a replica that cannot unload causes a warning and no
     error.
@@ -110,7 +110,7 @@ async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls,
         stored = await tasks.list_dataset_task_ids(database, LOCAL_TENANT, options.dataset, options.max_tasks)
         if not stored:
             raise InvalidInput(
-                "--dataset", f"there is no task of {options.dataset}", "Store some, see `offing rollouts collect`."
+                "--dataset", f"there are no tasks of {options.dataset}", "Store tasks with `offing rollouts collect`."
             )
         frozen = EvaluationSetup(
             dataset=options.dataset,

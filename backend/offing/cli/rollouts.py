@@ -74,7 +74,7 @@ def run_collect(options: CollectOptions) -> int:
         batch_status = asyncio.run(_collect(options, graph, engines, scorers, specs, servers, settings, progress))
     _print_batch(batch_status, options.as_json)
     if is_temporary and not options.wait:
-        print("Nothing runs for this home: the rollouts go on with `offing up`.", file=sys.stderr)
+        print("No stack is running for this data directory. Run `offing up` to continue the rollouts.", file=sys.stderr)
     return 0 if not options.wait or batch_status.progress.complete else 1
 
 
@@ -86,7 +86,7 @@ def list_batches(limit: int, as_json: bool) -> int:
     for seen in batches:
         p, mean = seen.progress, seen.progress.mean_reward
         done = f"{p.complete + p.incomplete} of {seen.batch.group_count}" + (
-            f" ({p.incomplete} short)" if p.incomplete else ""
+            f" ({p.incomplete} incomplete)" if p.incomplete else ""
         )
         mean_text = "" if mean is None else f"{mean:.3f}"
         graph, name = seen.batch.request["graph"], strip_control(seen.batch.name)
@@ -126,7 +126,9 @@ def parse_policy_configs(texts: Sequence[str]) -> dict[str, EngineConfig]:
     for text in texts:
         role, equals, version = text.partition("=")
         if not equals or not version or not role:
-            raise InvalidInput("--policy", f"{text!r} is not role=NAME@VERSION", "Write for instance planner=small@3.")
+            raise InvalidInput(
+                "--policy", f"{text!r} does not have the form role=NAME@VERSION", "For example, use planner=small@3."
+            )
         role, _, prompt_format = role.partition("+")
         configs[role] = EngineConfig(engine="policy", model=version, prompt_format=prompt_format)
     return configs
@@ -140,21 +142,23 @@ def merge_engine_configs(engines: Sequence[str], policies: Sequence[str], graph:
     versions = parse_policy_configs(policies)
     for text in engines:
         if (role := text.partition("=")[0]) in versions:
-            remedy = f"Leave one of them out, or write --engine all=… for the roles beside {role}."
-            raise InvalidInput("--policy", f"{role!r} has an --engine, too", remedy)
+            remedy = f"Omit one of them, or use --engine all=… for the roles other than {role}."
+            raise InvalidInput("--policy", f"{role!r} also has an --engine", remedy)
     return resolve_engine_configs(tuple(engines), graph) | versions
 
 
 def parse_scorer(text: str) -> ScorerSpec:
     """Parse `NAME`, `NAME=WEIGHT` or `NAME=WEIGHT:{JSON}` as a scorer."""
     match = SCORER_PATTERN.fullmatch(text.strip())
-    remedy = 'Write for instance exact_match, token_f1=0.5, or rubric_judge=1:{"engine": "litellm:provider/model"}.'
+    remedy = 'For example, use exact_match, token_f1=0.5, or rubric_judge=1:{"engine": "litellm:provider/model"}.'
     if match is None:
-        raise InvalidInput("--scorer", f"{text!r} is not NAME, NAME=WEIGHT or NAME=WEIGHT:{{options}}", remedy)
+        raise InvalidInput(
+            "--scorer", f"{text!r} does not have the form NAME, NAME=WEIGHT or NAME=WEIGHT:{{options}}", remedy
+        )
     try:
         options: dict[str, Any] = orjson.loads(match["options"] or "{}")
     except orjson.JSONDecodeError as error:
-        raise InvalidInput("--scorer", f"the options of {match['name']} are no JSON: {error}", remedy) from None
+        raise InvalidInput("--scorer", f"the options of {match['name']} are not valid JSON: {error}", remedy) from None
     return ScorerSpec(match["name"], float(match["weight"] or 1), options)
 
 
@@ -179,7 +183,7 @@ def _load_tasks(options: CollectOptions) -> list[TaskSpec]:
 def _parse_hops(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d)(?:-(\d))?", text)
     if match is None:
-        raise InvalidInput("--hops", f"{text!r} is no range", "Write for instance 2, or 1-4.")
+        raise InvalidInput("--hops", f"{text!r} is not a range", "For example, use 2 or 1-4.")
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -275,7 +279,9 @@ async def _get_batch_id(database: Database, batch_text: str) -> UUID:
     if not matches:
         raise NotFound("batch", batch_text)
     if len(matches) > 1:
-        raise InvalidInput("BATCH", f"{batch_text!r} fits {len(matches)} batches", "Write more of its last characters.")
+        raise InvalidInput(
+            "BATCH", f"{batch_text!r} matches {len(matches)} batches", "Use more of its last characters."
+        )
     return matches[0]
 
 
@@ -291,11 +297,11 @@ def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
         + (" · cancelled" if batch.cancelled_at else "")
     )
     print(
-        f"groups   {p.group_count} of {batch.group_count} made · {p.open} open · {p.complete} complete · "
+        f"groups   {p.group_count} of {batch.group_count} created · {p.open} open · {p.complete} complete · "
         f"{p.incomplete} incomplete"
     )
-    print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} unsettled · "
-          f"{p.finalized} settled, {p.failed} of them faults")  # fmt: skip
+    print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not finalized · "
+          f"{p.finalized} finalized, {p.failed} of them failed")  # fmt: skip
     print(f"mean reward {mean}")
 
 

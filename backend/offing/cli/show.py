@@ -157,7 +157,7 @@ async def get_run_id(database: Database, run_text: str) -> UUID:
     if not matches:
         raise NotFound("run", run_text)
     if len(matches) > 1:
-        raise InvalidInput("RUN", f"{run_text!r} fits {len(matches)} runs", "Write more of its last characters.")
+        raise InvalidInput("RUN", f"{run_text!r} matches {len(matches)} runs", "Use more of its last characters.")
     return matches[0]
 
 

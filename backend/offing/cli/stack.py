@@ -38,7 +38,10 @@ def dev(paths: Sequence[Path]) -> int:
     """Start the stack as `up` does, and reload the given folders of graphs when they change."""
     settings = with_graph_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
     if (running := background.get_status(settings)).pid is not None:
-        raise Conflict(f"Offing runs for this home already (pid {running.pid}).", "Stop it with `offing down` first.")
+        raise Conflict(
+            f"Offing is already running for this data directory (pid {running.pid}).",
+            "Stop it with `offing down` first.",
+        )
     with report_changes(open_registry_from_settings(settings, on_problem=_ignore_problem), print_message):
         return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
@@ -103,7 +106,9 @@ def login(web_url: str | None) -> int:
     settings = load_settings()
     web_url = web_url or background.get_status(settings).web_url
     if web_url is None:
-        print_message("offing: nothing runs for this home; start it with `offing up`, or name the web UI with --url.")
+        print_message(
+            "offing: no stack is running for this data directory. Run `offing up`, or specify the web UI with --url."
+        )
         return 1
     with open_servers(settings) as servers:
         print(create_login_link(servers, web_url))

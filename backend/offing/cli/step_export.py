@@ -67,5 +67,5 @@ def export_steps(
 
     steps = run_with_database(work)
     if not steps:
-        raise InvalidInput("data", "no complete group fits", "Look with `offing train CONFIG --dry-run`.")
+        raise InvalidInput("data", "no complete group matches", "See the reasons with `offing train CONFIG --dry-run`.")
     return 0

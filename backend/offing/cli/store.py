@@ -15,7 +15,7 @@ from offing.core.errors import NotFound
 from offing.services.store_items import PostgresStore
 from offing.storage.migrate import LOCAL_TENANT
 
-app = App(name="store", help="What graphs keep beyond a thread: the items of LangGraph's store.")
+app = App(name="store", help="Items that graphs store outside their threads, in LangGraph's store.")
 
 Namespace = Annotated[str, Parameter(help="Its labels with a slash between them.")]
 Key = Annotated[str, Parameter(help="Its key.")]

@@ -53,7 +53,9 @@ class ProgressPrinter:
             self._console.print(strip_control(text), style="dim")
 
     def show_wait(self, waiting_for: str) -> None:
-        self._console.print(f"[yellow]waiting for {strip_control(waiting_for)}[/yellow]; Ctrl-C leaves it waiting")
+        self._console.print(
+            f"[yellow]waiting for {strip_control(waiting_for)}[/yellow]; after Ctrl-C the run keeps waiting"
+        )
 
     def print_line(self, text: str) -> None:
         """Print a line after removing control characters."""

@@ -100,7 +100,7 @@ def _print_role_call(console: Console, role_call: RoleCallRecord, token_texts: T
     if role_call.tokens is not None:
         new = len(role_call.tokens.prompt_ids) - role_call.tokens.offset
         console.print(
-            f"{role_call.tokens.offset} tokens as before, {new} new, {len(role_call.tokens.completion_ids)} sampled"
+            f"{role_call.tokens.offset} repeated tokens, {new} new, {len(role_call.tokens.completion_ids)} sampled"
         )
         console.print(_build_token_table(role_call, token_texts))
 

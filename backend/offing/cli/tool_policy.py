@@ -52,7 +52,7 @@ def check(
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("FILE", f"{file} cannot be read: {error}", "Name a JSON file.") from None
+        raise InvalidInput("FILE", f"{file} cannot be read: {error}", "Use a JSON file.") from None
     tool_policy = parse_tool_policy(text)
     settings = with_graph_paths(load_settings(), path)
     scope = {"web": web, "code": code, "mcp": mcp}

@@ -250,7 +250,7 @@ def _print_dry_run(tables: Mapping[str, Any], as_json: bool) -> int:
         f"{report.informative_groups} informative"
     )
     print(f"{report.incomplete_groups} incomplete groups, which are not trained on")
-    reward = "no reward is known" if report.mean_reward is None else f"mean reward {report.mean_reward:.3f}"
+    reward = "no rewards" if report.mean_reward is None else f"mean reward {report.mean_reward:.3f}"
     print(f"{report.rollouts} rollouts, {reward}; {_render_counts(report.outcomes)}")
     print(f"turns: {_render_counts(report.turns_by_trainability)}; sampled by {_render_counts(report.turns_by_policy)}")
     print(f"{report.trainable_tokens} trainable tokens, about {report.steps_per_pass} steps")
@@ -277,11 +277,11 @@ async def _inspect_data(database: Database, tables: Mapping[str, Any]) -> "DataR
 def load_tables(config: Path | None, entries: tuple[str, ...]) -> dict[str, Any]:
     """Load the tables of a config file and apply the entries of the command line. Raises InvalidInput."""
     if config is None:
-        raise InvalidInput("CONFIG", "is missing", "Name a TOML file; the recipes show every entry.")
+        raise InvalidInput("CONFIG", "is missing", "Use the path of a TOML file. The recipes show every entry.")
     try:
         tables = tomllib.loads(config.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput("CONFIG", f"{config} cannot be read as TOML: {error}", "Name a TOML file.") from error
+        raise InvalidInput("CONFIG", f"{config} cannot be read as TOML: {error}", "Use a valid TOML file.") from error
     for entry in entries:
         _set_entry(tables, entry)
     return orjson.loads(orjson.dumps(tables))
@@ -290,7 +290,7 @@ def load_tables(config: Path | None, entries: tuple[str, ...]) -> dict[str, Any]
 def _set_entry(tables: dict[str, Any], entry: str) -> None:
     path, equals, text = entry.partition("=")
     if not equals:
-        raise InvalidInput("--set", f"{entry!r} has no value", "Write it as NAME=VALUE.")
+        raise InvalidInput("--set", f"{entry!r} has no value", "Use NAME=VALUE.")
     *tops, name = path.split(".")
     for top in tops:
         tables = tables.setdefault(top, {})
@@ -304,7 +304,8 @@ def _print_job(job: TrainingJobRow, as_json: bool) -> int:
     if as_json:
         return _print_json(asdict(job))
     print(
-        f"job {job.id} is {job.state}" + (f", to {job.requested_action} after its step" if job.requested_action else "")
+        f"job {job.id} is {job.state}"
+        + (f", will {job.requested_action} after its current step" if job.requested_action else "")
     )
     return 0
 
@@ -333,7 +334,7 @@ def require_torch() -> None:
     environment.set_default("OMP_WAIT_POLICY", "PASSIVE")
     missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if missing:
-        raise Unavailable(f"{' and '.join(missing)} cannot be found. Install them with: pip install 'offing[train]'")
+        raise Unavailable(f"{' and '.join(missing)} must be installed. Run: pip install 'offing[train]'")
 
 
 def _print_json(value: object) -> int:

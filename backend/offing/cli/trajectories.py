@@ -34,7 +34,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.trajectories import TrajectoryQuery
 
-app = App(name="trajectories", help="What runs left for training: export, read, check.")
+app = App(name="trajectories", help="Trajectories: export, show, replay, import, check.")
 app.command(check)
 
 Repeatable = Annotated[tuple[str, ...], Parameter(negative="")]
@@ -100,7 +100,7 @@ class TrajectoryExportOptions:
     def build_query(self) -> TrajectoryQuery:
         """Return the filter of runs. Raises InvalidInput."""
         if self.kind not in ("rollout", "interactive"):
-            raise InvalidInput("--kind", f"{self.kind!r} is none", "Use rollout or interactive.")
+            raise InvalidInput("--kind", f"{self.kind!r} is not a kind of run", "Use rollout or interactive.")
         return TrajectoryQuery(
             kind=self.kind,
             graph=self.graph,
@@ -139,7 +139,9 @@ def export(options: TrajectoryExportOptions) -> int:
     if options.as_json:
         return _print_json(asdict(summary))
     if options.format is None:
-        print(f"written as {chosen.name}, by the file's name; --format says otherwise", file=sys.stderr)
+        print(
+            f"written in the format {chosen.name}, chosen by the file name; --format selects another", file=sys.stderr
+        )
     for line in _summarize(summary, options.output, chosen.unit, options.record_options):
         print(line, file=sys.stderr)
     return 0
@@ -212,7 +214,7 @@ def import_rows(
         The file to write.
     """
     if not file.is_file():
-        raise InvalidInput("FILE", f"{file} is not a file", "Name one that `offing trajectories export` wrote.")
+        raise InvalidInput("FILE", f"{file} is not a file", "Use a file that `offing trajectories export` has written.")
     register_folders(load_settings())
     read = get_reader(FORMATS.get_named(format, "--format"))
     if to_format is None or output is None:
@@ -221,7 +223,7 @@ def import_rows(
     written = FORMATS.get_named(to_format, "--to-format")
     if written.unit is not RecordUnit.ROW:
         rows = ", ".join(f.name for f in FORMATS.iter_usable() if f.unit is RecordUnit.ROW)
-        raise InvalidInput("--to-format", f"{to_format} is not made of rows", f"Use one of: {rows}.")
+        raise InvalidInput("--to-format", f"{to_format} is not a format of rows", f"Use one of: {rows}.")
     with output.open("wb") as target:
         sink = written.create_sink(target, ExportOptions())
         print(_count_rows(read(file), sink))
@@ -249,13 +251,13 @@ def _summarize(summary: ExportSummary, out: Path, unit: RecordUnit, options: Exp
         yield f"left out: {summary.without_ids_count} turns without token ids; jsonl_chat has their text"
     if summary.quarantined_count:
         quarantine_text = (
-            "trained as they stand"
+            "included for training"
             if options.include_quarantined
-            else "not trained; --include-quarantined includes them"
+            else "excluded from training; --include-quarantined includes them"
         )
         yield f"in quarantine: {summary.quarantined_count} turns, {quarantine_text}"
     if summary.cursor:
-        yield f"go on later with --cursor {summary.cursor}"
+        yield f"continue later with --cursor {summary.cursor}"
 
 
 def _with_time_zone(at: datetime | None) -> datetime | None:

@@ -73,18 +73,16 @@ def _get_engine_endpoint() -> EngineEndpoint:
     settings = load_settings()
     settings = with_engine_url(settings, locate_data_directory(settings.home))
     if not settings.engine_url:
-        remedy = (
-            "Start `offing engine serve`, and set it to where that listens; or OFFING_POLICY_DIR, as for `offing up`."
-        )
+        remedy = "Start `offing engine serve` and set it to its URL, or set OFFING_POLICY_DIR and run `offing up`."
         raise InvalidInput(ENGINE_URL_VARIABLE, "is not set", remedy)
     key = settings.engine_key
     return EngineEndpoint(settings.engine_url, key.get_secret_value() if key else "")
 
 
 def _render_parity(result: ParityReport) -> Iterator[str]:
-    yield f"{result.scored_count} turns scored again, largest difference {result.max_difference:.2g}"
+    yield f"{result.scored_count} turns recomputed, maximum difference {result.max_difference:.2g}"
     for one in result.quarantined:
         yield f"in quarantine: {str(one.run_id)[-8:]} turn {one.seq} of {one.policy}: {one.quarantine_reason}"
     reasons = {one.failure for one in result.failed}
     if reasons:
-        yield f"not scored: {len(result.failed)} turns: {'; '.join(sorted(reasons))}"
+        yield f"not recomputed: {len(result.failed)} turns: {'; '.join(sorted(reasons))}"

@@ -208,7 +208,7 @@ def _parse_json(name: str, text: str) -> dict[str, Any]:
     try:
         body = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(name, f"it is not JSON: {error}", "Copy a version's folder and change it.") from error
+        raise InvalidInput(name, f"it is not JSON: {error}", "Use an edited copy of a version's folder.") from error
     if not isinstance(body, dict):
-        raise InvalidInput(name, "it is not an object", "Copy a version's folder and change it.")
+        raise InvalidInput(name, "it is not an object", "Use an edited copy of a version's folder.")
     return body  # pyright: ignore[reportUnknownVariableType]

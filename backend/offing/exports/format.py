@@ -59,7 +59,7 @@ class Format:
     create_sink: Callable[[BinaryIO, ExportOptions], Sink]
     """Returns a sink that writes to a file."""
     read: Callable[[Path], Iterator[Any]] | None = None
-    """Reads a file record by record. `None` for a format that does not hold everything."""
+    """Reads a file record by record. `None` means that the format does not contain all data."""
     streams_lines: bool = True
     """The format has one JSON document per line, so it can be streamed."""
 
@@ -68,7 +68,7 @@ FORMATS: Registry[Format] = Registry(
     Group.EXPORT_FORMATS,
     "an export format",
     accepts=lambda value: isinstance(value, Format),
-    remedy="Name an offing.exports.format.Format.",
+    remedy="Register an offing.exports.format.Format.",
     name_of=lambda format: format.name,
 )
 """The export formats by name."""
@@ -86,8 +86,8 @@ def format_from_filename(filename: str) -> Format:
     if ending in FORMATS:
         return FORMATS[ending]
     fitting = [f.name for f in FORMATS.iter_usable() if ending == _filename_suffix(f)] or list(FORMATS)
-    problem = f"the name {filename!r} does not say which format to write"
-    raise InvalidInput("--format", problem, f"Add --format with one of: {', '.join(fitting)}.")
+    problem = f"the name {filename!r} does not identify the format"
+    raise InvalidInput("--format", problem, f"Use --format with one of: {', '.join(fitting)}.")
 
 
 def get_streamed_format(name: str) -> Format:
@@ -102,11 +102,11 @@ def get_streamed_format(name: str) -> Format:
 def get_reader(format: Format) -> Callable[[Path], Iterator[Any]]:
     """Return a function that reads a file of this format record by record.
 
-    Raises `InvalidInput` if the format does not hold everything.
+    Raises `InvalidInput` if the format does not contain all data.
     """
     if format.read is None:
         names = ", ".join(f.name for f in FORMATS.iter_usable() if f.read is not None)
-        raise InvalidInput("format", f"{format.name} does not hold everything", f"Read one of: {names}.")
+        raise InvalidInput("format", f"{format.name} does not contain all data", f"Use one of: {names}.")
     return format.read
 
 

@@ -228,7 +228,7 @@ def _split_list_column(column: Any) -> list[Any]:
 FORMAT = Format(
     "parquet",
     RecordUnit.ROW,
-    "one row a segment, for `datasets` and our learner",
+    "one row per segment, for `datasets` and the learner",
     create_sink,
     read,
     streams_lines=False,

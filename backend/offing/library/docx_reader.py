@@ -92,7 +92,7 @@ def check_not_zip_bomb(data: bytes) -> None:
         or unpacked > 2**20 + MAX_COMPRESSION_RATIO * len(data)
     ):
         raise DocumentRejectedError(
-            "The DOCX file unpacks to far more than it may.", "Remove what is embedded in it, or save a PDF."
+            "The uncompressed DOCX file is too large.", "Remove embedded objects, or save it as PDF."
         )
 
 

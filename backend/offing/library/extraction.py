@@ -63,18 +63,18 @@ def extract_text(data: bytes, name: str) -> ExtractedDocument:
     """Return the text of a file. Raises `DocumentRejectedError` with the reason and the solution."""
     if len(data) > MAX_FILE_BYTES:
         raise DocumentRejectedError(
-            f"The file has {len(data) / 2**20:.0f} MB; {MAX_FILE_BYTES // 2**20} MB is the most.", "Split it."
+            f"The file has {len(data) / 2**20:.0f} MB. The maximum is {MAX_FILE_BYTES // 2**20} MB.", "Split it."
         )
     media_type = detect_media_type(data, name)
     extracted = _read_by_type(data, media_type)
     text = clean_text(extracted.text)
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejectedError(
-            f"Its text has {len(text):,} characters; {MAX_TEXT_CHARS:,} is the most.", "Split it."
+            f"Its text has {len(text):,} characters. The maximum is {MAX_TEXT_CHARS:,}.", "Split it."
         )
     if not re.search(r"\w", text):
         raise DocumentRejectedError(
-            *_EMPTY_PROBLEMS.get(media_type, ("The file holds no text.", "Add a file that does."))
+            *_EMPTY_PROBLEMS.get(media_type, ("The file contains no text.", "Add a file that contains text."))
         )
     return ExtractedDocument(text, strip_markup(clean_text(extracted.title))[:300], media_type, extracted.extractor)
 
@@ -99,7 +99,7 @@ def detect_media_type(data: bytes, name: str) -> str:
     if data.startswith(b"PK\x03\x04"):
         if b"word/document.xml" in data:
             return DOCX_MEDIA_TYPE
-        raise DocumentRejectedError("The file is an archive.", "Unpack it and add the documents in it.")
+        raise DocumentRejectedError("The file is an archive.", "Unpack it and add the documents.")
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise DocumentRejectedError("The file is in the old Office format.", "Save it as DOCX or PDF.")
     if _is_html(data[:8192]):

@@ -56,7 +56,7 @@ def _resolve_root(folder: Path) -> Path:
             return root
     except OSError:
         pass
-    raise InvalidInput("docs", f"{folder} is not a folder that can be read", "Name an existing folder of documents.")
+    raise InvalidInput("docs", f"{folder} is not a readable folder", "Use an existing folder with documents.")
 
 
 def _iter_files(root: Path) -> Iterator[Path]:

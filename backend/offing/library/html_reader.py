@@ -53,7 +53,9 @@ def read_html(data: bytes) -> ExtractedDocument:
     try:
         tree: Any = lxml_html.document_fromstring(source, parser=parser)
     except (etree.LxmlError, ValueError):
-        raise DocumentRejectedError("The HTML cannot be parsed.", "Save the page again, or as plain text.") from None
+        raise DocumentRejectedError(
+            "The HTML cannot be parsed.", "Save the page again, or save it as plain text."
+        ) from None
     extractor = f"html/1+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
     title = _find_title(tree)
     return ExtractedDocument(_extract_text(tree), title, "text/html", extractor)

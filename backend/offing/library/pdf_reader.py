@@ -34,11 +34,13 @@ def read_pdf(data: bytes) -> ExtractedDocument:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            raise DocumentRejectedError("The PDF is protected by a password.", "Save it without one.") from None
+            raise DocumentRejectedError("The PDF is protected by a password.", "Save it without a password.") from None
         raise DocumentRejectedError("The PDF is damaged.", "Save or download it again.") from None
     with document:
         if len(document) > MAX_PAGES:
-            raise DocumentRejectedError(f"The PDF has {len(document):,} pages; {MAX_PAGES:,} is the most.", "Split it.")
+            raise DocumentRejectedError(
+                f"The PDF has {len(document):,} pages. The maximum is {MAX_PAGES:,}.", "Split it."
+            )
         pages = [_read_page_lines(document, number) for number in range(len(document))]
         named = str(document.get_metadata_value("Title") or "")[:MAX_TITLE_CHARS].strip()  # pyright: ignore
     text = "\n\n".join(filter(None, (join_lines(lines) for lines in remove_headers_and_footers(pages))))

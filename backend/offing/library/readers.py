@@ -107,7 +107,9 @@ class DocumentReader:
         await self.close()
         if process is not None and process.returncode == -signal.SIGXCPU:
             return _too_slow_error(MAX_CPU_SECONDS)
-        return DocumentRejectedError("The file's reader crashed on it.", "Save it anew, or as plain text.")
+        return DocumentRejectedError(
+            "The document reader crashed while it read the file.", "Save it again, or save it as plain text."
+        )
 
     async def _exchange(self, name: str, data: bytes) -> dict[str, Any]:
         process = self._process = await self._ensure_started()

@@ -28,7 +28,7 @@ def choose_port(host: str, port: int) -> int:
         except OSError as error:
             raise Conflict(
                 f"Port {port} on {host} cannot be used: {error.strerror}.",
-                f"Set OFFING_PORT to another one, such as OFFING_PORT={port + 1}, or stop what uses it.",
+                f"Set OFFING_PORT to another port, such as {port + 1}, or stop the program that uses it.",
             ) from error
         return int(probe.getsockname()[1])
 

@@ -83,21 +83,21 @@ def check_link(path: Path) -> None:
     """Raise Conflict if a link points to a missing file."""
     if path.is_symlink() and not path.exists():
         raise Conflict(
-            f"{path} is a link to {os.readlink(path)}, which is not there.", "Bring that back, or remove the link."
+            f"{path} is a link to {os.readlink(path)}, which does not exist.", "Restore the target or remove the link."
         )
 
 
 def check_no_cycle(path: Path, identity: tuple[int, int], ancestors: Sequence[tuple[int, int]]) -> None:
     """Raise Conflict if a folder is one of its own ancestors through a link."""
     if identity in ancestors:
-        raise Conflict(f"{path} is a link to a folder that it lies in.", "Remove the link.")
+        raise Conflict(f"{path} is a link to a folder that contains it.", "Remove the link.")
 
 
 def missing_file_error(path: Path, needed_by: str) -> Conflict:
     """Return the error for a missing file that something needs."""
     return Conflict(
-        f"{path} is not there, which {needed_by} needs.",
-        "If it was removed while the backup was made, make another one; else put it back.",
+        f"{path}, which {needed_by} needs, does not exist.",
+        "If it was deleted during the backup, make another backup. Otherwise restore it.",
     )
 
 
@@ -136,10 +136,12 @@ def read_manifest(source: Path) -> dict[str, Any]:
             manifest: Any = orjson.loads(body.read()) if body is not None else None
     except (OSError, tarfile.TarError, orjson.JSONDecodeError) as error:
         raise InvalidInput(
-            "FILE", f"{source} cannot be read: {error}", "Name a file that `offing backup` wrote."
+            "FILE", f"{source} cannot be read: {error}", "Use a file that `offing backup` has written."
         ) from None
     if not isinstance(manifest, dict) or "format" not in manifest:
-        raise InvalidInput("FILE", f"{source} is not a backup of Offing's", "Name a file that `offing backup` wrote.")
+        raise InvalidInput(
+            "FILE", f"{source} is not a backup of Offing", "Use a file that `offing backup` has written."
+        )
     fields = cast(dict[str, Any], manifest)
     if fields["format"] > FORMAT_VERSION:
         raise InvalidInput(
@@ -158,11 +160,11 @@ def extract(source: Path, manifest: Mapping[str, Any], folder: Path) -> Path:
         with tarfile.open(source) as archive:
             archive.extractall(folder, filter=kind)
     except tarfile.TarError as error:
-        raise InvalidInput("FILE", f"{source} is damaged: {error}", "Take another backup.") from None
+        raise InvalidInput("FILE", f"{source} is damaged: {error}", "Use another backup.") from None
     if not (folder / DUMP).is_file():
-        raise InvalidInput("FILE", f"{source} is damaged: it has no dump", "Take another backup.")
+        raise InvalidInput("FILE", f"{source} is damaged: it contains no dump", "Use another backup.")
     if _hash_file(folder / DUMP) != manifest["dump_sha256"]:
-        raise InvalidInput("FILE", f"{source} is damaged: its dump has another SHA-256", "Take another backup.")
+        raise InvalidInput("FILE", f"{source} is damaged: the SHA-256 of its dump differs", "Use another backup.")
     return folder / DUMP
 
 

@@ -50,18 +50,18 @@ def start_detached(settings: Settings, argv: Sequence[str], hooks: StackHooks, *
             child = subprocess.Popen(
                 list(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-        say(f"starting in the background; it writes to {log}")
+        say(f"starting in the background; the log is {log}")
         is_ready = wait_until(
             lambda: read_stack_info(paths) is not None,
             is_alive=lambda: child.poll() is None,
             timeout_seconds=READY_TIMEOUT_SECONDS,
         )
         if not is_ready:
-            raise Unavailable(f"It did not start; see {log}.")
+            raise Unavailable(f"The stack did not start. See {log}.")
     part = join_or_lock(paths)
     if isinstance(part, ExclusiveLock):
         part.release()
-        raise Unavailable(f"It started and ended again; see {paths.logs / 'offing.log'}.")
+        raise Unavailable(f"The stack started and then ended. See {paths.logs / 'offing.log'}.")
     part.users_lock.release()
     return show_running_stack(settings, part, hooks, say)
 

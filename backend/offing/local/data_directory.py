@@ -104,7 +104,7 @@ def prepare_data_directory(home: Path) -> DataDirectory:
         paths.logs.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
-            "OFFING_HOME", f"{paths.root} cannot be used ({error.strerror})", "Point it to a folder that you may write."
+            "OFFING_HOME", f"{paths.root} cannot be used ({error.strerror})", "Use a folder that you can write to."
         ) from error
     if os.geteuid() != 0:
         _check_owner(paths)
@@ -122,7 +122,7 @@ def _check_owner(paths: DataDirectory) -> None:
     for path in (paths.root, *paths.root.iterdir()):
         if path.lstat().st_uid != os.geteuid():
             raise Conflict(
-                f"{path} belongs to another user; perhaps Offing was once started as root.",
+                f"{path} belongs to another user. Offing may have been started as root before.",
                 f"Run `sudo chown -R $(id -u):$(id -g) {paths.root}`, or set OFFING_HOME to another folder.",
             )
 
@@ -143,7 +143,7 @@ def _create_private_dir(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if folder.is_symlink() or status.st_uid != os.geteuid():
-        raise Conflict(f"{folder} belongs to somebody else.", "Remove it, or set TMPDIR to a folder of your own.")
+        raise Conflict(f"{folder} belongs to another user.", "Delete it, or set TMPDIR to a folder that you own.")
     if status.st_mode & 0o066:
         folder.chmod(0o700)
 
@@ -217,7 +217,7 @@ class SharedLock:
 
 
 def _flock_with_retries(fd: int, kind: int) -> bool:
-    """Try several times, because a process that looks up the holder has the lock for an instant."""
+    """Try several times, because a process that looks up the holder briefly has the lock."""
     for _ in range(5):
         if _try_flock(fd, kind):
             return True

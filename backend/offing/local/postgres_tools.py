@@ -33,7 +33,7 @@ def choose_tools(major: int) -> PostgresTools:
     usable = [tools for tools in _list_installed() if tools.major >= major]
     if not usable:
         raise Unavailable(
-            f"This needs pg_dump and pg_restore of Postgres {major} or later, and there are none on this machine. "
+            f"pg_dump and pg_restore of Postgres {major} or later are required, but were not found. "
             f"Install the package postgresql-client-{major}."
         )
     return min(usable, key=lambda tools: tools.major)

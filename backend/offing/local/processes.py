@@ -51,7 +51,7 @@ class ChildProcess:
     def stop(self, grace_seconds: float) -> bool:
         """Request a stop, wait, and kill the process if it is still running.
 
-        Return whether it stopped by itself.
+        Return whether it stopped on its own.
         """
         self.request_stop()
         try:

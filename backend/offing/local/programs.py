@@ -31,7 +31,7 @@ class Program(Protocol):
 
     @property
     def grace_seconds(self) -> float:
-        """Seconds that the program may take to stop by itself."""
+        """Seconds that the program may take to stop on its own."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class ManagedProcess:
             self.on_exit(render_process_name(child.pid, self.nonce))
 
     def describe_failure(self) -> str:
-        return read_log_tail(self.log) if self.echo is None else "See what it wrote above."
+        return read_log_tail(self.log) if self.echo is None else "See its output above."
 
 
 def _echo_lines(child: ChildProcess, echo: LineEcho) -> None:

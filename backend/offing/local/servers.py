@@ -115,7 +115,7 @@ def join_or_lock(paths: DataDirectory) -> ExclusiveLock | SharedStack:
             return SharedStack(info, DataDirectory(paths.root, Path(info.run)), users_lock)
         users_lock.release()
         time.sleep(0.05)
-    raise Unavailable(f"Another process runs {paths.root} but its servers did not come up. `offing down` stops it.")
+    raise Unavailable(f"Another process uses {paths.root}, but its servers did not start. Stop it with `offing down`.")
 
 
 @contextmanager
@@ -161,7 +161,7 @@ def _derive_app_url(owner_url: str, paths: DataDirectory) -> str:
     """Return `owner_url` with the name and generated password of the application's role."""
     parts = urlsplit(owner_url)
     if parts.scheme not in ("postgresql", "postgres"):
-        raise InvalidInput("DATABASE_URL", "is not a postgresql:// address", "Write it as postgresql://USER@HOST/NAME.")
+        raise InvalidInput("DATABASE_URL", "is not a postgresql:// address", "Use postgresql://USER@HOST/NAME.")
     host = parts.netloc.rpartition("@")[2]
     login = f"{APP_ROLE}:{quote(_get_app_password(paths), safe='')}"
     return urlunsplit(parts._replace(netloc=f"{login}@{host}"))

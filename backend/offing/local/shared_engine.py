@@ -137,9 +137,11 @@ class SharedEngine:
 
     def _describe_problem(self) -> str:
         holder = self._lock.find_holder()
-        whose = f"which process {holder} runs," if holder else "which nobody runs,"
+        whose = f"which process {holder} runs," if holder else "which no process runs,"
         log = self._paths.logs / "engine.log"
-        return f"The policy engine of {self._paths.root}, {whose} does not answer. See {log}; `offing down` stops it."
+        return (
+            f"The policy engine of {self._paths.root}, {whose} does not respond. See {log}. Stop it with `offing down`."
+        )
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def _run_stack(
                 engine.wait_until_ready(stop_requested.is_set)
             write_stack_info(paths, replace(info, programs=supervisor.names + (engine.names if engine else ())))
             say(f"Offing is ready. Open {hooks.create_login_link(servers, web_url)}")
-            say("Ctrl-C stops everything.")
+            say("Press Ctrl-C to stop it.")
             later = build_further_workers(settings, paths, servers, echo, released)
             environment = build_child_environment(settings, servers)
             supervisor.start_without_waiting([*later, *build_trainer_processes(paths, environment, echo, released)])
@@ -146,8 +146,8 @@ def show_running_stack(settings: Settings, host: SharedStack, hooks: StackHooks,
     """
     if host.info.page_url is None:
         raise Conflict(
-            f"Another offing command (pid {host.info.pid}) is using {settings.home} at this moment.",
-            "Try again when it is done, or set OFFING_HOME to another folder.",
+            f"Another offing command (pid {host.info.pid}) is using {settings.home}.",
+            "Try again when it has ended, or set OFFING_HOME to another folder.",
         )
     info = _wait_for_stack_info(host.paths)
     say(f"Offing is running (pid {info.pid}).")
@@ -165,7 +165,7 @@ def _wait_for_stack_info(paths: DataDirectory) -> StackInfo:
         if "api" in info.programs:
             return info
         time.sleep(0.1)
-    raise Unavailable(f"The offing that runs {paths.root} did not become ready. `offing down` stops it.")
+    raise Unavailable(f"The stack of {paths.root} did not become ready. Stop it with `offing down`.")
 
 
 @contextmanager
@@ -269,7 +269,7 @@ def _with_host_engine(settings: Settings, host: SharedStack) -> Settings:
     theirs, ours = host.info.engine_url, with_engine_url(settings, host.paths).engine_url
     if theirs and ours and theirs != ours:
         raise Conflict(
-            f"process {host.info.pid} runs {host.paths.root} and asks the policy engine at {theirs}, not at {ours}.",
+            f"Process {host.info.pid} uses {host.paths.root} with the policy engine at {theirs}, not at {ours}.",
             "Set OFFING_ENGINE_URL to the same URL, or set OFFING_HOME to another folder.",
         )
     return settings.model_copy(update={"engine_url": theirs or ours})

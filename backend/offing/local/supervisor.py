@@ -144,7 +144,7 @@ class Supervisor:
         self._stopping.clear()
 
     def _restart_in_thread(self, running: _RunningProgram, stop_requested: threading.Event) -> None:
-        """Restart an ended program, in a thread of its own."""
+        """Restart an ended program, in its own thread."""
         try:
             with running.lock:
                 if self._given_up.is_set():
@@ -152,8 +152,8 @@ class Supervisor:
                 if not running.child.is_alive():  # else it was restarted on purpose
                     self._restart_with_delay(running, stop_requested)
         except Exception as error:  # report any error to the watching thread
-            log.exception("a program could not be started again")
-            self._say(f"{running.program.name} cannot be started again: {error}; giving up")
+            log.exception("program could not be restarted")
+            self._say(f"{running.program.name} cannot be restarted: {error}; giving up")
             self._given_up.set()
         finally:
             running.restart_thread = None
@@ -165,10 +165,10 @@ class Supervisor:
         delay = restart_delay(running.exit_count, self._second_delay)
         ended = f"{name} ended ({_describe_exit(running.child)})"
         if delay is None:
-            self._say(f"{ended} for the {running.exit_count}th time in a row; giving up")
+            self._say(f"{ended} {running.exit_count} times in a row; giving up")
             self._given_up.set()
             return
-        self._say(f"{ended}; starting it again" + (f" in {delay:g} s" if delay else ""))
+        self._say(f"{ended}; restarting it" + (f" in {delay:g} s" if delay else ""))
         if not self._wait_before_restart(stop_requested, lambda: self._servers_ready_for(running.program), delay):
             return
         self._notify_exit(running)
@@ -209,7 +209,7 @@ class Supervisor:
         try:
             running.program.handle_exit(running.child)
         except Exception:  # continue after any error: others must be stopped or restarted
-            log.exception("the end of a program was not noted")
+            log.exception("the exit of a program could not be handled")
 
     def _restart_child(self, running: _RunningProgram) -> None:
         running.program.prepare()

@@ -18,7 +18,7 @@ def build_trainer_processes(
 ) -> list[ManagedProcess]:
     """Return the process that runs queued jobs, or none if packages are missing.
 
-    Jobs then wait and say why.
+    Jobs then wait, and their status shows the reason.
     """
     if any(find_spec(name) is None for name in REQUIRED_PACKAGES):
         return []

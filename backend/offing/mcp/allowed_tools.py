@@ -55,10 +55,10 @@ class McpServerTools:
     name: str
     config: McpServerConfig
     pin: PinnedTools | None
-    """The pinned tool list. `None` means that nobody has approved its tools."""
+    """The pinned tool list. `None` means that its tools are not approved."""
     tools: tuple[AllowedMcpTool, ...]
     rejected: Mapping[str, str]
-    """Tools that the operator allows and that cannot be used, with the reason."""
+    """Allowed tools that cannot be used, with the reason."""
 
     @property
     def read_more_name(self) -> str:
@@ -69,8 +69,10 @@ class McpServerTools:
     def problem(self) -> str:
         """Why no run can use the server. Empty if runs can."""
         if self.pin is None:
-            return f"its tools have not been looked at; run `offing mcp pin {self.name}`"
-        return "" if self.tools else "none of its tools is allowed; name some under `tools` in the operator's file"
+            return f"its tools have not been reviewed; run `offing mcp pin {self.name}`"
+        return (
+            "" if self.tools else "none of its tools is allowed; add tools under `tools` in the MCP configuration file"
+        )
 
 
 def match_tools(name: str, server: McpServerConfig, pin: PinnedTools | None) -> McpServerTools:
@@ -93,14 +95,14 @@ def _match_tool(server: str, allowed: AllowedToolConfig, tool: McpToolListing | 
     if tool is None:
         return "the server has no such tool"
     if tool.name == READ_ON:
-        return "its name is taken by the tool that reads on in answers"
+        return "its name is reserved for the tool that reads more of an answer"
     try:
         args = args_model_from_schema(tool.schema)
     except UnsupportedSchemaError as unjudged:
         return str(unjudged)
     unknown = sorted({condition.arg for condition in allowed.when} - set(args.model_fields))
     if unknown:
-        return f"a condition names {unknown[0]!r}, which is none of its arguments"
+        return f"a condition names {unknown[0]!r}, which is not one of its arguments"
     return AllowedMcpTool(
         server, tool.name, allowed, args, shorten_line(sanitize_text(tool.description), MAX_DESCRIPTION_CHARS)
     )

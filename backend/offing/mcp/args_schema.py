@@ -77,18 +77,18 @@ class _SchemaReader:
             if "$ref" not in resolved:
                 return resolved
             if not set(resolved) <= _ANNOTATION_KEYWORDS | {"$ref"}:
-                raise UnsupportedSchemaError("a reference stands beside other conditions")
+                raise UnsupportedSchemaError("a reference is combined with other keywords")
             part = self._get_definition(resolved["$ref"])
-        raise UnsupportedSchemaError("its references go round in circles")
+        raise UnsupportedSchemaError("its references are circular")
 
     def _get_definition(self, reference: object) -> Any:
         match = re.fullmatch(r"#/(\$defs|definitions)/([A-Za-z0-9_.-]+)", str(reference))
         if match is None:
-            raise UnsupportedSchemaError("a reference leads out of the schema")
+            raise UnsupportedSchemaError("a reference points outside the schema")
         try:
             return self._root[match[1]][match[2]]
         except (KeyError, TypeError):
-            raise UnsupportedSchemaError("a reference leads nowhere") from None
+            raise UnsupportedSchemaError("a reference has no target") from None
 
     def build_args_model(self, part: Mapping[str, Any], depth: int, *, free: bool = False) -> type[McpArgs]:
         """Build the model of an object. With `free`, an object without properties has no arguments instead of any."""
@@ -96,14 +96,14 @@ class _SchemaReader:
         named = _require_mapping(part.get("properties", {}))
         required = _require_sequence(part.get("required", ()))
         if not named and not free:
-            raise UnsupportedSchemaError("an object in it may hold anything")
+            raise UnsupportedSchemaError("an object in it allows any properties")
         if len(named) > MAX_PROPERTIES or not set(required) <= set(named):
-            raise UnsupportedSchemaError("it has too many arguments, or asks for some that it does not name")
+            raise UnsupportedSchemaError("it has too many arguments, or requires arguments that it does not define")
         if isinstance(part.get("additionalProperties"), dict):
-            raise UnsupportedSchemaError("an object in it may have any names")
+            raise UnsupportedSchemaError("an object in it allows additional properties")
         fields = {name: self._build_field(name, inner, depth, name in required) for name, inner in named.items()}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a name such as `schema` shadows a method that nobody calls
+            warnings.simplefilter("ignore", UserWarning)  # a name such as `schema` shadows an unused method
             return create_model("Arguments", __base__=McpArgs, **cast(dict[str, Any], fields))
 
     def _build_field(self, name: str, part: Any, depth: int, required: bool) -> tuple[Any, Any]:
@@ -133,7 +133,7 @@ class _SchemaReader:
                 self._check_keywords(part, name)
                 return _SIMPLE_TYPES[name], _parse_bounds(name, part)
             case _:
-                raise UnsupportedSchemaError("a value in it is of no single type")
+                raise UnsupportedSchemaError("a value in it does not have exactly one type")
 
     def _build_array_type(self, part: Mapping[str, Any], depth: int) -> tuple[Any, dict[str, Any]]:
         self._check_keywords(part, "array")
@@ -146,11 +146,11 @@ class _SchemaReader:
 
     def _build_enum_type(self, part: Mapping[str, Any]) -> Any:
         if not set(part) <= _ANNOTATION_KEYWORDS | {"enum", "const", "type"}:
-            raise UnsupportedSchemaError("a choice stands beside other conditions")
+            raise UnsupportedSchemaError("an enum is combined with other keywords")
         values = [part["const"]] if "const" in part else list(_require_sequence(part["enum"]))
         self._remaining -= len(values)
         if not values or self._remaining < 0 or not all(_is_allowed_enum_value(value) for value in values):
-            raise UnsupportedSchemaError("a choice in it is empty, too long, or not of plain values")
+            raise UnsupportedSchemaError("an enum in it is empty, too long, or has an unsupported value")
         return Literal[tuple(values)]
 
     def _non_null_part(self, part: Mapping[str, Any]) -> Any:
@@ -168,7 +168,7 @@ class _SchemaReader:
     def _check_keywords(self, part: Mapping[str, Any], kind: str) -> None:
         if unknown := sorted(set(part) - _ANNOTATION_KEYWORDS - _KEYWORDS_BY_TYPE[kind] - {"type"}):
             raise UnsupportedSchemaError(
-                f"its schema has {shorten_line(sanitize_text(unknown[0]), 40)!r}, which is not judged here"
+                f"its schema has {shorten_line(sanitize_text(unknown[0]), 40)!r}, which is not supported"
             )
 
 
@@ -198,14 +198,14 @@ def _is_allowed_enum_value(value: object) -> bool:
 
 def _require_number(value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_NUMBER:
-        raise UnsupportedSchemaError("a bound in it is no number")
+        raise UnsupportedSchemaError("a bound in it is not a number")
     return value
 
 
 def _parse_count(part: Mapping[str, Any], name: str, absent: int) -> int:
     value = part.get(name, absent)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
-        raise UnsupportedSchemaError(f"its {name} is no count")
+        raise UnsupportedSchemaError(f"its {name} is not a valid count")
     return value
 
 

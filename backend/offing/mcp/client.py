@@ -171,7 +171,7 @@ async def _list_tools(session: "ClientSession", secrets: ServerSecrets) -> tuple
     if cursor or len(listings) > MAX_TOOLS:
         return InvalidUrl(f"It lists more than {MAX_TOOLS} tools.")
     if len({tool.name for tool in listings}) < len(listings):
-        return InvalidUrl("It lists two tools of one name.")
+        return InvalidUrl("It lists two tools with the same name.")
     return tuple(listings)
 
 

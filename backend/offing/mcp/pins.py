@@ -1,4 +1,4 @@
-"""Read and write the tool lists that the operator has approved, in a file beside the one that names the servers.
+"""Read and write the tool lists that the operator has approved, in a file next to the MCP configuration file.
 
 A tool list that differs from the pinned one makes the server unusable for runs.
 """
@@ -31,7 +31,7 @@ def pin_tools(url: str, tools: Sequence[McpToolListing]) -> PinnedTools:
 
 
 def pins_path(servers: Path) -> Path:
-    """Return the path beside the operator's file: `mcp.toml` has `mcp.pins.json`."""
+    """Return the path of the pins next to the configuration file: `mcp.toml` has `mcp.pins.json`."""
     return servers.with_suffix(".pins.json")
 
 
@@ -74,5 +74,5 @@ def _pin_from_json(stored: dict[str, Any]) -> PinnedTools:
 
 
 def _damaged_file_error(path: Path) -> InvalidInput:
-    remedy = "Take the file away, look at each server's tools and pin them again."
-    return InvalidInput(CONFIG_VARIABLE, f"{path} is not what `offing mcp pin` wrote", remedy)
+    remedy = "Delete the file, then review and pin the tools of each server again."
+    return InvalidInput(CONFIG_VARIABLE, f"{path} was not written by `offing mcp pin` or has been changed", remedy)

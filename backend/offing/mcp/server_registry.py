@@ -45,7 +45,7 @@ class McpServerRegistry:
         unique_names = tuple(dict.fromkeys(names))
         if len(unique_names) > MAX_SERVERS_PER_RUN:
             raise InvalidInput(
-                "scope.mcp", f"it names {len(unique_names)} servers", f"Name {MAX_SERVERS_PER_RUN} at most."
+                "scope.mcp", f"it has {len(unique_names)} servers", f"Use at most {MAX_SERVERS_PER_RUN}."
             )
         return tuple(_require_usable(self.list_servers(), name) for name in unique_names)
 
@@ -58,9 +58,9 @@ def _require_usable(servers: Mapping[str, McpServerTools], name: str) -> McpServ
     server = servers.get(name)
     if server is None:
         remedy = (
-            f"Name one of {', '.join(sorted(servers))}."
+            f"Use one of {', '.join(sorted(servers))}."
             if servers
-            else f"The operator sets them up with {CONFIG_VARIABLE}."
+            else f"The operator configures servers with {CONFIG_VARIABLE}."
         )
         raise InvalidInput("scope.mcp", f"there is no MCP server {name!r}", remedy)
     if server.problem:

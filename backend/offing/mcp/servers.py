@@ -24,7 +24,7 @@ CONFIG_VARIABLE = "OFFING_MCP_CONFIG"
 
 STDIO_KEYS = frozenset(("args", "command", "cwd", "env", "stdio", "transport", "type"))
 """Keys that other programs use for a server that is started as a program."""
-REMEDY = "Correct it, or take it out; docs/mcp.md has an example."
+REMEDY = "Correct or remove it. docs/mcp.md has an example."
 MAX_FILE_BYTES = 1_000_000
 
 _PROBE = "0123456789abcdef"
@@ -33,10 +33,10 @@ _PROBE = "0123456789abcdef"
 def _check_secret_name(name: str) -> str:
     """Return the name if log redaction recognizes it as that of a secret, so that the value is never logged.
 
-    Else raise.
+    Raises ValueError otherwise.
     """
     if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,99}", name) or _PROBE not in find_secrets({name: _PROBE}):
-        raise ValueError("this must be the name of an environment variable that ends in _KEY, _TOKEN or _SECRET")
+        raise ValueError("must be the name of an environment variable that ends in _KEY, _TOKEN or _SECRET")
     return name
 
 
@@ -54,7 +54,7 @@ class AllowedToolConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     effect: SideEffect = SideEffect.AT_MOST_ONCE
-    """Whether a call may be repeated after a crash. `pure` only if the operator says so."""
+    """Whether a call may be repeated after a crash. Only the operator can set `pure`."""
     timeout_seconds: float = Field(default=60.0, gt=0, le=600)
     """Timeout of a call."""
     max_calls: int = Field(default=256, ge=0, le=4_096)
@@ -85,7 +85,7 @@ class McpServerConfig(BaseModel):
     def _check_not_stdio(cls, value: Any) -> Any:
         started = sorted(STDIO_KEYS & set(value)) if isinstance(value, dict) else []  # pyright: ignore[reportUnknownArgumentType]
         if started:
-            raise ValueError(f"{started[0]}: a server is never started as a program; give the url of one to be asked")
+            raise ValueError(f"{started[0]}: servers are not started as programs; set the url of a running server")
         return value  # pyright: ignore[reportUnknownVariableType]
 
     @model_validator(mode="after")
@@ -94,9 +94,9 @@ class McpServerConfig(BaseModel):
         if not isinstance(target, ParsedUrl):
             raise ValueError(f"url: {target.problem}")
         if "#" in self.url:
-            raise ValueError("url: it must not have a fragment")
+            raise ValueError("url: must not have a fragment")
         if target.scheme != "https" and not self.private:
-            raise ValueError("url: it must begin with https://, unless the server is marked private")
+            raise ValueError("url: must begin with https://, unless `private` is true")
         return self
 
     @property
@@ -132,7 +132,7 @@ def add_server(
     Raises InvalidInput if the server exists or is invalid.
     """
     if name in parse_servers(text):
-        raise InvalidInput("NAME", f"there is a server {name} already", "Choose another name, or edit the file.")
+        raise InvalidInput("NAME", f"the server {name} already exists", "Use another name, or edit the file.")
     lines = [f"[servers.{name}]", f"url = {_quote_toml(url)}"]
     lines += ["private = true"] if private else []
     lines += [f"bearer = {_quote_toml(bearer)}"] if bearer else []
@@ -157,11 +157,15 @@ def read_trusted_file(path: Path) -> str:
         with path.open("rb") as file:
             problem = _find_file_problem(os.fstat(file.fileno()))
             if problem:
-                raise InvalidInput(CONFIG_VARIABLE, f"{path} {problem}", "Mend it with chown and `chmod go-w`.")
+                raise InvalidInput(
+                    CONFIG_VARIABLE,
+                    f"{path} {problem}",
+                    "Fix its owner with chown and its permissions with `chmod go-w`.",
+                )
             return file.read(MAX_FILE_BYTES).decode()
     except OSError as error:
         raise InvalidInput(
-            CONFIG_VARIABLE, f"{path} cannot be read ({error.strerror})", "Name a file that can."
+            CONFIG_VARIABLE, f"{path} cannot be read ({error.strerror})", "Use a readable file."
         ) from None
     except UnicodeDecodeError:
         raise InvalidInput(CONFIG_VARIABLE, f"{path} is not UTF-8 text", REMEDY) from None
@@ -173,7 +177,7 @@ def _find_file_problem(status: os.stat_result) -> str:
     if status.st_uid not in (0, os.geteuid()):
         return "belongs to another user"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "can be written by other users"
+        return "is writable by other users"
     return "is too large" if status.st_size >= MAX_FILE_BYTES else ""
 
 

@@ -54,7 +54,7 @@ def list_accepted_servers(env: Mapping[str, str]) -> frozenset[ApiBase]:
     except OSError as error:
         raise _unusable_file_error(file, error) from error
     except UnicodeDecodeError as error:
-        raise Conflict(f"{file} is no text in UTF-8.", "Remove it, and accept the servers anew.") from error
+        raise Conflict(f"{file} is not UTF-8 text.", "Delete it and accept the servers again.") from error
     lines = [line.strip() for line in text.splitlines()]
     return frozenset(parse_server(line, str(file)) for line in lines if line and not line.startswith("#"))
 
@@ -94,8 +94,8 @@ def parse_server(text: str, field: str) -> ApiBase:
     """
     base = parse_api_base(text.strip())
     if base is None:
-        remedy = "Write http://HOST:PORT, such as http://127.0.0.1:11434."
-        raise InvalidInput(field, f"{text.strip()!r} is no address of a model server", remedy)
+        remedy = "Use http://HOST:PORT, such as http://127.0.0.1:11434."
+        raise InvalidInput(field, f"{text.strip()!r} is not the address of a model server", remedy)
     same = _normalize_loopback(base)
     return replace(same, path=()) if is_loopback(same.host) else same
 
@@ -110,14 +110,16 @@ def _check_file_owner(file: Path) -> None:
     if status.st_uid not in (0, os.geteuid()):
         raise Conflict(f"{file} belongs to another user, {_owner_name(file)}.", _describe_ownership(file))
     if status.st_mode & 0o022:
-        raise Conflict(f"{file} can be written by others than you.", f"Look at what it names, then: chmod 600 {file}")
+        raise Conflict(
+            f"Other users can write to {file}.", f"Check the servers that it names, then run: chmod 600 {file}"
+        )
 
 
 def _unusable_file_error(file: Path, error: OSError) -> Conflict:
     path = file if file.exists() else file.parent
     problem = f"{file} cannot be used: {error.strerror}. {path} belongs to {_owner_name(path)}."
     return Conflict(
-        problem, _describe_ownership(path) if isinstance(error, PermissionError) else "Put that right, then try again."
+        problem, _describe_ownership(path) if isinstance(error, PermissionError) else "Fix the cause and try again."
     )
 
 
@@ -126,7 +128,7 @@ def _owner_name(path: Path) -> str:
     try:
         uid = path.stat().st_uid
     except OSError:
-        return "nobody known"
+        return "an unknown user"
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -134,7 +136,7 @@ def _owner_name(path: Path) -> str:
 
 
 def _describe_ownership(path: Path) -> str:
-    return f"Look at what it names, then, as its owner or root: chown {os.geteuid()} {path}"
+    return f"Check the servers that it names, then run as its owner or root: chown {os.geteuid()} {path}"
 
 
 @contextmanager

@@ -64,7 +64,9 @@ _FIXED_BASE_PROVIDERS = frozenset({"databricks"})
 _VARIABLE_ALIASES = {"ollama_chat": "ollama", "text-completion-openai": "openai", "azure_text": "azure"}
 PLACEHOLDER_KEY = "none"
 """Sent where no key is needed. Servers without keys ignore it, and client libraries require one."""
-INVALID_BASE_MESSAGE = "is no http or https address without credentials, a query, encoded characters or dots as a path"
+INVALID_BASE_MESSAGE = (
+    "must be an http or https address without credentials, a query, encoded characters or dots in its path"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def resolve_policy_endpoint(engine_config: EngineConfig, env: Mapping[str, str])
     url = engine_config.api_base or configured_url
     if not url:
         remedy = f"Start `offing engine serve`, or set {ENGINE_URL_VARIABLE} where the workers run."
-        return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no policy engine here. {remedy}")
+        return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"No policy engine is configured. {remedy}")
     if url == configured_url:
         return EngineEndpoint(url, key)
     base = parse_api_base(url)
@@ -163,13 +165,13 @@ def _resolve_local_endpoint(
     endpoint = _require_accepted(engine_config, address, base, env)
     if isinstance(endpoint, EngineEndpoint):
         return endpoint
-    problem = f"{engine_config.model!r} is asked at {address}, a server on this machine that nobody has accepted"
+    problem = f"{engine_config.model!r} is served at {address}, a server on this machine that is not accepted"
     return EngineFailure(FailureKind.BAD_REQUEST, f"model: {problem}. {render_accept_remedy(address)}")
 
 
 def render_accept_remedy(address: str) -> str:
     """Return the instruction to accept a server."""
-    return f"Run `offing engine accept {address}` once where the workers run, or name it in {ALLOWED_URLS_VARIABLE}."
+    return f"Run `offing engine accept {address}` once where the workers run, or add it to {ALLOWED_URLS_VARIABLE}."
 
 
 def _list_allowed_urls(env: Mapping[str, str]) -> list[str]:
@@ -202,14 +204,12 @@ def _variable_prefix(provider: str) -> str:
 
 
 def _base_rejected(engine_config: EngineConfig, problem: str) -> EngineFailure:
-    remedy = f"Leave it out for the provider's own address. {render_accept_remedy('ADDRESS')}"
+    remedy = f"Omit it to use the provider's address. {render_accept_remedy('ADDRESS')}"
     return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {engine_config.api_base!r} {problem}. {remedy}")
 
 
 def _base_not_configured(engine_config: EngineConfig, provider: str) -> EngineFailure:
     own = _BASE_VARIABLE_PATTERNS[0].format(_variable_prefix(provider))
-    problem = (
-        f"{engine_config.api_base!r} is not named in {own}, and {provider} is asked with secrets from the environment"
-    )
-    remedy = f"Write openai/MODEL for a server that speaks OpenAI's API, or set {own} where the workers run."
+    problem = f"{engine_config.api_base!r} is not in {own}, and {provider} is called with secrets from the environment"
+    remedy = f"Use openai/MODEL for a server with OpenAI's API, or set {own} where the workers run."
     return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {problem}. {remedy}")

@@ -77,10 +77,10 @@ class Engine(Protocol):
 
 
 EngineFactory = Callable[[Mapping[str, str]], Engine]
-"""Creates an engine from the environment variables of the process. An engine reads nothing else of them."""
+"""Creates an engine from the environment variables of the process. An engine reads no other variables."""
 
 ENGINES: Registry[EngineFactory] = Registry(
-    Group.ENGINES, "an engine", accepts=callable, remedy="Name a function that takes the environment variables."
+    Group.ENGINES, "an engine", accepts=callable, remedy="Register a function that takes the environment variables."
 )
 """Factories of engines by the name that `EngineConfig.engine` holds."""
 

@@ -90,7 +90,7 @@ async def probe_policy_engine(env: Mapping[str, str], timeout_seconds: float = 0
     url = env.get(ENGINE_URL_VARIABLE, "").strip()
     if not url:
         return DiscoveredEngine(
-            "policy", False, note=f"Start `offing engine serve`, and set {ENGINE_URL_VARIABLE} to use it."
+            "policy", False, note=f"To use it, start `offing engine serve` and set {ENGINE_URL_VARIABLE}."
         )
     raw = await get_json(EngineEndpoint(url, env.get(ENGINE_KEY_VARIABLE, "")), _POLICY_LIST_PATH, timeout_seconds)
     if isinstance(raw, AttemptFailure):
@@ -103,9 +103,9 @@ async def probe_policy_engine(env: Mapping[str, str], timeout_seconds: float = 0
     model_list = _parse_model_list(raw)
     if model_list is None:
         return DiscoveredEngine(
-            "policy", False, note=f"{ENGINE_URL_VARIABLE} is set, and what answers there is no policy engine."
+            "policy", False, note=f"{ENGINE_URL_VARIABLE} is set, but the server at this URL is not a policy engine."
         )
-    return DiscoveredEngine("policy", True, tuple(_model_names(model_list)), f"Answers at {url}.")
+    return DiscoveredEngine("policy", True, tuple(_model_names(model_list)), f"Responds at {url}.")
 
 
 def describe_policy_engine(url: str, key: str) -> str:
@@ -116,7 +116,7 @@ def describe_policy_engine(url: str, key: str) -> str:
     engine = asyncio.run(probe_policy_engine({ENGINE_URL_VARIABLE: url, ENGINE_KEY_VARIABLE: key}, 3.0))
     if not engine.available:
         raise Unavailable(engine.note)
-    return ", ".join(engine.models) or "answers, and has no version"
+    return ", ".join(engine.models) or "responds, but has no versions"
 
 
 async def probe_model_servers(env: Mapping[str, str], timeout_seconds: float = 0.5) -> tuple[DiscoveredEngine, ...]:
@@ -146,20 +146,20 @@ def role_engine_configs(env: Mapping[str, str] = environment.VARIABLES) -> dict[
 
 def parse_engine_config(text: str, field: str) -> EngineConfig:
     """Parse `text` as an engine config. Raises InvalidInput that names `field`, an option or a variable."""
-    remedy = "Write extractive, litellm:provider/model, litellm:provider/model@temperature or policy:NAME@VERSION."
+    remedy = "Use extractive, litellm:provider/model, litellm:provider/model@temperature or policy:NAME@VERSION."
     engine_config = parse_engine(text)
     if engine_config.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {engine_config.engine!r}", remedy)
     if engine_config.engine == "litellm" and not engine_config.model:
         raise InvalidInput(field, "the litellm engine needs a model", remedy)
     if engine_config.engine == "policy" and not re.fullmatch(r".+@.+", engine_config.model):
-        raise InvalidInput(field, "a policy is named with its version", remedy)
+        raise InvalidInput(field, "a policy needs a version", remedy)
     return engine_config
 
 
 def _describe_provider(name: str, key: str, env: Mapping[str, str]) -> DiscoveredEngine:
     if not env.get(key):
-        return DiscoveredEngine(f"litellm:{name}", False, note=f"Set {key} to use it.")
+        return DiscoveredEngine(f"litellm:{name}", False, note=f"To use it, set {key}.")
     return DiscoveredEngine(f"litellm:{name}", True, list_priced_models().get(name, ()), f"{key} is set.")
 
 
@@ -193,10 +193,10 @@ async def _probe_server(name: str, env: Mapping[str, str], timeout_seconds: floa
         return None
     models = _model_names(body)
     if isinstance(resolve_endpoint(EngineConfig(engine="litellm", model=f"{name}/any"), env), EngineFailure):
-        description = f"A server answers at {base}, and runs may not ask it yet. {render_accept_remedy(base)}"
+        description = f"A server responds at {base}, but runs may not use it yet. {render_accept_remedy(base)}"
         return DiscoveredEngine(f"litellm:{name}", False, note=description, offered_at=base) if models else None
     return DiscoveredEngine(
-        f"litellm:{name}", True, tuple(f"{name}/{model}" for model in models), f"Answers at {base}."
+        f"litellm:{name}", True, tuple(f"{name}/{model}" for model in models), f"Responds at {base}."
     )
 
 

@@ -23,7 +23,7 @@ class ExtractiveEngine:
             return EngineFailure(
                 FailureKind.UNKNOWN_ENGINE,
                 f"The role {role.name!r} cannot be answered without a model. "
-                f"Choose another engine for it, for instance {role.name}=litellm:provider/model.",
+                f"Use another engine for it, such as {role.name}=litellm:provider/model.",
             )
         output = await asyncio.to_thread(role.extractive, request.inputs)
         if not isinstance(output, role.output):

@@ -149,7 +149,7 @@ async def _collect_stream(litellm: Any, request: LitellmRequest, stream: Any) ->
             chunks.append(chunk)
             request.streamed_texts.extend(_chunk_texts(chunk))
     if not stream.received_finish_reason:
-        raise ConnectionError("the stream ended before the answer did")
+        raise ConnectionError("the stream ended before the answer was complete")
     response = litellm.stream_chunk_builder(chunks)
     return _build_reply(litellm, request, response, billed=any(_has_usage(chunk) for chunk in stream.chunks))
 
@@ -163,7 +163,7 @@ def _chunk_texts(chunk: Any) -> Iterable[str]:
 
 def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed: bool) -> LitellmReply:
     if not response.choices:
-        raise ConnectionError("the provider answered without any choice")
+        raise ConnectionError("the provider's response has no choices")
     choice = response.choices[0]
     calls: list[Any] = choice.message.tool_calls or []
     text: str = (calls[0].function.arguments if calls else choice.message.content) or ""

@@ -122,14 +122,14 @@ class _LitellmAdapter:
     async def send(
         self, request: LitellmRequest, timeout_seconds: float, reservation: Reservation
     ) -> LitellmReply | AttemptFailure:
-        """Send the request. If a stream breaks off, the received text is charged by an estimate."""
+        """Send the request. If a stream is interrupted, the usage of the received text is estimated and charged."""
         request, is_complete = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[]), False
         try:
             async with asyncio.timeout(timeout_seconds):
                 outcome = await send_request(request)
             is_complete = isinstance(outcome, LitellmReply)
         except TimeoutError:
-            outcome = AttemptFailure(FailureKind.TIMEOUT, f"No whole answer within {timeout_seconds:g} s.")
+            outcome = AttemptFailure(FailureKind.TIMEOUT, f"No complete response within {timeout_seconds:g} s.")
         finally:
             if not is_complete and request.streamed_texts:
                 reservation.usage = estimate_usage(await get_litellm(), request, "".join(request.streamed_texts))

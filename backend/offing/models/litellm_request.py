@@ -90,11 +90,11 @@ def parse_options(engine_config: EngineConfig) -> LitellmOptions | EngineFailure
     """Parse the options of an engine config, or return BAD_REQUEST that names the first invalid field."""
     provider, slash, name = engine_config.model.partition("/")
     if not (slash and name) or provider in INTERACTIVE_PROVIDERS | NON_HTTPX_PROVIDERS:
-        remedy = "Write provider/model with a provider that takes a key, for instance openai/gpt-4o-mini."
+        remedy = "Use provider/model with a provider that takes a key, such as openai/gpt-4o-mini."
         return EngineFailure(FailureKind.BAD_REQUEST, f"model: {engine_config.model!r} cannot be called. {remedy}")
     if _UNSAFE_MODEL_NAME.search(name):
-        remedy = "Name the model alone; another server is named by api_base."
-        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {engine_config.model!r} reads as an address. {remedy}")
+        remedy = "Use only the name of the model. Set api_base for another server."
+        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {engine_config.model!r} looks like an address. {remedy}")
     try:
         return LitellmOptions.model_validate(engine_config.options)
     except ValidationError as error:
@@ -103,7 +103,7 @@ def parse_options(engine_config: EngineConfig) -> LitellmOptions | EngineFailure
         names = (
             f"options: {', '.join(LitellmOptions.model_fields)}; sampling: {', '.join(LitellmSampling.model_fields)}"
         )
-        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Known are {names}.")
+        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Supported: {names}.")
 
 
 def build_sampling_params(request: LitellmRequest) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class _PolicyAdapter:
             return AttemptFailure(FailureKind.UNKNOWN_VERSION, str(error))
         except ValueError as error:
             line = next(iter(str(error).splitlines()), "")
-            return AttemptFailure(FailureKind.OVERLOADED, f"The policy engine's answer cannot be read: {line}")
+            return AttemptFailure(FailureKind.OVERLOADED, f"The policy engine's response cannot be parsed: {line}")
         reservation.usage = reply.usage
         return reply
 
@@ -177,7 +177,7 @@ class _PolicyAdapter:
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is FailureKind.UNKNOWN_VERSION:
-            return f" Load {self.request.engine_config.model} into the engine, or choose a version that it has."
+            return f" Load {self.request.engine_config.model} into the engine, or use a version that it has."
         return f" Set {ENGINE_KEY_VARIABLE} to the engine's token." if kind is FailureKind.AUTHENTICATION_FAILED else ""
 
 
@@ -185,7 +185,7 @@ def parse_options(engine_config: EngineConfig) -> PolicyOptions | EngineFailure:
     """Parse the options of an engine config, or return BAD_REQUEST that names the first invalid field."""
     name, at, version = engine_config.model.rpartition("@")
     if not (name and at and version):
-        problem = f"model: {engine_config.model!r} names no version. Write NAME@VERSION."
+        problem = f"model: {engine_config.model!r} has no version. Use NAME@VERSION."
         return EngineFailure(FailureKind.BAD_REQUEST, problem)
     try:
         return PolicyOptions.model_validate(engine_config.options)
@@ -193,7 +193,7 @@ def parse_options(engine_config: EngineConfig) -> PolicyOptions | EngineFailure:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(map(str, ("options", *first["loc"])))
         names = ", ".join(PolicyOptions.model_fields)
-        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Known are {names}.")
+        return EngineFailure(FailureKind.BAD_REQUEST, f"{location}: {first['msg']}. Supported: {names}.")
 
 
 def derive_seed(request: RoleRequest, prompt_number: int) -> int:
@@ -227,7 +227,9 @@ async def score_tokens(
     try:
         return parse_scores(raw, ids)
     except ValueError as error:
-        return AttemptFailure(FailureKind.BAD_REQUEST, f"The server does not score prompts as vLLM does: {error}")
+        return AttemptFailure(
+            FailureKind.BAD_REQUEST, f"The server does not return prompt logprobs as vLLM does: {error}"
+        )
 
 
 async def _build_first_request(

@@ -69,9 +69,7 @@ def describe_damage(folder: Path, registered: PolicyHashes, base: PolicyHashes |
         return other
     now = hash_policy(folder, base)
     if now.weights != registered.weights:
-        return _render_damage(
-            " or ".join(path.name for path in _list_weights_files(folder)) or "every file of its weights"
-        )
+        return _render_damage(" or ".join(path.name for path in _list_weights_files(folder)) or "the weights file")
     if registered.tokenizer and now.tokenizer != registered.tokenizer:
         return _render_damage(TOKENIZER_FILE)
     if registered.template and now.template != registered.template:
@@ -145,7 +143,7 @@ def _hash_file_hex(path: Path) -> str:
 
 
 def _render_damage(files: str) -> str:
-    return f"{files} is missing, or is not what was registered"
+    return f"{files} is missing or differs from the registered file"
 
 
 def _hash_files(paths: list[Path]) -> str:
@@ -192,22 +190,28 @@ BASE_FILE = "base.json"
 
 
 def parse_version_name(name: str) -> str:
-    """`name`, when it is NAME@VERSION. Raises InvalidInput."""
+    """Return `name` if it has the form NAME@VERSION. Raises InvalidInput otherwise."""
     if not VERSION_PATTERN.fullmatch(name):
-        raise InvalidInput("name", f"{name!r} is not NAME@VERSION", "Use letters, digits, dots, dashes, such as p@3.")
+        raise InvalidInput(
+            "name",
+            f"{name!r} does not have the form NAME@VERSION",
+            "Use letters, digits, dots and dashes, such as p@3.",
+        )
     return name
 
 
 def check_folder(folder: Path, field: str) -> Path:
-    """`folder`, when it can be a policy. Raises InvalidInput naming `field`."""
+    """Return `folder` if it can be a policy. Raises InvalidInput that names `field` otherwise."""
     if not folder.is_dir():
-        raise InvalidInput(field, f"{folder} is not a folder", "Name a folder with config.json and safetensors files.")
+        raise InvalidInput(field, f"{folder} is not a folder", "Use a folder with config.json and safetensors files.")
     if not any(folder.glob("*.safetensors")):
-        raise InvalidInput(field, f"{folder} holds no safetensors file", "Save the weights as safetensors.")
+        raise InvalidInput(field, f"{folder} contains no safetensors file", "Save the weights as safetensors.")
     return folder
 
 
 def check_unchanged(folder: Path, name: str, field: str) -> None:
-    """Raises InvalidInput for a folder whose files are not those that it was published with."""
+    """Raise InvalidInput if a file of the folder is missing or has changed since it was published."""
     if other := describe_changed_files(folder):
-        raise InvalidInput(field, f"{name} is damaged: {other}, in {folder}", "Put it back, or train another version.")
+        raise InvalidInput(
+            field, f"{name} is damaged: {other}, in {folder}", "Restore the file, or train another version."
+        )

@@ -51,10 +51,12 @@ async def _send_request(
         async with asyncio.timeout(timeout_seconds), _build_client(endpoint) as client:
             response = await client.request(method, path, content=content, headers=_build_headers(endpoint))
     except TimeoutError:
-        return AttemptFailure(FailureKind.TIMEOUT, f"No whole answer within {timeout_seconds:g} s.")
+        return AttemptFailure(FailureKind.TIMEOUT, f"No complete response within {timeout_seconds:g} s.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = redact(str(error)) or type(error).__name__
-        return AttemptFailure(FailureKind.OVERLOADED, f"The policy engine does not answer: {shorten_line(reason, 200)}")
+        return AttemptFailure(
+            FailureKind.OVERLOADED, f"The policy engine does not respond: {shorten_line(reason, 200)}"
+        )
     if response.is_success:
         return response.content
     if response.is_redirect:

@@ -179,7 +179,9 @@ def parse_reply(raw: bytes, request: PolicyRequest) -> PolicyReply:
     """
     reply = _CompletionResponse.model_validate_json(raw)
     if reply.model and reply.model != request.model:
-        raise WrongModelError(f"The server answered as {reply.model!r} when {request.model!r} was asked for.")
+        raise WrongModelError(
+            f"The server responded with the model {reply.model!r}, but {request.model!r} was requested."
+        )
     choice, text = reply.choices[0], reply.choices[0].message.content or ""
     tokens = _extract_tokens(reply, choice)
     trace = _build_trace(reply, choice, tokens, request, text)
@@ -229,14 +231,14 @@ def parse_scores(raw: bytes, ids: Sequence[int]) -> TokenScores:
     body = _ScoresResponse.model_validate_json(raw)
     entries = body.choices[0].prompt_logprobs
     if len(entries) != len(ids):
-        raise ValueError(f"{len(entries)} log-probabilities for {len(ids)} ids")
+        raise ValueError(f"{len(entries)} logprobs for {len(ids)} ids")
     logprobs = tuple(None if entry is None else _logprob_of(entry, id) for id, entry in zip(ids, entries, strict=True))
     return TokenScores(logprobs, body.weights_sha256)
 
 
 def _logprob_of(entry: dict[str, _Token], id: int) -> float:
     if str(id) not in entry:
-        raise ValueError(f"no log-probability of id {id}")
+        raise ValueError(f"no logprob of id {id}")
     return entry[str(id)].logprob
 
 
@@ -291,22 +293,22 @@ def _describe_missing(tokens: _CompletionTokens) -> str:
     for name, values in (
         ("prompt token ids", tokens.prompt),
         ("completion token ids", tokens.ids),
-        ("log-probabilities", tokens.logprobs),
-        ("text of its tokens", tokens.texts),
+        ("logprobs", tokens.logprobs),
+        ("token texts", tokens.texts),
     ):
         if not values:
-            return f"the server gives no {name}"
+            return f"the server does not return {name}"
     return ""
 
 
 def _describe_mismatch(tokens: _CompletionTokens) -> str:
     ids, logprobs = tokens.ids or (), tokens.logprobs or ()
     if len(ids) != len(logprobs):
-        return f"the server gives {len(logprobs)} log-probabilities for {len(ids)} tokens"
+        return f"the server returns {len(logprobs)} logprobs for {len(ids)} tokens"
     if min(*ids, *(tokens.prompt or ())) < 0:
-        return "the server gives a negative token id"
+        return "the server returns a negative token id"
     if not all(MIN_LOGPROB < value <= LOGPROB_TOLERANCE for value in logprobs):
-        return "the server gives a log-probability that is not finite"
+        return "the server returns a logprob that is not finite"
     return ""
 
 
@@ -323,9 +325,8 @@ def _explain_skew(reply: _CompletionResponse, request: PolicyRequest) -> str:
     ):
         return ""
     return (
-        "the server does not say whether its log-probabilities are of the distribution sampled from: sample at "
-        f"temperature 1 without top_p and top_k, or start it with {PROCESSED_LOGPROBS} and say so in "
-        "options.logprobs_mode"
+        "the server does not report whether its logprobs are those of the sampled distribution: sample at temperature "
+        f"1 without top_p and top_k, or start it with {PROCESSED_LOGPROBS} and set options.logprobs_mode to it"
     )
 
 

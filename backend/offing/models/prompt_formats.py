@@ -28,7 +28,9 @@ def select_format(request: RoleRequest, default: str = "") -> RolePromptFormat |
     prompt_format = role.find_format(requested or default)
     if requested and prompt_format is None:
         names = ", ".join(f.name for f in role.prompt_formats) or "none"
-        message = f"form: the role {role.name!r} has no form {requested!r}. Its forms: {names}."
+        message = (
+            f"prompt_format: the role {role.name!r} has no prompt format {requested!r}. Its prompt formats: {names}."
+        )
         return EngineFailure(FailureKind.BAD_REQUEST, message)
     return prompt_format
 

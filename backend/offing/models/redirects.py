@@ -12,7 +12,7 @@ def render_redirect_error(response: httpx.Response) -> str:
     return (
         f"{_server_of(request_url)} answers with a redirect "
         f"({response.status_code}){_redirect_target(request_url, response)}. It is not followed,"
-        " because the key would go along. Name the address that answers itself."
+        " because it would receive the key. Use the final address."
     )
 
 

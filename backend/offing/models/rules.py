@@ -38,7 +38,10 @@ class RulesEngine:
         prompt_format = role.find_format(engine_config.prompt_format)
         if engine_config.prompt_format and prompt_format is None:
             names = ", ".join(f.name for f in role.prompt_formats) or "none"
-            message = f"The role {role.name!r} has no form {engine_config.prompt_format!r}. Its forms: {names}."
+            message = (
+                f"The role {role.name!r} has no prompt format {engine_config.prompt_format!r}. "
+                f"Its prompt formats: {names}."
+            )
             return EngineFailure(FailureKind.BAD_REQUEST, message)
         output = rule(request.inputs, RuleContext(request.seed, request.turn))
         if not isinstance(output, role.output):

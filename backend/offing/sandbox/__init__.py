@@ -1,1 +1,1 @@
-"""Run code that a model wrote in a sandbox from which it can reach nothing."""
+"""Run code that a model wrote in a sandbox that isolates it from the machine."""

@@ -1,6 +1,6 @@
 """Create a kernel control group for one code execution: an exact limit on its memory, including kernel buffers.
 
-It requires that this process may create a group below or beside its own group and that a child may enter
+It requires that this process may create a group below or next to its own group and that a child may enter
 it: as root, in a delegated unit of systemd, or in a user session. Versions 2 and 1 are supported. Elsewhere
 only the limits of `runner_script` and `resource_usage` apply.
 """

@@ -1,6 +1,6 @@
 """Find the files of this machine that make up the Python of sandboxed code.
 
-Packages installed beside the standard library are left out, because they may contain more than code.
+Packages installed next to the standard library are left out, because they may contain more than code.
 """
 
 import os
@@ -16,7 +16,7 @@ PROGRAM_PATH = f"{MOUNT_ROOT}/bin/python3"
 
 LIBRARY_DIRS = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32")
 LIBRARY_LINKS = ("/lib", "/lib32", "/lib64", "/libx32")
-"""System folders that are links into the folders above, or folders of their own."""
+"""System folders that are links into the folders above, or separate folders."""
 
 SHARED_PREFIXES = ("/usr", "/usr/local")
 """Prefixes under which other programs have their libraries, too."""

@@ -62,7 +62,7 @@ class EscapeProbe:
             return "it was reached"
         if result.kill_reason in self.accepted_kills or (TRIED in words and result.kill_reason is None):
             return ""
-        return f"it was not tried: {(result.kill_reason or result.stderr.strip()[-200:] or 'nothing was said')}"
+        return f"it was not tried: {(result.kill_reason or result.stderr.strip()[-200:] or 'no output')}"
 
 
 PRELUDE = f"""
@@ -86,7 +86,7 @@ def call(number, *given):
 """
 
 SMOKE_TEST = EscapeProbe(
-    "it computes and hands files in and out",
+    "computation with input and output files",
     """
 assert open("in.txt").read() == "41"
 open("out.txt", "w").write(str(int(open("in.txt").read()) + 1))
@@ -98,7 +98,7 @@ tried()
 def find_smoke_test_problem(result: ExecutionResult) -> str:
     """Return why ordinary code does not run. Empty if it does."""
     files = {file.name: file.data for file in result.files}
-    return "" if files == {"out.txt": b"42"} else SMOKE_TEST.find_problem(result) or "no file came back"
+    return "" if files == {"out.txt": b"42"} else SMOKE_TEST.find_problem(result) or "no file was returned"
 
 
 def build_smoke_test(targets: ProbeTargets) -> ExecutionRequest:

@@ -11,7 +11,7 @@ from offing.sandbox.sandbox import KillReason
 
 PROBES: Sequence[EscapeProbe] = (
     EscapeProbe(
-        "files of the machine",
+        "files of the host",
         """
 for path in (SECRET, "/etc/passwd", "/etc/shadow", "/root", "/home", "/proc/1/root" + SECRET, "../.." + SECRET):
     if attempt(lambda: os.listdir(path) if os.path.isdir(path) else open(path).read()):
@@ -20,7 +20,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "variables of the worker",
+        "environment variables of the worker",
         """
 import glob
 known = {"HOME", "LANG", "LC_CTYPE", "LD_LIBRARY_PATH", "MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS",
@@ -52,7 +52,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "sockets without a file",
+        "abstract sockets",
         """
 import socket
 def connect():
@@ -65,7 +65,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "processes of the machine",
+        "processes of the host",
         """
 import signal
 def kill():
@@ -78,7 +78,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "writing outside of the workspace",
+        "writing outside the workspace",
         """
 for folder in ("/", "/etc", "/usr/lib", "/python/lib", "/dev", "/proc/sys/kernel", os.path.dirname(os.__file__),
                os.path.dirname(SECRET)):
@@ -92,7 +92,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "a user namespace of its own",
+        "creating a user namespace",
         """
 if attempt(call, (272, 97), 0x10000000) is not None:
     reached()
@@ -104,7 +104,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "mounting and changing root",
+        "mounting and changing the root",
         """
 if attempt(call, (165, 40), b"tmpfs", b"/work", b"tmpfs", 0, None) is not None:
     reached()
@@ -116,7 +116,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "looking into other processes",
+        "inspecting other processes",
         """
 if attempt(call, (101, 117), 0, 0, 0, 0) is not None:
     reached()
@@ -128,7 +128,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "becoming somebody else",
+        "changing the user",
         """
 for what in ("setuid", "setgid", "seteuid"):
     if hasattr(os, what) and attempt(lambda: getattr(os, what)(0) is None):
@@ -141,7 +141,7 @@ tried()
 """,
     ),
     EscapeProbe(
-        "open files that it was not given",
+        "inherited open files",
         """
 if attempt(os.read, 0, 1):
     reached()

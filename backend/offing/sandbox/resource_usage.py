@@ -24,7 +24,7 @@ def find_excess(pid: int, *, limits: SandboxLimits, folders: Sequence[str]) -> K
     """Return whether the processes use more memory than allowed, or have more files in one of these folders."""
     family = list_descendants(pid)
     resident = sum(resident_bytes(one) for one in family)
-    # Each is read, because a process that has ended and was not waited for reports nothing.
+    # Read each process, because one that has ended and was not waited for reports nothing.
     if resident + max(map(count_sockets, family), default=0) * estimate_socket_bytes() > limits.max_memory_bytes:
         return KillReason.MEMORY
     for folder in folders:

@@ -170,7 +170,7 @@ def collect_outputs(
 
 
 def _list_names(folder: str) -> list[str]:
-    """Return the names of everything but folders, in order, up to a limit."""
+    """Return the names of everything except folders, in order, up to a limit."""
     paths: list[str] = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f != "__pycache__" and not os.path.islink(os.path.join(root, f)))

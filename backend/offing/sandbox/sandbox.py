@@ -68,7 +68,7 @@ class SandboxUnavailableError(Exception):
 
 
 class Sandbox(Protocol):
-    """Runs code that can reach nothing but its workspace."""
+    """Runs code that can reach only its workspace."""
 
     @property
     def name(self) -> str: ...

@@ -58,7 +58,7 @@ async def run_sandboxed(command: SandboxCommand, request: ExecutionRequest) -> E
     """
     for file in request.files:
         if not is_valid_name(file.name):
-            raise ValueError(f"{file.name!r} is no name of a file in the workspace")
+            raise ValueError(f"{file.name!r} is not the name of a file in the workspace")
     return await _SandboxedRun(command, request).run()
 
 
@@ -240,7 +240,7 @@ class _SandboxedRun:
         )
         if not result.startswith(STARTED_MARK):
             if self._killed is None:
-                raise SandboxUnavailableError(err.text().strip()[-500:] or "it ended before it began")
+                raise SandboxUnavailableError(err.text().strip()[-500:] or "it exited before the code started")
             return ran
         return ran if self._killed else _apply_outcome(ran, result[len(STARTED_MARK) :], self._code.limits)
 

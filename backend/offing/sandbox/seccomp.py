@@ -116,7 +116,7 @@ DENIED_CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
-    # Queues whose length grows with the names of senders or with connections that nobody accepts.
+    # Queues whose length grows with the names of senders or with connections that are never accepted.
     "bind": (49, 200),
     "listen": (50, 201),
     "connect": (42, 203),

@@ -17,7 +17,7 @@ SCORERS: Registry[Scorer] = Registry(
     Group.SCORERS,
     "a scorer",
     accepts=has_attributes(*_ATTRIBUTES),
-    remedy=f"Name an instance that has {', '.join(_ATTRIBUTES)}.",
+    remedy=f"Register an instance with the attributes {', '.join(_ATTRIBUTES)}.",
     name_of=lambda scorer: scorer.name,
 )
 """The scorers that a rollout may be scored with, by name."""

@@ -36,7 +36,7 @@ class NumericMatch:
         if reference is None:
             return find_missing_answers(reference)
         stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
-        return "" if stated else "none of its reference answers states one number"
+        return "" if stated else "none of its reference answers contains exactly one number"
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         validate_options(self.name, Tolerance, options)
@@ -49,7 +49,7 @@ class NumericMatch:
             scoring_input.answer, accepted_answers(scoring_input), absolute=within.absolute, relative=within.relative
         )
         if value is None:
-            return ScoringFailure("no accepted answer of the task states one number")
+            return ScoringFailure("no accepted answer of the task contains exactly one number")
         return ScorerResult(value, {"number": find_number(scoring_input.answer) is not None})
 
 

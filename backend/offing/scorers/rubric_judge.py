@@ -91,8 +91,8 @@ class RubricJudge:
     def check_options(self, options: Mapping[str, Any]) -> None:
         choice = validate_options(self.name, RubricOptions, options).engine_config()
         if choice.engine not in ENGINES or choice.engine in ("extractive", "rules"):
-            remedy = "Write for instance litellm:provider/model."
-            raise InvalidInput(f"scorers.{self.name}.engine", f"{choice.engine!r} cannot judge", remedy)
+            remedy = "For example, use litellm:provider/model."
+            raise InvalidInput(f"scorers.{self.name}.engine", f"{choice.engine!r} cannot rate rollouts", remedy)
         if choice.engine == "litellm" and isinstance(
             to := resolve_endpoint(choice, environment.VARIABLES), EngineFailure
         ):

@@ -216,7 +216,7 @@ async def start_canary(database: Database, tenant_id: UUID, policy: str, fractio
 
 
 async def roll_back_policy(
-    database: Database, tenant_id: UUID, name: str, reason: str = "a person asked for it"
+    database: Database, tenant_id: UUID, name: str, reason: str = "requested by a person"
 ) -> str:
     """Roll a policy back by one step and return what was done.
 
@@ -235,7 +235,7 @@ async def roll_back_policy(
 
 
 async def withdraw_version(
-    database: Database, tenant_id: UUID, version_id: UUID, reason: str = "a person asked for it"
+    database: Database, tenant_id: UUID, version_id: UUID, reason: str = "requested by a person"
 ) -> str:
     """Withdraw exactly this version as the canary or the active version, and return what was done.
 

@@ -104,14 +104,14 @@ test("a job is paused at once, and cancelled only after a confirmation", async (
 });
 
 test("a failed job shows why and can be resumed", async () => {
-  const failed = aJob({ state: "failed", stop_reason: "guard", error: "Stopped at step 3: mean reward fell." });
+  const failed = aJob({ state: "failed", stop_reason: "guard", error: "Stopped at step 3: drop of mean reward." });
   server.use(
     http.get(at("/training-jobs"), page([{ ...failed, reward: null }])),
     http.get(at("/training-jobs/:id"), () => HttpResponse.json(failed)),
   );
   renderPage("/training");
   expect(await screen.findByRole("button", { name: "Resume" })).toBeVisible();
-  expect(screen.getAllByText("Stopped at step 3: mean reward fell.")).toHaveLength(2);
+  expect(screen.getAllByText("Stopped at step 3: drop of mean reward.")).toHaveLength(2);
 });
 
 test("versions show lineage and evaluation, and link to their job", async () => {

@@ -1,6 +1,6 @@
 """The roles without a model, as pure functions.
 
-The `extractive` engine calls these functions and nothing else.
+The `extractive` engine calls only these functions.
 """
 
 from offing.sdk import ReportDraft

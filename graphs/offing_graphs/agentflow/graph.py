@@ -32,7 +32,7 @@ def build() -> Any:
 graph = Graph(
     name="agentflow",
     title="AgentFlow",
-    description="Analyses the question, then plans, acts and verifies turn by turn, and writes a cited report.",
+    description="Analyzes the question, then plans, acts and verifies in turns, and writes a cited report.",
     version=compute_version("agentflow"),
     build=build,
     initial_state=build_initial_state(State),

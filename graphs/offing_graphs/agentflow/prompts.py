@@ -1,4 +1,4 @@
-"""The prompts of the roles, their size limits, and the `text` format beside JSON.
+"""The prompts of the roles, their size limits, and the `text` format.
 
 A part that is unchanged since the previous turn is the same string, so that it is stored
 once. Text from documents and tools stands between two lines with a hash of the text, which

@@ -1,4 +1,4 @@
-"""How far each part of a question is answered by the passages, judged by their words."""
+"""How far each part of a question is answered by the passages, estimated from their words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -226,7 +226,7 @@ def _build_scope_suffix(part: str, earlier_parts: Sequence[str]) -> str:
 
 
 def _is_elliptic(part: str, earlier_parts: Sequence[str]) -> bool:
-    """Return whether a later part has almost no words of its own, such as `and when`."""
+    """Return whether a later part has almost no content words, such as `and when`."""
     return bool(earlier_parts) and all(t.is_weak for t in extract_terms(part))
 
 
@@ -240,6 +240,6 @@ def _find_subject(sentences: Sequence[str]) -> str:
 
 
 def _capitalize(part: str) -> str:
-    """Capitalize the first word, unless it has a spelling of its own."""
+    """Capitalize the first word, unless it has a fixed spelling."""
     first = part.split(" ", 1)[0]
     return part[:1].upper() + part[1:] if first.isalpha() and first.islower() and _ASKING.match(part) else part

@@ -1,6 +1,6 @@
 """The agent without a model, as pure functions.
 
-The `extractive` engine calls these functions and nothing else. The subgoals are the parts
+The `extractive` engine calls only these functions. The subgoals are the parts
 of the question. The agent keeps a subgoal while actions remain for it and enough turns are
 left for the other parts.
 """
@@ -49,7 +49,7 @@ def choose_turn(inputs: AgentInput) -> Turn:
 def _plan_action(candidate: CandidateAction, inputs: AgentInput) -> PlannedAction:
     """Build the tool call of a candidate action.
 
-    Searching for other word forms is a subgoal of its own. Every other action serves a part of
+    Searching for other word forms is a separate subgoal. Every other action serves a part of
     the question.
     """
     goal = (

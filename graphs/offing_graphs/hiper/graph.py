@@ -40,7 +40,7 @@ async def _route_after_act(state: State) -> str:
 graph = Graph(
     name="hiper",
     title="HiPER",
-    description="One agent that keeps or switches a subgoal and takes one action a turn, and writes a cited report.",
+    description="One agent that keeps or switches a subgoal and takes one action per turn, and writes a cited report.",
     version=compute_version("hiper"),
     build=build,
     initial_state=build_initial_state(State),

@@ -1,4 +1,4 @@
-"""The prompt of a turn, its size limits, and the `text` format with tagged blocks beside JSON.
+"""The prompt of a turn, its size limits, and the `text` format with tagged blocks.
 
 The agent sees the task, the status, its last two turns in full, the passages that it may
 cite and the current subgoal. Earlier turns are not shown, except for values that no passage

@@ -1,4 +1,4 @@
-"""IterResearch: an agent whose workspace is built anew from question, report, last action and result."""
+"""IterResearch: an agent whose workspace is rebuilt in each turn from question, report, last action and result."""
 
 from offing_graphs.iterresearch.graph import graph
 

@@ -1,6 +1,6 @@
 """The researcher without a model, as pure functions.
 
-The `extractive` engine calls these functions and nothing else. The researcher remembers
+The `extractive` engine calls only these functions. The researcher keeps
 only its report: it reads back the steps in the report and gets passages by their ids.
 """
 

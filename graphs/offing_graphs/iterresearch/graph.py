@@ -29,7 +29,7 @@ def build() -> Any:
 graph = Graph(
     name="iterresearch",
     title="IterResearch",
-    description="One researcher that rewrites its report each round and sees nothing older, for any number of rounds.",
+    description="One agent that rewrites its report in each round and sees only that report, for any number of rounds.",
     version=compute_version("iterresearch"),
     build=build,
     initial_state=build_initial_state(State),

@@ -40,7 +40,7 @@ UNFINISHED_HEADING = "The researcher's report when the run ended"
 
 
 async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
-    """Begin a turn: build the workspace anew and call the researcher once."""
+    """Begin a turn: rebuild the workspace and call the researcher once."""
     ctx: RunContext = runtime.context
     reason = _check_limits(ctx, state)
     if reason and not _can_finish_early(reason, state):

@@ -1,7 +1,7 @@
 """The prompt of a workspace, its size limits, and the `text` format with the paper's tagged blocks.
 
 The prompt is the whole context: one constant system message and one user message that is
-built anew. The report is always shown in full. If space is short, the result of the last
+rebuilt in each turn. The report is always shown in full. If space is short, the result of the last
 call is truncated, and the prompt says so.
 """
 
@@ -197,7 +197,7 @@ def render_output(output: Round, _inputs: Workspace) -> str:
 
 
 def parse_call(text: str) -> Call | InvalidOutput:
-    """Parse one JSON object with a name and arguments, and nothing else."""
+    """Parse exactly one JSON object with a name and arguments."""
     try:
         found = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
         _reject_unstorable(render_json(found))

@@ -1,6 +1,6 @@
 """The agent without a model, as pure functions.
 
-The `extractive` engine calls these functions and nothing else. The agent knows only its
+The `extractive` engine calls only these functions. The agent sees only its
 context. What it removes is kept in a note: quotes with the ids of their passages, and the
 steps taken.
 """

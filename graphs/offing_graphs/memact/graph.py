@@ -55,12 +55,12 @@ def configure_graph(name: str, title: str, description: str, config: ContextConf
 graph = configure_graph(
     "memact",
     "Memory as action",
-    "One agent that works with tools and edits its own context: it removes records and keeps notes of them.",
+    "One agent that works with tools and edits its own context: it removes records and keeps notes about them.",
     EDITING_CONFIG,
 )
 supo = configure_graph(
     "supo",
-    "Summarise when full",
-    "One agent that works with tools and, when its context is full, goes on from a summary that it writes.",
+    "Summarize when full",
+    "One agent that works with tools and, when its context is full, continues from a summary that it writes.",
     SUMMARIZING_CONFIG,
 )

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the agent, beside the schemas that all graphs share.
+"""Inputs and outputs of the agent, in addition to the schemas that all graphs share.
 
 Field descriptions are part of the JSON schema in the prompt.
 """

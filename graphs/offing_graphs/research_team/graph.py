@@ -57,7 +57,7 @@ def configure_graph(name: str, config: TeamConfig, title: str = "Research team")
     return Graph(
         name=name,
         title=title,
-        description="Splits the question into parts, has each researched, brings the findings together and verifies.",
+        description="Splits the question into parts, starts a run for each, combines the findings and verifies them.",
         version=compute_version("research_team", "agentflow"),
         build=partial(build, config),
         initial_state=build_initial_state(State),

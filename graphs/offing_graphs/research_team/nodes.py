@@ -1,7 +1,7 @@
 """The nodes of the graph.
 
 Each node checks the limits, makes the same calls for the same state, and returns ids and
-counters. Each part has a loop of its own, which ends when its verifier stops or when its
+counters. Each part has its own loop, which ends when its verifier stops or when its
 share of the turns is used. The whole question is verified after the last part, and research
 continues if something is missing.
 """

@@ -1,4 +1,4 @@
-"""The roles of the team: a lead of its own, a judge, and AgentFlow's roles except the analyst."""
+"""The roles of the team: its lead, a judge, and AgentFlow's roles except the analyst."""
 
 from dataclasses import replace
 

@@ -51,7 +51,7 @@ async def _route_after_search(state: State) -> str:
 graph = Graph(
     name="router",
     title="Router",
-    description="Weighs what a question is worth: an answer at once, a look for each part, or the whole loop.",
+    description="Estimates how much work a question needs: an immediate answer, one search per part, or the full loop.",
     version=compute_version("router", "agentflow"),
     build=build,
     initial_state=build_initial_state(State),

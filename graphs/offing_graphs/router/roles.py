@@ -1,4 +1,4 @@
-"""The router's role, which estimates how likely each mode is to answer, beside AgentFlow's roles."""
+"""The router's role, which estimates how likely each mode is to answer, and AgentFlow's roles."""
 
 from offing.sdk import Headline, Role, StepKind, shorten_line
 from offing_graphs.agentflow import roles as agentflow

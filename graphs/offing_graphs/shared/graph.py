@@ -1,4 +1,4 @@
-"""What every graph is built with: an empty state graph, a router on stop reasons, and the version."""
+"""The parts that every graph is built from: an empty state graph, a router on stop reasons, and the version."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -61,7 +61,7 @@ def find_whole_span(text: str, kind: SpanKind) -> tuple[CompletionSpan, ...]:
 def parse_tagged(text: str, names: Sequence[str], optional: Sequence[str] = ()) -> Blocks | InvalidOutput:
     """Parse the blocks `<name>…</name>` of these names.
 
-    The blocks must stand in this order, each once, with nothing but white space between them.
+    The blocks must stand in this order, each once, with only white space between them.
     """
     blocks: dict[str, Block] = {}
     at = find_thoughts_end(text)
@@ -79,7 +79,7 @@ def parse_tagged(text: str, names: Sequence[str], optional: Sequence[str] = ()) 
 def parse_labeled(text: str, labels: Sequence[str]) -> Blocks | InvalidOutput:
     """Parse the sections `Label: …` of these labels.
 
-    The sections must stand in this order, each once, and each must begin on a line of its own.
+    The sections must stand in this order, each once, and each must begin on a new line.
     """
     heads = list(
         re.compile(rf"^[ \t]*({'|'.join(map(re.escape, labels))}):", re.M).finditer(text, find_thoughts_end(text))

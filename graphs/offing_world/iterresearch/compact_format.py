@@ -1,7 +1,7 @@
 """The compact prompt format of the researcher for a small planner.
 
 The planner says only which look-up it makes, or that it answers. Rules derive the report
-and the answer from the known facts. Each prompt is built anew, so that the words of
+and the answer from the known facts. Each prompt is rebuilt, so that the words of
 entities depend only on the question, the report and the last result.
 """
 

@@ -3,7 +3,7 @@
 `t3 r1 e0` makes a look-up, `prune m0 m1 write r1 e0 e5` removes records and notes facts,
 and `answer` ends the work: a rule derives the answer from the known facts. Records are
 addressed by their position. Entities are numbered in the order in which the context names
-them, so that a new segment numbers them anew.
+them, so that a new segment renumbers them.
 """
 
 from collections.abc import Iterable, Sequence

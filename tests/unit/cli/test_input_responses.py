@@ -133,6 +133,6 @@ async def test_an_answer_that_is_given_at_once_decides_about_each_call_by_a_line
 
 async def test_an_answer_that_is_given_at_once_and_does_not_fit_is_rejected_with_what_would() -> None:
     rendered: list[str] = []
-    with pytest.raises(InvalidInput, match="--text: does not answer"):
+    with pytest.raises(InvalidInput, match="--text: is not a valid response"):
         await parse_typed_response(reviewed(SEND), "respond: x", rendered.append)
     assert any("Choose one of: approve, edit, reject." in line for line in rendered)

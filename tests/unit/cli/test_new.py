@@ -72,5 +72,5 @@ def test_a_name_that_cannot_be_had_is_rejected(tmp_path: Path, name: str) -> Non
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "harbour").mkdir()
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         graph("harbour", into=tmp_path)

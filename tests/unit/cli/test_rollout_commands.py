@@ -46,7 +46,7 @@ def test_a_role_with_an_engine_and_a_policy_is_rejected_by_name() -> None:
         "planner"
     }
     assert both["planner"].model == "small@3"
-    with pytest.raises(InvalidInput, match="'planner' has an --engine"):
+    with pytest.raises(InvalidInput, match="'planner' also has an --engine"):
         merge_engine_configs(["verifier=extractive", "planner=rules:oracle"], ["planner+compact=small@3"], graph)
 
 

@@ -50,7 +50,7 @@ def test_a_run_folder_of_another_user_is_rejected(tmp_path: Path) -> None:
     elsewhere.mkdir()
     trap = locate_data_directory(tmp_path / "home").socket_dir
     trap.symlink_to(elsewhere)
-    with pytest.raises(Conflict, match="belongs to somebody else"):
+    with pytest.raises(Conflict, match="belongs to another user"):
         prepare_data_directory(tmp_path / "home")
     trap.unlink()
 

@@ -22,7 +22,7 @@ def test_an_open_home_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     check = doctor.inspect_data_directory(tmp_path)
     assert not check.ok
-    assert check.remedy == f"Others can read it: chmod 700 {tmp_path}"
+    assert check.remedy == f"Other users can read it. Run: chmod 700 {tmp_path}"
 
 
 def test_a_home_that_does_not_exist_yet_is_fine(tmp_path: Path) -> None:

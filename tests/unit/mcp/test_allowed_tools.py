@@ -64,18 +64,18 @@ def test_a_tool_that_cannot_be_offered_says_why_and_leaves_the_others() -> None:
     result = an_offer({"echo": {}, "odd": {}, "gone": {}, "read_on": {}}, *listed)
     assert [tool.remote_name for tool in result.tools] == ["echo"]
     assert result.rejected == {
-        "odd": "its schema has 'oneOf', which is not judged here",
+        "odd": "its schema has 'oneOf', which is not supported",
         "gone": "the server has no such tool",
-        "read_on": "its name is taken by the tool that reads on in answers",
+        "read_on": "its name is reserved for the tool that reads more of an answer",
     }
     assert an_offer({"echo": conditions}).rejected["echo"] == (
-        "a condition names 'nothing', which is none of its arguments"
+        "a condition names 'nothing', which is not one of its arguments"
     )
 
 
 def test_a_pin_of_another_address_is_none() -> None:
     assert an_offer({"echo": {}}, url="https://b.example/mcp").problem == (
-        "its tools have not been looked at; run `offing mcp pin wiki`"
+        "its tools have not been reviewed; run `offing mcp pin wiki`"
     )
 
 
@@ -126,9 +126,9 @@ def test_a_run_may_name_servers_that_are_pinned_and_no_others(tmp_path: Path) ->
     assert [rule.tool for rule in registry.build_rules(["a"])] == ["mcp_a_echo", "mcp_a_read_on"]
     assert registry.build_rules([]) == ()
     for names, problem in (
-        (["b"], "scope.mcp: the MCP server b cannot be used: its tools have not been looked at"),
-        (["c"], "scope.mcp: there is no MCP server 'c'. Name one of a, b."),
-        ([f"s{n}" for n in range(21)], "scope.mcp: it names 21 servers"),
+        (["b"], "scope.mcp: the MCP server b cannot be used: its tools have not been reviewed"),
+        (["c"], "scope.mcp: there is no MCP server 'c'. Use one of a, b."),
+        ([f"s{n}" for n in range(21)], "scope.mcp: it has 21 servers"),
     ):
         with pytest.raises(InvalidInput) as error:
             registry.require_servers(names)
@@ -137,7 +137,7 @@ def test_a_run_may_name_servers_that_are_pinned_and_no_others(tmp_path: Path) ->
 
 def test_without_a_file_there_are_none(tmp_path: Path) -> None:
     assert McpServerRegistry().list_servers() == {}
-    with pytest.raises(InvalidInput, match="The operator sets them up with OFFING_MCP_CONFIG"):
+    with pytest.raises(InvalidInput, match="The operator configures servers with OFFING_MCP_CONFIG"):
         McpServerRegistry().require_servers(["a"])
     with pytest.raises(InvalidInput, match="cannot be read"):
         McpServerRegistry(tmp_path / "none.toml").list_servers()
@@ -153,5 +153,5 @@ def test_files_are_read_anew_when_either_has_changed(tmp_path: Path) -> None:
     path.write_text(entry("https://b.example/mcp", "b"))
     assert list(registry.list_servers()) == ["b"]
     path.chmod(0o666)
-    with pytest.raises(InvalidInput, match="can be written by other users"):
+    with pytest.raises(InvalidInput, match="is writable by other users"):
         registry.list_servers()

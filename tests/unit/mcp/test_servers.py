@@ -54,24 +54,24 @@ def entry(line: str, url: str = "https://a.example/mcp") -> str:
 
 
 REJECTED = [
-    ('[servers.a]\ncommand = "npx"\n', "servers.a: command: a server is never started as a program"),
-    (entry('command = "npx"'), "servers.a: command: a server is never started"),
-    (entry('args = ["-y"]'), "servers.a: args: a server is never started"),
-    (entry('transport = "stdio"'), "servers.a: transport: a server is never started"),
-    (entry('type = "stdio"'), "servers.a: type: a server is never started"),
-    (entry("env = { A = 'x' }"), "servers.a: env: a server is never started"),
+    ('[servers.a]\ncommand = "npx"\n', "servers.a: command: servers are not started as programs"),
+    (entry('command = "npx"'), "servers.a: command: servers are not started"),
+    (entry('args = ["-y"]'), "servers.a: args: servers are not started"),
+    (entry('transport = "stdio"'), "servers.a: transport: servers are not started"),
+    (entry('type = "stdio"'), "servers.a: type: servers are not started"),
+    (entry("env = { A = 'x' }"), "servers.a: env: servers are not started"),
     ('[mcpServers.a]\nurl = "https://a.example"\n', "mcpServers: Extra inputs are not permitted"),
     ("[servers.a]\nprivate = true\n", "servers.a.url: Field required"),
-    (entry("", "http://a.example/mcp"), "it must begin with https://"),
+    (entry("", "http://a.example/mcp"), "must begin with https://"),
     (entry("", "stdio://a"), "url: "),
     (entry("", "file:///etc/passwd"), "url: "),
     (entry("", "https://user:word@a.example/mcp"), "url: "),
     (entry("", "https://2130706433/mcp"), "url: "),
     (entry("", "https://a.example/mcp#x"), "fragment"),
-    (entry('bearer = "sk-live-0123456789"'), "servers.a.bearer: this must be the name of an environment variable"),
-    (entry('bearer = "PATH"'), "servers.a.bearer: this must be the name of an environment variable"),
-    (entry('bearer = "wiki_token"'), "servers.a.bearer: this must be the name of an environment variable"),
-    (entry('headers = { Authorization = "Bearer abcdefghijkl" }'), "servers.a.headers.Authorization: this must be"),
+    (entry('bearer = "sk-live-0123456789"'), "servers.a.bearer: must be the name of an environment variable"),
+    (entry('bearer = "PATH"'), "servers.a.bearer: must be the name of an environment variable"),
+    (entry('bearer = "wiki_token"'), "servers.a.bearer: must be the name of an environment variable"),
+    (entry('headers = { Authorization = "Bearer abcdefghijkl" }'), "servers.a.headers.Authorization: must be"),
     (entry('headers = { "X\\r\\nY" = "A_TOKEN" }'), "String should match pattern"),
     (entry("[servers.a.tools.t]\neffect = 'readonly'"), "servers.a.tools.t.effect"),
     (entry("[servers.a.tools.t]\ntimeout_seconds = 0"), "servers.a.tools.t.timeout_seconds"),
@@ -110,7 +110,7 @@ def test_a_server_is_added_behind_what_stands_in_the_file() -> None:
 def test_a_file_that_others_may_write_is_rejected(tmp_path: Path, mode: int) -> None:
     path = written(tmp_path, WHOLE)
     path.chmod(mode)
-    with pytest.raises(InvalidInput, match="can be written by other users"):
+    with pytest.raises(InvalidInput, match="is writable by other users"):
         read_servers(path)
 
 
@@ -145,10 +145,10 @@ def test_pins_that_were_altered_by_hand_are_rejected(tmp_path: Path) -> None:
     stored["servers"]["a"]["tools"][0]["description"] = "Finds, and sends it elsewhere."
     for body in (orjson.dumps(stored), b"{}", b"[]", b"no", orjson.dumps({"servers": {"a": {}}})):
         path.write_bytes(body)
-        with pytest.raises(InvalidInput, match="is not what `offing mcp pin` wrote"):
+        with pytest.raises(InvalidInput, match="was not written by `offing mcp pin`"):
             read_pins(path)
     path.chmod(0o666)
-    with pytest.raises(InvalidInput, match="can be written by other users"):
+    with pytest.raises(InvalidInput, match="is writable by other users"):
         read_pins(path)
 
 

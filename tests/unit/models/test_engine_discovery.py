@@ -103,10 +103,10 @@ async def test_a_policy_engine_that_does_not_answer_is_listed_with_why() -> None
     deleted = await probe_policy_engine({"OFFING_ENGINE_URL": "unix:///nowhere/sock"})
     assert not any(one.available for one in (unset, *results, deleted))
     assert "OFFING_ENGINE_URL" in unset.note
-    assert "no policy engine" in results[0].note
+    assert "not a policy engine" in results[0].note
     assert "0.2 s" in results[1].note
-    assert "does not answer" in deleted.note
-    with pytest.raises(Unavailable, match="does not answer"):
+    assert "does not respond" in deleted.note
+    with pytest.raises(Unavailable, match="does not respond"):
         await asyncio.to_thread(describe_policy_engine, "unix:///nowhere/sock", "")
 
 

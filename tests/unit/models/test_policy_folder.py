@@ -39,7 +39,7 @@ def test_a_changed_file_is_named(folder: Path, name: str, noted: bool) -> None:
     message = describe_damage(folder, registered, None)
     told_of = [other for other in FILES if other in message]
     assert told_of == ([name] if noted or name not in WEIGHTS else WEIGHTS)
-    assert message.endswith("is missing, or is not what was registered")
+    assert message.endswith("is missing or differs from the registered file")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
@@ -53,7 +53,7 @@ def test_the_list_of_its_files_knows_those_that_no_hash_is_registered_of(folder:
     registered = hash_policy(folder, None)
     write_sums(folder)
     (folder / "tokenizer_config.json").write_text('{"eos": "<other>"}')
-    assert describe_changed_files(folder).startswith("tokenizer_config.json is missing, or is not")
+    assert describe_changed_files(folder).startswith("tokenizer_config.json is missing or differs")
     assert describe_damage(folder, registered, None).startswith("tokenizer_config.json ")
 
 

@@ -83,4 +83,4 @@ def test_the_site_answers_on_this_machine_only_and_reports_who_obeys(capsys: pyt
         finally:
             listening.shutdown()
             thread.join()
-    assert "obeyed an injected instruction: canary-7" in capsys.readouterr().err
+    assert "followed an injected instruction: canary-7" in capsys.readouterr().err

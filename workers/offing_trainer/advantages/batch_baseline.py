@@ -44,7 +44,7 @@ BATCH_BASELINE = Plugin(
 CONSTANT = Plugin(
     "constant",
     PluginKind.ADVANTAGE,
-    "maximum likelihood: every token counts alike",
+    "maximum likelihood: every token has the same weight",
     constant,
     ConstantOptions,
     allows_unscored=True,

@@ -1,8 +1,8 @@
 """Advantages relative to the group: z-scores, and the leave-one-out baseline.
 
 The unit of a score matters most. With rollouts as the unit, each rollout counts once, however many
-turns it took: Flow-GRPO, DCPO, SUPO. With turns as the unit, each turn of a rollout is an entry of
-its own: EAPO, and Flow-GRPO as released. Rows work likewise.
+turns it took: Flow-GRPO, DCPO, SUPO. With turns as the unit, each turn of a rollout is a separate
+entry: EAPO, and Flow-GRPO as released. Rows work likewise.
 """
 
 from typing import Annotated, Literal

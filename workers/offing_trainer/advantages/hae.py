@@ -48,7 +48,7 @@ class HaeOptions(PluginOptions):
     lam_segment: float = Field(default=0.95, ge=0, le=1)
     """Lambda of the returns per segment."""
     switch: Literal["release", "paper"] = "release"
-    """How switches are credited:
+    """How the advantages of switches are computed:
     `release` against a critic of the decision, `paper` by its formula. The formula is (switched -
     probability of switching) * (high value - low value of continuing).
     """
@@ -84,7 +84,7 @@ def hae(options: HaeOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginS
 
 
 def token_masks(batch: TrainingBatch) -> dict[int, Bits]:
-    """Return the tokens that each stream credits, (P,) by span code. No token is in two streams.
+    """Return the tokens that get the advantages of each stream, (P,) by span code. No token is in two streams.
 
     A completion that could not be parsed counts as an action as a whole.
     """

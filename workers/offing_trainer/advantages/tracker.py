@@ -115,8 +115,8 @@ def _rollout_scores(batch: TrainingBatch, rewards: Rewards) -> Floats:
     score = score if rewards.by_turn else score + rewards.rollout
     known = score[~np.isnan(score)]
     if len(known) and not 0 <= known.min() <= known.max() <= 1:
-        problem = f"tracker needs rewards from 0 to 1, and there are {known.min():g} to {known.max():g}"
-        raise InvalidInput("pipeline.rewards", problem, "Give outcome a threshold, or choose another advantage.")
+        problem = f"tracker needs rewards from 0 to 1, but they range from {known.min():g} to {known.max():g}"
+        raise InvalidInput("pipeline.rewards", problem, "Set a threshold for outcome, or use another advantage.")
     return score
 
 

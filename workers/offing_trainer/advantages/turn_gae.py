@@ -55,7 +55,7 @@ def _bootstrap_values(options: TurnGaeOptions, inputs: AdvantageInput, turns: In
 PLUGIN = Plugin(
     "turn-gae",
     PluginKind.ADVANTAGE,
-    "Schulman et al., arXiv 1506.02438, a turn as one action",
+    "Schulman et al., arXiv 1506.02438, with each turn as one action",
     turn_gae,
     TurnGaeOptions,
     needs=frozenset({"value"}),

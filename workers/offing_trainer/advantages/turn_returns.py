@@ -37,7 +37,7 @@ def turn_returns(options: TurnReturnsOptions, inputs: AdvantageInput) -> tuple[A
 PLUGIN = Plugin(
     "turn-returns",
     PluginKind.ADVANTAGE,
-    "IGPO, arXiv 2510.14967: discounted sums of turn rewards normalized inside the group",
+    "IGPO, arXiv 2510.14967: discounted sums of turn rewards normalized within the group",
     turn_returns,
     TurnReturnsOptions,
 )

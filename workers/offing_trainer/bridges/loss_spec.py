@@ -30,7 +30,7 @@ def build_loss_spec(config: TrainConfig, pipeline: Pipeline) -> LossSpec:
     options = surrogate.options
     clipped = surrogate.plugin.name == "ppo-clip"
     return LossSpec(
-        surrogate=surrogate.plugin.name,  # type: ignore[arg-type]  # _refuse_foreign has looked
+        surrogate=surrogate.plugin.name,  # type: ignore[arg-type]  # _check_exportable has checked it
         ratio_to="none" if not clipped else "behavior" if config.learner.mode == "bypass" else "start",
         clip_low=getattr(options, "low", 0.0),
         clip_high=getattr(options, "high", 0.0),
@@ -50,17 +50,17 @@ def _check_exportable(config: TrainConfig, pipeline: Pipeline) -> None:
     name = pipeline.get_plugin(PluginKind.SURROGATE).plugin.name
     if name not in EXPORTABLE_SURROGATES:
         raise InvalidInput(
-            "pipeline.surrogate", f"{name} is not handed over", f"Use one of {', '.join(EXPORTABLE_SURROGATES)}."
+            "pipeline.surrogate", f"{name} cannot be exported", f"Use one of {', '.join(EXPORTABLE_SURROGATES)}."
         )
     needed = compute_required_columns(pipeline, config.learner.mode)
     if here := sorted(needed.before_selection | (needed.after_selection - EXTERNAL_COLUMNS)):
-        problem = f"it needs {here[0]}, which takes weights before a step is known"
-        raise InvalidInput("pipeline", problem, "Train it here with `offing train`, or choose another plug-in.")
+        problem = f"it needs {here[0]}, which must be computed with weights before the step is exported"
+        raise InvalidInput("pipeline", problem, "Train with `offing train`, or use another plug-in.")
     if any(needed.after_selection & link.needs for link in pipeline.filter_plugins(PluginKind.TOKEN_WEIGHT)):
-        problem = "a weight needs log-probabilities of the weights that the step begins with"
-        raise InvalidInput("pipeline.token_weights", problem, "Leave it out, or train here with `offing train`.")
+        problem = "a token weight needs logprobs under the weights at the start of the step"
+        raise InvalidInput("pipeline.token_weights", problem, "Remove it, or train with `offing train`.")
     if "ref_logprobs" in needed.after_selection and config.reference_policy not in ("", config.policy):
-        raise InvalidInput("reference", "another trainer holds on to the policy it begins with", "Leave it out.")
+        raise InvalidInput("reference_policy", "other trainers use the initial policy as reference", "Remove it.")
 
 
 def _find_regularizers(
@@ -70,7 +70,7 @@ def _find_regularizers(
     for link in pipeline.filter_plugins(PluginKind.REGULARIZER):
         name = link.plugin.name
         if name not in ("kl-ref", "entropy") or name in regularizers:
-            problem = f"{name} is there twice" if name in regularizers else f"{name} is not handed over"
+            problem = f"{name} occurs twice" if name in regularizers else f"{name} cannot be exported"
             raise InvalidInput("pipeline.regularizers", problem, "Use kl-ref and entropy, each once, or none.")
         regularizers[name] = link
     return regularizers.get("kl-ref"), regularizers.get("entropy")

@@ -1,6 +1,6 @@
 """Export of stored groups as training steps for another trainer.
 
-Groups are selected and credited as in a training job. An export is not a job: it writes no ledger
+Groups are selected and advantages computed as in a training job. An export is not a job: it writes no ledger
 and registers nothing. It stores its position in the folder and continues from there when it is
 called again. The policy that the other trainer produces is registered with `offing policy add`.
 """
@@ -113,14 +113,14 @@ async def export_steps(
 
 def _check_exportable(context: _ExportContext) -> None:
     if (context.folder / END_FILE).is_file():
-        raise InvalidInput("--output", f"the hand-over in {context.folder} has ended", "Name another folder.")
+        raise InvalidInput("--output", f"the export to {context.folder} has ended", "Use another folder.")
     if context.policy.kind != "full":
-        problem = f"{context.config.policy} is an adapter, and other trainers begin with full weights"
-        raise InvalidInput("policy", problem, "Train it here with `offing train`.")
+        problem = f"{context.config.policy} is an adapter, but other trainers need full weights"
+        raise InvalidInput("policy", problem, "Train with `offing train`.")
     if REPLAY_TABLE in context.pipeline.state_tables:
-        raise InvalidInput("pipeline.selectors", "replayed rollouts are not handed over", "Leave success-replay out.")
+        raise InvalidInput("pipeline.selectors", "replayed rollouts cannot be exported", "Remove success-replay.")
     if context.config.collect is not None:
-        raise InvalidInput("collect", "a hand-over takes what is stored", "Leave the table out, or use `offing loop`.")
+        raise InvalidInput("collect", "an export uses stored rollouts only", "Remove the table, or use `offing loop`.")
 
 
 async def _select_groups(context: _ExportContext, position: ExportPosition) -> GroupSelection:

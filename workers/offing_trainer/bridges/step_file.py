@@ -126,7 +126,7 @@ def read_step(path: Path) -> ExportedStep:
     table: Any = import_module("pyarrow.parquet").read_table(path)
     metadata: dict[str, Any] = json.loads(_read_metadata(table.schema.metadata))
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} is no step of the format {FORMAT}: {metadata.get('format', 'it says none')}")
+        raise ValueError(f"{path} does not have the format {FORMAT}: {metadata.get('format', 'no format')}")
     arrays = {name: _split_list_column(table.column(name)) for name in LIST_COLUMNS}
     scalars = table.drop_columns(list(LIST_COLUMNS)).to_pylist()
     rows = [

@@ -95,7 +95,7 @@ def _build_exported_row(
     row: TrainingRow, optimizer_step: int, advantage: Floats, weight: Floats, policy: str
 ) -> ExportedRow:
     if row.loss_mask[0]:
-        raise InvalidInput("data", f"row {row.key} begins with a sampled token", "Leave out its run.")
+        raise InvalidInput("data", f"row {row.key} begins with a sampled token", "Exclude its run.")
     return ExportedRow(
         key=row.key,
         run_id=str(row.metadata.run_id),
@@ -130,8 +130,8 @@ def _sampling_temperature(row: TrainingRow) -> float:
     temperatures = {row.turns.temperature[turn] or 1.0 for turn in _trained_turns(row)}
     if len(temperatures) > 1:
         listed = " and ".join(f"{one:g}" for one in sorted(temperatures))
-        problem = f"row {row.key} was sampled at temperatures {listed}; other trainers know one a row"
-        raise InvalidInput("data", problem, "Leave out such runs, or train here with `offing train`.")
+        problem = f"row {row.key} was sampled at temperatures {listed}; other trainers support one temperature per row"
+        raise InvalidInput("data", problem, "Exclude such runs, or train with `offing train`.")
     return temperatures.pop() if temperatures else 1.0
 
 

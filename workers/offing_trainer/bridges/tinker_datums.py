@@ -25,19 +25,24 @@ def build_loss_fn(loss_spec: LossSpec) -> tuple[str, dict[str, float]]:
     """Return Tinker's name and options of the loss. Raises ValueError for a loss that Tinker lacks."""
     if loss_spec.kl_coefficient or loss_spec.entropy_coefficient:
         raise ValueError(
-            "Tinker's losses have no reference and no entropy term: hand over with pipeline.regularizers = []"
+            "Tinker's losses have no reference and no entropy term. Export with pipeline.regularizers = []."
         )
     if loss_spec.surrogate == "cross-entropy":
         return "cross_entropy", {}
     if loss_spec.surrogate != "ppo-clip" or loss_spec.ratio_to != "behavior" or loss_spec.dual_clip is not None:
-        raise ValueError('of ratios Tinker has ppo-clip to what was sampled (learner.mode = "bypass"), not dual')
+        raise ValueError(
+            'Tinker supports only ppo-clip with ratios to the sampling policy (learner.mode = "bypass"), without a '
+            "dual clip"
+        )
     return "ppo", {"clip_low_threshold": 1 - loss_spec.clip_low, "clip_high_threshold": 1 + loss_spec.clip_high}
 
 
 def serialize_datum(row: ExportedRow, loss_spec: LossSpec) -> dict[str, Any]:
     """Return one datum as JSON for the API. Entry n of each loss input belongs to token n + 1."""
     if row.temperature != 1:
-        raise ValueError(f"row {row.key} was sampled at temperature {row.temperature:g}; Tinker trains at 1")
+        raise ValueError(
+            f"row {row.key} was sampled at temperature {row.temperature:g}; Tinker supports only temperature 1"
+        )
     token_advantage = row.advantages * row.token_weights
     if loss_spec.surrogate == "cross-entropy":
         inputs = {"weights": _serialize_tensor(np.maximum(token_advantage, 0)[1:])}

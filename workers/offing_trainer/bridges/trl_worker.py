@@ -87,13 +87,11 @@ def _check_supported(loss_spec: LossSpec, temperatures: set[float]) -> None:
             f"{loss_spec.surrogate} with dual clip {loss_spec.dual_clip}"
         )
     if loss_spec.ratio_to != "behavior":
-        raise ValueError('TRL takes ratios to what was sampled: hand over with learner.mode = "bypass"')
+        raise ValueError('TRL uses ratios to the sampling policy. Export with learner.mode = "bypass".')
     if loss_spec.kl_coefficient or loss_spec.entropy_coefficient:
-        raise ValueError(
-            "TRL's trainer has no reference and no entropy term: hand over with pipeline.regularizers = []"
-        )
+        raise ValueError("TRL's trainer has no reference and no entropy term. Export with pipeline.regularizers = [].")
     if len(temperatures) != 1:
-        raise ValueError(f"TRL knows one temperature, and these rows have {sorted(temperatures)}")
+        raise ValueError(f"TRL supports one temperature, but these rows have {sorted(temperatures)}")
 
 
 class StoredRolloutWorker:
@@ -123,7 +121,7 @@ class StoredRolloutWorker:
         """Read the first step, for its loss. Raises ValueError if there is none."""
         files = list_step_files(self._folder)
         if not files:
-            raise ValueError(f"there is no step in {self._folder}")
+            raise ValueError(f"there are no steps in {self._folder}")
         return read_step(files[0])
 
     def count_optimizer_steps(self) -> int:
@@ -154,11 +152,9 @@ class StoredRolloutWorker:
         if self._failed is not None:
             raise RuntimeError(f"steps in {self._folder} cannot be read: {self._failed}") from self._failed
         if self._done and self.rollout_buffer.empty():
-            raise RuntimeError(
-                f"all steps in {self._folder} were taken: set max_steps to {self.count_optimizer_steps()}"
-            )
+            raise RuntimeError(f"all steps in {self._folder} are used; set max_steps to {self.count_optimizer_steps()}")
         if time.monotonic() - self._beat > stale_after_s:
-            raise RuntimeError(f"no step came into {self._folder} for {stale_after_s:.0f} seconds")
+            raise RuntimeError(f"no new step appeared in {self._folder} for {stale_after_s:.0f} seconds")
 
     def _run(self) -> None:
         """Fill the queue.
@@ -191,7 +187,7 @@ class StoredRolloutWorker:
     def build_samples(self, rows: Sequence[ExportedRow]) -> list[Any]:
         """Return the rows of an optimizer step as TRL samples, padded to `rows_per_step`."""
         if len(rows) > self._size:
-            raise ValueError(f"an optimizer step has {len(rows)} rows; rows_per_step is {self._size}")
+            raise ValueError(f"an optimizer step has {len(rows)} rows, but rows_per_step is {self._size}")
         return [self._build_sample(row) for row in (*rows, *([zero_weight_row(rows[0])] * (self._size - len(rows))))]
 
     def _build_sample(self, row: ExportedRow) -> Any:
@@ -283,7 +279,9 @@ def build_per_token_trainer() -> Any:
 
         def compute_loss(self: Any, *given: Any, **how: Any) -> Any:
             if self.accelerator.is_main_process and not self.collated.batches:
-                raise RuntimeError("this version of TRL collates elsewhere: tokens would have their sample's advantage")
+                raise RuntimeError(
+                    "this version of TRL uses another collator: all tokens of a sample would get the same advantage"
+                )
             return base.compute_loss(self, *given, **how)
 
     return PerTokenTrainer

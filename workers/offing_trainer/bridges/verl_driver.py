@@ -290,7 +290,7 @@ POLICY_FILES = ("config.json", "generation_config.json", "tokenizer.json", "toke
        "special_tokens_map.json", "vocab.json", "merges.txt")  # fmt: skip
 """Files of a policy that training does not change.
 
-verl writes them anew. A policy whose tokenizer has another hash could not be trained on the same
+verl rewrites them. A policy whose tokenizer has another hash could not be trained on the same
 rollouts again.
 """
 
@@ -330,7 +330,7 @@ def train(args: VerlArgs) -> None:
         if args.save_every_steps and number % args.save_every_steps == 0:
             save_checkpoint(worker, args.output_dir / f"step-{number:06d}", args, number)
     if worker is None:
-        raise SystemExit(f"there is no step in {args.steps_dir}")
+        raise SystemExit(f"there are no steps in {args.steps_dir}")
     save_checkpoint(worker, args.output_dir / "final", args, number)
     distributed.destroy_global_process_group()
 
@@ -354,7 +354,7 @@ def parse_args(argv: Sequence[str] | None = None) -> VerlArgs:
     parser.add_argument(
         "--save-every-steps", type=int, default=0, help="steps between checkpoints; 0 saves only at the end"
     )
-    parser.add_argument("--follow", action="store_true", help="wait for steps until the hand-over has ended")
+    parser.add_argument("--follow", action="store_true", help="wait for further steps until the export has ended")
     return VerlArgs(**vars(parser.parse_args(argv)))
 
 

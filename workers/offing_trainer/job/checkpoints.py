@@ -2,7 +2,7 @@
 
 Each step has a folder. The learner writes it under another name and renames it when it is complete,
 so every existing folder is complete. The database decides which step counts: folders of later steps
-are left over from a lost process.
+are left over from a crashed process.
 """
 
 import shutil
@@ -22,7 +22,7 @@ def job_folder(data_dir: Path, job_id: UUID) -> Path:
 def step_folder(folder: Path, step: int, fence: int) -> Path:
     """Return the folder of a step's checkpoint.
 
-    Every claim of a job writes its own folders, so that a process that lost the job does not disturb
+    Every claim of a job writes its own folders, so that a process whose lease expired does not disturb
     the next one.
     """
     return folder / f"step-{step:06d}-{fence}"

@@ -1,7 +1,7 @@
 """Task selection by learning potential: tasks that the job neither always solves nor always fails.
 
-The job records its own success rate of each task, whatever its pipeline is. The record is committed
-with each step, beside the state of plug-ins. Weights and decay are those of single-stream policy
+The job records its own success rate of each task, for any pipeline. The record is committed
+with each step, together with the state of plug-ins. Weights and decay are those of single-stream policy
 optimization.
 """
 

@@ -97,11 +97,11 @@ def _warnings(
 ) -> list[str]:
     warnings: list[str] = []
     if fresh and config.data.min_informative_groups and informative * 4 < len(fresh):
-        warnings.append(f"only {informative} of {len(fresh)} groups have rewards that differ; the others teach nothing")
+        warnings.append(f"only {informative} of {len(fresh)} groups have differing rewards; the others have no effect")
     if quarantined := uses.get("quarantined", 0):
-        warnings.append(f"{quarantined} turns are in quarantine, and are not trained unless data.quarantined says so")
+        warnings.append(f"{quarantined} turns are in quarantine and are excluded unless data.quarantined is true")
     if none := uses.get("none", 0):
-        warnings.append(f"{none} turns cannot be trained at all; `offing trajectories show` says why")
+        warnings.append(f"{none} turns cannot be trained; `offing trajectories show` prints the reasons")
     return warnings
 
 
@@ -110,19 +110,23 @@ def _check_trainable(
 ) -> None:
     if not report.complete_groups:
         raise InvalidInput(
-            "data", "no complete group fits", "Collect some with `offing rollouts collect`, or ask for others."
+            "data",
+            "no complete group matches",
+            "Collect groups with `offing rollouts collect`, or change the selection.",
         )
     if not report.rollouts:
-        remedy = "Collect new ones with this version, or raise data.max_version_lag."
-        raise InvalidInput("data", f"all {report.complete_groups} groups are older than {config.policy}", remedy)
+        remedy = "Collect new groups with this version, or increase data.max_version_lag."
+        raise InvalidInput(
+            "data", f"all {report.complete_groups} groups exceed the version lag for {config.policy}", remedy
+        )
     recorded = [one for one in turns if one.trainable == "rl"]
     if not trains_on_text(pipeline, config.learner.mode) and not recorded:
-        problem = "no turn has recorded token ids and log-probabilities, which this algorithm needs"
-        raise InvalidInput("data", problem, "Collect rollouts with a policy of ours, or imitate with algorithm sft.")
+        problem = "no turn has recorded token ids and logprobs, which this algorithm needs"
+        raise InvalidInput("data", problem, "Collect rollouts with the policy engine, or use the algorithm sft.")
     foreign = sorted({one.tokenizer_sha256[:12] for one in recorded} - {policy.tokenizer_sha256[:12]})
     if foreign:
         raise InvalidInput(
             "data",
             f"turns were sampled with another tokenizer than that of {config.policy}: {', '.join(foreign)}",
-            "Choose rollouts of one tokenizer with data.batches, data.tags or data.since.",
+            "Select rollouts of this tokenizer with data.batches, data.tags or data.since.",
         )

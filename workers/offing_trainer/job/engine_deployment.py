@@ -45,8 +45,8 @@ class ManagedEngine:
     endpoint: EngineEndpoint
     is_needed: Callable[[str], Awaitable[bool]] | None = None
     """Returns whether a run still needs a version, NAME@VERSION.
-    Another command with the same data directory may use the engine too. `None` means that nobody else
-    uses it.
+    Another command with the same data directory may use the engine too. `None` means that no other
+    process uses it.
     """
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _loaded: deque[str] = field(default_factory=deque[str])
@@ -75,7 +75,7 @@ class ManagedEngine:
     async def _load(self, body: dict[str, Any]) -> bytes:
         """Load a version. Retry while the engine is busy with that name.
 
-        An engine that watches its folder loads new versions by itself.
+        An engine that watches its folder loads new versions on its own.
         """
         for _ in range(MAX_POLLS):
             response = await post_json(self.endpoint, LOAD_PATH, body, TIMEOUT_SECONDS)
@@ -93,14 +93,16 @@ def _check_served_hashes(version: PolicyVersionRow, card: Mapping[str, Any]) -> 
     for what in ("weights", "tokenizer", "template"):
         registered = version.sha256 if what == "weights" else getattr(version, f"{what}_sha256")
         if registered and card.get(f"{what}_sha256") != registered:
-            remedy = "Put its files back as they were registered, and start the engine anew."
-            raise Conflict(f"The policy engine serves another {what} as {version.label}, from {version.uri}.", remedy)
+            remedy = "Restore its files as they were registered, and restart the engine."
+            raise Conflict(
+                f"The policy engine serves {version.label} from {version.uri} with a different {what} hash.", remedy
+            )
 
 
 def _check_response(path: str, response: bytes | AttemptFailure) -> bytes:
     if isinstance(response, AttemptFailure):
-        message = f"The policy engine refused {path}: {response.message}"
+        message = f"The policy engine rejected {path}: {response.message}"
         if response.kind is FailureKind.BAD_REQUEST:
-            raise Conflict(message, "Mend that, or use another version.")
+            raise Conflict(message, "Fix the cause or use another version.")
         raise Unavailable(message)
     return response

@@ -82,7 +82,7 @@ async def load_rollouts(
 async def load_reference_answers(database: Database, tenant_id: UUID, task_ids: Collection[UUID]) -> dict[str, str]:
     """Load the reference answer of each task, the first one if several are accepted.
 
-    For a task without an answer, it is the text that says so. Raises InvalidInput for tasks without a
+    For a task that has no answer, it is the text that states this. Raises InvalidInput for tasks without a
     reference.
     """
     async with database.transaction(tenant_id) as connection:
@@ -90,7 +90,7 @@ async def load_reference_answers(database: Database, tenant_id: UUID, task_ids: 
     if missing := sorted(set(task_ids) - known.keys()):
         problem = f"{len(missing)} of {len(task_ids)} tasks have no reference answer, such as task {missing[0]}"
         raise InvalidInput(
-            "data", f"{problem}, and the pipeline asks how likely it is", "Choose other tasks, or a reward."
+            "data", f"{problem}, but the pipeline computes its likelihood", "Use other tasks or another reward."
         )
     return {str(task): accepted_answers(answers)[0] for task, answers in known.items()}
 

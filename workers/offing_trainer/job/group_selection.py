@@ -53,7 +53,7 @@ class GroupSelection:
 def select_groups(summaries: Sequence[GroupSummary], step_size: StepSize, policy: str) -> GroupSelection:
     """Select the groups of a step, in their order. `policy` is the job's initial NAME@VERSION.
 
-    If the result is not full, more groups may complete it. If no more groups will come, it is the rest.
+    If the result is not full, more groups may complete it. If no more groups will come, it is the last step.
     """
     selected: list[GroupSummary] = []
     ledger_reasons: dict[UUID, str] = {}
@@ -112,5 +112,5 @@ def check_tokenizers(tokenizers: Mapping[str, int], expected: str, policy: str) 
         raise InvalidInput(
             "data",
             f"rows were sampled with another tokenizer than that of {policy} ({expected[:12]}): {counts}",
-            "Choose rollouts of one tokenizer with `data.batches`, `data.tags` or `data.since`.",
+            "Select rollouts of this tokenizer with `data.batches`, `data.tags` or `data.since`.",
         )

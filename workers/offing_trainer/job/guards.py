@@ -20,7 +20,7 @@ class GuardViolation:
     limit: float
 
     def __str__(self) -> str:
-        return f"{self.guard}: {self.value:.4g}, and the limit is {self.limit:.4g}"
+        return f"{self.guard}: {self.value:.4g}, above the limit of {self.limit:.4g}"
 
 
 def find_violation(
@@ -47,9 +47,9 @@ def _entropy_candidates(
     change = entropy / before - 1
     violations: list[GuardViolation] = []
     if guards.max_entropy_drop is not None:
-        violations.append(GuardViolation("entropy fell by a share", -change, guards.max_entropy_drop))
+        violations.append(GuardViolation("relative drop of entropy", -change, guards.max_entropy_drop))
     if guards.max_entropy_rise is not None:
-        violations.append(GuardViolation("entropy rose by a share", change, guards.max_entropy_rise))
+        violations.append(GuardViolation("relative rise of entropy", change, guards.max_entropy_rise))
     return violations
 
 
@@ -62,7 +62,7 @@ def _divergence_candidates(guards: GuardConfig, metrics: Mapping[str, float]) ->
     violations: list[GuardViolation] = []
     kl, ratio = metrics.get("kl_k1"), metrics.get("ratio")
     if guards.max_kl is not None and kl is not None:
-        violations.append(GuardViolation("distance to the sampling policy", kl, guards.max_kl))
+        violations.append(GuardViolation("KL divergence from the sampling policy", kl, guards.max_kl))
     if guards.max_ratio is not None and ratio is not None:
         ratio_distance = max(ratio, 1 / ratio) if ratio > 0 else math.inf
         violations.append(GuardViolation("mean importance ratio", ratio_distance, guards.max_ratio))
@@ -75,4 +75,4 @@ def _reward_candidates(
     before, reward = first_metrics.get("reward"), metrics.get("reward")
     if guards.max_reward_drop is None or before is None or reward is None:
         return []
-    return [GuardViolation("mean reward fell", before - reward, guards.max_reward_drop)]
+    return [GuardViolation("drop of mean reward", before - reward, guards.max_reward_drop)]

@@ -113,7 +113,7 @@ class _JobProgress:
 async def run_job(context: JobContext, fencing_token: JobFencingToken) -> TrainingJobRow:
     """Run a claimed job until it ends, pauses or fails, and record the result.
 
-    Raises LeaseLostError if another process took the job.
+    Raises LeaseLostError if another process has claimed the job.
     """
     thread = ThreadPoolExecutor(1, "offing-learner")
     try:
@@ -124,7 +124,7 @@ async def run_job(context: JobContext, fencing_token: JobFencingToken) -> Traini
         raise
     except Unavailable:
         # If the database stays unavailable, the lease expires and frees the job.
-        await _requeue(context, fencing_token, "a server went away")
+        await _requeue(context, fencing_token, "a server became unavailable")
         raise
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
@@ -144,7 +144,7 @@ async def _run_or_fail(context: JobContext, fencing_token: JobFencingToken, on_t
 
 
 async def _requeue(context: JobContext, fencing_token: JobFencingToken, reason: str) -> None:
-    """Requeue the job, so that it can be claimed again at once."""
+    """Requeue the job, so that it can be claimed again immediately."""
     async with context.database.transaction(fencing_token.tenant_id) as connection:
         await training_jobs.release_job(connection, fencing_token, "queued", stop_reason=reason)
 
@@ -273,13 +273,13 @@ async def _select_stored_groups(progress: _JobProgress) -> _StepGroups | str:
         return _StepGroups(choice, job.data_pass)
     if job.data_pass < passes and _is_full_step(progress, again := await _select_groups(progress, None)):
         return _StepGroups(again, job.data_pass + 1)
-    return "no group is left" if not choice.examined else "too few groups whose rewards differ are left"
+    return "no groups are left" if not choice.examined else "too few groups with differing rewards are left"
 
 
 async def _collect_groups(progress: _JobProgress, on_thread: ThreadRunner) -> _StepGroups:
     """Collect groups for the next step with the weights of the last one."""
     if progress.context.collect_groups is None:
-        raise InvalidInput("collect", "nothing here makes rollouts", "Run the job with `offing loop`.")
+        raise InvalidInput("collect", "this process cannot collect rollouts", "Run the job with `offing loop`.")
     policy = await _publish(progress, on_thread) if progress.job.step else progress.job_policies.start
     heads = await progress.context.collect_groups(
         progress.fencing_token.tenant_id, progress.job, progress.config, policy, progress.set_phase
@@ -291,7 +291,7 @@ async def _collect_groups(progress: _JobProgress, on_thread: ThreadRunner) -> _S
 def _is_full_step(progress: _JobProgress, selection: GroupSelection) -> bool:
     """Return whether the selection makes a step.
 
-    That is a full step, a rest with informative groups, or one that only records ledger reasons.
+    That is a full step, a final step with informative groups, or one that only records ledger reasons.
     """
     if selection.is_full or (selection.ledger_reasons and not selection.groups):
         return True
@@ -371,7 +371,7 @@ async def _apply_requested_action(progress: _JobProgress, requested_action: str 
     state = "paused" if requested_action == "pause" else "cancelled"
     async with progress.context.database.transaction(progress.fencing_token.tenant_id) as connection:
         return await training_jobs.release_job(
-            connection, progress.fencing_token, state, stop_reason="a person asked for it"
+            connection, progress.fencing_token, state, stop_reason="requested by a person"
         )
 
 
@@ -391,8 +391,7 @@ async def _stop_at_guard(progress: _JobProgress, violation: GuardViolation, on_t
             "failed",
             stop_reason="guard",
             error=(
-                f"Stopped at step {progress.job.step + 1}: {violation}. The weights of step {good} are the last good "
-                f"ones."
+                f"Stopped at step {progress.job.step + 1}: {violation}. The last good weights are those of step {good}."
             ),
             checkpoint=str(folder or ""),
         )

@@ -30,7 +30,7 @@ async def load_job_policies(connection: Connection, config: TrainConfig) -> JobP
     """
     start = await _get_version(connection, config.policy, "policy")
     reference = (
-        await _get_version(connection, config.reference_policy, "reference") if config.reference_policy else None
+        await _get_version(connection, config.reference_policy, "reference_policy") if config.reference_policy else None
     )
     under = await _find_base(connection, reference) if reference else None
     return JobPolicies(start, await _find_base(connection, start), reference, under)

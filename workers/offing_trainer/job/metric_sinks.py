@@ -140,7 +140,7 @@ SINK_FACTORIES: Mapping[str, Callable[[SinkContext], MetricSink]] = {
 def build_sink_factories(names: Sequence[str], context: SinkContext) -> list[Callable[[], MetricSink]]:
     """Return factories of these sinks and of the JSON lines sink. Raises InvalidInput for an unknown name."""
     if unknown := [name for name in names if name not in SINK_FACTORIES]:
-        raise InvalidInput("sinks", f"there is no sink {unknown[0]!r}", f"Use of {', '.join(sorted(SINK_FACTORIES))}.")
+        raise InvalidInput("sinks", f"there is no sink {unknown[0]!r}", f"Use {', '.join(sorted(SINK_FACTORIES))}.")
     unique_names = dict.fromkeys(("jsonl", *names))
     return [lambda name=name: SINK_FACTORIES[name](context) for name in unique_names]
 
@@ -175,7 +175,9 @@ class MetricWriter:
         self._enqueue(None)
         self._thread.join(timeout_seconds)
         if self._thread.is_alive() or self.dropped_steps:
-            log.warning("a metric sink is slow: %d steps were dropped, or are not written yet", self.dropped_steps)
+            log.warning(
+                "a metric sink is slow: %d steps were dropped, and others may not be written yet", self.dropped_steps
+            )
 
     def _enqueue(self, item: tuple[int, Mapping[str, float]] | None) -> None:
         try:
@@ -198,7 +200,7 @@ def _open_sink(factory: Callable[[], MetricSink]) -> MetricSink | None:
     try:
         return factory()
     except Exception:  # training continues whatever error a tracker's package raises
-        log.exception("a metric sink cannot be opened; the job goes on without it")
+        log.exception("a metric sink cannot be opened; the job continues without it")
         return None
 
 
@@ -206,7 +208,7 @@ def _write_to_sink(sink: MetricSink, step: int, metrics: Mapping[str, float]) ->
     try:
         sink.write(step, metrics)
     except Exception:
-        log.exception("metric sink %s failed; the job goes on without it", sink.name)
+        log.exception("metric sink %s failed; the job continues without it", sink.name)
         return False
     return True
 
@@ -215,7 +217,7 @@ def _close_sink(sink: MetricSink) -> None:
     try:
         sink.close()
     except Exception:
-        log.exception("metric sink %s did not close", sink.name)
+        log.exception("metric sink %s could not be closed", sink.name)
 
 
 def _import_package(module: str, package: str) -> Any:

@@ -79,7 +79,7 @@ async def _try_run_job(context: JobContext) -> bool:
         log.warning("%s", error)
         return False
     except Exception:
-        log.exception("a job ended by surprise")
+        log.exception("a job ended with an unexpected error")
     return True
 
 

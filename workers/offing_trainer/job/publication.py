@@ -91,8 +91,8 @@ async def _move_to_version_folder(connection: Connection, name: str, files: Path
     if folder.exists():
         if hash_weights(folder) != hash_weights(files):
             raise Conflict(
-                f"{folder} holds other weights, and is no registered version.",
-                f"Register it with `offing policy add {name} {folder}`, or move it away, and resume the job.",
+                f"{folder} contains other weights and is not a registered version.",
+                f"Register it with `offing policy add {name} {folder}`, or move it elsewhere. Then resume the job.",
             )
         return number, folder
     os.rename(files, folder)

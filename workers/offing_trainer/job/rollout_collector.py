@@ -76,8 +76,8 @@ class RolloutCollector:
                 break
         if not any(head.state == "complete" for head in heads):
             raise Conflict(
-                f"No group of step {job.step + 1} became complete: rollouts end with faults.",
-                "See `offing rollouts list`, and go on with the job when the cause is mended.",
+                f"No group of step {job.step + 1} became complete, because rollouts failed.",
+                "See `offing rollouts list`. Fix the cause, then resume the job.",
             )
         return heads
 

@@ -41,7 +41,7 @@ class StepTimer:
         self._part = PHASE_PARTS.get(phase, OTHER)
 
     def take_metrics(self) -> dict[str, float]:
-        """Return `seconds_PART` of each part and `seconds_step` of all, and start anew."""
+        """Return `seconds_PART` of each part and `seconds_step` of all, and start again from 0."""
         self._end_part()
         spent, self._spent = self._spent, {}
         return {f"seconds_{part}": seconds for part, seconds in spent.items()} | {"seconds_step": sum(spent.values())}

@@ -54,7 +54,7 @@ async def list_models(replica: EngineEndpoint) -> tuple[str, ...]:
     """Return the models that a replica serves. Raises Unavailable."""
     answer = await get_json(replica, "/v1/models", TIMEOUT_SECONDS)
     if isinstance(answer, AttemptFailure):
-        raise Unavailable(f"{replica.api_base} does not say what it has: {answer.message}")
+        raise Unavailable(f"{replica.api_base} did not list its models: {answer.message}")
     return tuple(str(model["id"]) for model in orjson.loads(answer)["data"])
 
 
@@ -64,7 +64,7 @@ async def _load(replica: EngineEndpoint, policy: str, folder: Path) -> None:
     body = {"lora_name": policy, "lora_path": str(folder)}
     answer = await post_json(replica, "/v1/load_lora_adapter", body, TIMEOUT_SECONDS)
     if isinstance(answer, AttemptFailure) and policy not in await list_models(replica):
-        remedy = "Start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 and --enable-lora, and let it see the folder."
+        remedy = "Start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 and --enable-lora, and give it access to the folder."
         raise Conflict(f"{replica.api_base} did not load {policy}: {answer.message}.", remedy)
 
 
@@ -73,4 +73,4 @@ async def _wait_until_listed(replica: EngineEndpoint, policy: str, sleep: Callab
         if policy in await list_models(replica):
             return
         await sleep(POLL_SECONDS)
-    raise Unavailable(f"{replica.api_base} took {policy} and does not list it.")
+    raise Unavailable(f"{replica.api_base} loaded {policy} but does not list it.")

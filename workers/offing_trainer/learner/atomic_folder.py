@@ -21,7 +21,7 @@ def open_atomic_folder(folder: Path, *, replace: bool) -> Generator[Path]:
     """
     restore_interrupted(folder)
     if folder.exists() and not replace:
-        raise Conflict(f"{folder} is already there.", "Name a folder that does not exist yet.")
+        raise Conflict(f"{folder} already exists.", "Use a folder that does not exist yet.")
     new = _sibling_path(folder, "new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

@@ -54,7 +54,7 @@ def load_state(
     weights, parameters = load_file(folder / WEIGHTS_FILE), trainable_parameters(network)
     if {n: tuple(w.shape) for n, w in weights.items()} != {n: tuple(w.shape) for n, w in parameters.items()}:
         raise InvalidInput(
-            "folder", f"{folder} holds other weights than are moved here", "Use the settings of its run."
+            "folder", f"{folder} has other weights than this learner trains", "Use the settings it was saved with."
         )
     with torch.no_grad():
         for name, weight in parameters.items():
@@ -70,14 +70,20 @@ def _describe_state(optimizer: Optimizer, opened_model: OpenedModel) -> dict[str
 
 def _read_state(folder: Path, opened_model: OpenedModel) -> dict[str, Any]:
     if not (folder / STATE_FILE).is_file():
-        raise InvalidInput("folder", f"{folder} holds no learner's state", "Name a folder that a learner saved.")
+        raise InvalidInput(
+            "folder", f"{folder} does not contain a learner state", "Use a folder that a learner has saved."
+        )
     about: dict[str, Any] = orjson.loads((folder / STATE_FILE).read_bytes())
     if about["format"] != STATE_FORMAT or about["kind"] != opened_model.kind:
         raise InvalidInput(
             "folder", f"{folder} is of kind {about['kind']}", f"This learner is of kind {opened_model.kind}."
         )
     if about["base_sha256"] != hash_weights(opened_model.base_folder):
-        raise InvalidInput("folder", f"{folder} began with other weights", f"Open the policy {about['base_sha256']}.")
+        raise InvalidInput(
+            "folder",
+            f"{folder} belongs to other initial weights",
+            f"Open the policy with the hash {about['base_sha256']}.",
+        )
     return about
 
 

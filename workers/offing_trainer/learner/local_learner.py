@@ -80,7 +80,7 @@ class LocalLearner:
         """Accumulate the gradient and return the sum of the micro-batches' losses.
 
         With several processes, each forwards its part of the rows, and all of them call `loss` for every
-        micro-batch in the same order. Whatever `loss` accumulates is therefore the same everywhere.
+        micro-batch in the same order. Its accumulated values are therefore the same everywhere.
         """
         value = 0.0
         for parts in self._iter_rounds([build_layout(row) for row in rows]):
@@ -104,7 +104,7 @@ class LocalLearner:
     def save(self, folder: Path) -> None:
         """Save the state atomically. Raises Conflict between forward_backward and optim_step."""
         if self._pending:
-            raise Conflict("A gradient is waiting to be used.", "Save after optim_step.")
+            raise Conflict("The accumulated gradient has not been applied.", "Save after optim_step.")
         learner_state.save_state(folder, self._network, self._optimizer, self._opened, self._ranks)
 
     def load(self, folder: Path) -> None:
@@ -185,7 +185,7 @@ def open_learner(policy: Path, settings: LearnerSettings, *, base: Path | None =
     ranks = open_process_group(settings)
     opened = open_model(policy, base, settings)
     if settings.packing and not opened.can_pack:
-        raise InvalidInput("packing", f"{policy} has layers that carry more than attention", "Leave packing off.")
+        raise InvalidInput("packing", f"{policy} has layers with state other than attention", "Turn packing off.")
     return LocalLearner(opened, settings, ranks)
 
 
@@ -206,7 +206,7 @@ def _gradient_pairs(
     ]
     wrong = next((f"{by.shape} for {tuple(to.shape)}" for to, by in pairs if by.shape != tuple(to.shape)), None)
     if wrong:
-        raise ValueError(f"a loss gave derivatives of another shape than what was forwarded: {wrong}")
+        raise ValueError(f"the loss returned gradients whose shape differs from the outputs: {wrong}")
     return [(to, by) for to, by in pairs if to.requires_grad]
 
 

@@ -67,12 +67,16 @@ def _resolve_full_weights(policy: Path, base: Path | None, settings: LearnerSett
     if not is_adapter(policy):
         return policy
     if settings.kind == "full":
-        raise InvalidInput("kind", f"{policy} is an adapter", "Use kind lora, or export it as full weights.")
+        raise InvalidInput("kind", f"{policy} is an adapter", "Use kind lora, or export the policy as full weights.")
     if base is None:
-        raise InvalidInput("base", f"{policy} is an adapter", "Name the folder of the weights under it.")
+        raise InvalidInput(
+            "base", f"is missing, but {policy} is an adapter", "Set it to the folder of the adapter's base weights."
+        )
     noted = read_json(policy / BASE_FILE).get("weights_sha256")
     if noted is not None and noted != hash_weights(check_folder(base, "base")):
-        raise InvalidInput("base", f"{policy} was trained over other weights", f"They have the hash {noted}.")
+        raise InvalidInput(
+            "base", f"{policy} was trained over other weights", f"Use the weights with the hash {noted}."
+        )
     return base
 
 
@@ -88,7 +92,7 @@ def _load_model(folder: Path, settings: LearnerSettings) -> Any:
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().splitlines()[0]
         raise InvalidInput(
-            "policy", f"{folder} cannot be loaded: {first}", "Give a folder made by save_pretrained."
+            "policy", f"{folder} cannot be loaded: {first}", "Use a folder that save_pretrained has written."
         ) from error
 
 
@@ -116,7 +120,7 @@ def _build_lora_config(lora_settings: LoraSettings, model: Any, base: Path) -> A
         task_type=TaskType.CAUSAL_LM,
         base_model_name_or_path=str(base),
         r=lora_settings.rank,
-        lora_alpha=lora_settings.alpha,  # type: ignore[arg-type]  # peft divides it by the rank, whatever number it is
+        lora_alpha=lora_settings.alpha,  # type: ignore[arg-type]  # peft accepts any number
         lora_dropout=0.0,
         target_modules=list(lora_settings.target_modules) or sorted({name.rpartition(".")[2] for name in linear}),
         fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in linear.values()),

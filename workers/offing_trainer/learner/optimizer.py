@@ -38,11 +38,13 @@ def learning_rate_factor(step: int, settings: LearnerSettings) -> float:
 
 
 class Optimizer:
-    """Updates named weights. The critic's weights have a learning rate of their own."""
+    """Updates named weights. The critic's weights have a separate learning rate."""
 
     def __init__(self, weights: Mapping[str, nn.Parameter], settings: LearnerSettings) -> None:
         if settings.schedule == "cosine" and settings.schedule_steps is None:
-            raise InvalidInput("steps", "cosine needs to know how long training is", "Give steps, or use constant.")
+            raise InvalidInput(
+                "schedule_steps", "the cosine schedule needs it", "Set it, or use the constant schedule."
+            )
         self.steps = 0
         """Number of steps that changed weights."""
         self._settings = settings

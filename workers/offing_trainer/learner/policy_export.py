@@ -42,7 +42,7 @@ def export_policy(
 ) -> None:
     """Export the policy. Every process takes part; the first one writes."""
     if kind == "lora" and opened_model.peft_model is None:
-        raise InvalidInput("kind", "all weights were moved, there is no adapter", "Export it as full.")
+        raise InvalidInput("kind", "all weights were trained, so there is no adapter", "Use kind full.")
     weights = _adapter_weights(opened_model) if kind == "lora" else _merged_weights(opened_model)
     if process_group.rank == 0:
         with open_atomic_folder(folder, replace=False) as new:

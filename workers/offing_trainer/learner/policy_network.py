@@ -153,5 +153,5 @@ def check_output_head(network: PolicyNetwork, device: torch.device) -> None:
     if not torch.allclose(expected.gather(1, targets[:, None])[:, 0], computed, atol=1e-3, rtol=1e-3):
         kind = type(network.model).__name__
         raise InvalidInput(
-            "policy", f"{kind} makes its logits in a way of its own", "Train it elsewhere, from an export."
+            "policy", f"{kind} computes its logits in an unsupported way", "Export the steps and train it elsewhere."
         )

@@ -45,7 +45,7 @@ class ProcessGroup(Protocol):
         ...
 
     def barrier(self) -> None:
-        """Wait until all processes get here."""
+        """Wait until all processes reach this call."""
         ...
 
 
@@ -54,7 +54,11 @@ class SingleProcess:
 
     def __init__(self, settings: LearnerSettings) -> None:
         if settings.sharded:
-            raise InvalidInput("sharded", "there is one process", "Start several, with `torchrun` for one.")
+            raise InvalidInput(
+                "sharded",
+                "is true, but there is only one process",
+                "Start several processes, for example with `torchrun`.",
+            )
         self.rank, self.world_size, self.device = 0, 1, select_device(settings)
         self.is_sharded = False
 
@@ -113,7 +117,7 @@ def select_device(settings: LearnerSettings) -> torch.device:
     """Select the device. Raises InvalidInput if a GPU is requested and there is none."""
     has_gpu = torch.cuda.is_available()
     if settings.device == "cuda" and not has_gpu:
-        raise InvalidInput("device", "torch sees no GPU here", "Use device auto or cpu.")
+        raise InvalidInput("device", "PyTorch found no GPU", "Use auto or cpu.")
     return torch.device("cuda" if has_gpu and settings.device != "cpu" else "cpu")
 
 

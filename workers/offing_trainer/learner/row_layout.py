@@ -65,7 +65,7 @@ def build_layout(row: TrainingRow) -> RowLayout:
     """Build the layout of a row. Raises InvalidInput if it trains its first token, which has no context."""
     trained = np.flatnonzero(row.loss_mask)
     if len(trained) and trained[0] == 0:
-        raise InvalidInput("rows", f"{row.key} trains its first token", "Give the row its prompt.")
+        raise InvalidInput("rows", f"{row.key} trains its first token", "Add the prompt to the row.")
     turns = row.turn_index[trained].astype(np.int64)
     before = _turn_starts(row, trained, turns)
     decided = _decision_ends(row, before)
@@ -99,7 +99,7 @@ def _decision_ends(row: TrainingRow, turn_start: Indices) -> Indices:
 def split_micro_batches(rows: Sequence[RowLayout], max_tokens: int, *, packing: bool = False) -> list[Indices]:
     """Split rows into micro-batches of at most `max_tokens`, including padding, the longest rows first.
 
-    No row is cut. A row that is longer has a micro-batch of its own.
+    No row is cut. A row that is longer has its own micro-batch.
     """
     lengths = np.array([len(row.token_ids) for row in rows], np.int64)
     parts: list[list[int]] = []

@@ -29,7 +29,7 @@ class CriticSettings(_FrozenSettings):
 
     columns: tuple[ValueColumn, ...] = ("value",)
     trunk: Literal["copy", "shared", "detached"] = "copy"
-    """`copy` uses layers of its own, initialized from the policy.
+    """`copy` uses separate layers, initialized from the policy.
     `shared` uses the policy's layers and trains them too. `detached` uses the policy's layers without
     training them.
     """
@@ -57,7 +57,7 @@ class LearnerSettings(_FrozenSettings):
     max_grad_norm: float | None = Field(default=1.0, gt=0)
     """Maximum norm of the gradient; the critic's is clipped separately. `None` means no clipping."""
     max_tokens_per_micro_batch: int = Field(default=4096, ge=1)
-    """Maximum tokens of a micro-batch, including padding. A longer row has a micro-batch of its own."""
+    """Maximum tokens of a micro-batch, including padding. A longer row has its own micro-batch."""
     packing: bool = False
     """Concatenate rows into one sequence instead of padding them.
     This helps if attention skips what its block-diagonal mask hides (flash or flex attention). With

@@ -33,7 +33,7 @@ class TemplateTokenizer:
         """Tokenize text within a turn. Raises InvalidInput for text that it has no tokens for."""
         ids, unknown = self._tokenize(text), self._tokenizer.unk_token_id
         if unknown is not None and unknown in ids:
-            remedy = "Use a policy that can write any text; data.answer_prefix can be said in words that it has."
+            remedy = "Use a policy that can represent any text, or use words of its vocabulary in data.answer_prefix."
             raise InvalidInput("policy", f"its tokenizer has no tokens for {text!r}", remedy)
         return ids
 
@@ -51,8 +51,8 @@ class TemplateTokenizer:
         prompt = self._apply_template(chat, add_generation_prompt=True)
         full_text = self._apply_template([*chat, {"role": "assistant", "content": text}], add_generation_prompt=False)
         if not full_text.startswith(prompt):
-            problem = "its chat template does not write an answer where it asks for one"
-            raise InvalidInput("policy", problem, "Use a template whose generation prompt begins an assistant's turn.")
+            problem = "its chat template does not put the answer directly after the generation prompt"
+            raise InvalidInput("policy", problem, "Use a template whose generation prompt begins an assistant message.")
         ids = self._cut_after_eos(self._tokenize(full_text[len(prompt) :]))
         return ids, self._token_decoder.decode_each(ids)
 

@@ -39,7 +39,7 @@ class EntropyBandOptions(PluginOptions):
     @model_validator(mode="after")
     def _check_bounds(self) -> "EntropyBandOptions":
         if self.low > self.high:
-            raise ValueError("low must not be above high")
+            raise ValueError("low must not exceed high")
         return self
 
 

@@ -20,5 +20,5 @@ def outcome(options: OutcomeOptions, inputs: RewardInput) -> tuple[Rewards, Plug
 
 
 PLUGIN = Plugin(
-    "outcome", PluginKind.REWARD, "AgentFlow, arXiv 2510.05592: one outcome reward a rollout", outcome, OutcomeOptions
+    "outcome", PluginKind.REWARD, "AgentFlow, arXiv 2510.05592: one outcome reward per rollout", outcome, OutcomeOptions
 )

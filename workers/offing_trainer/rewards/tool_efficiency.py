@@ -34,7 +34,9 @@ def tool_efficiency(options: ToolEfficiencyOptions, inputs: RewardInput) -> tupl
     """
     batch, rewards = inputs.batch, inputs.rewards
     if rewards.by_turn:
-        raise InvalidInput("pipeline.rewards", "tool-efficiency comes after turns were paid", "Put it before.")
+        raise InvalidInput(
+            "pipeline.rewards", "tool-efficiency comes after a reward for turns", "Move it before that reward."
+        )
     cost, reward = batch.rollout_stats[options.cost_stat], rewards.rollout
     table: Mapping[str, float] = dict(inputs.state.get(MIN_COST_TABLE, {}))
     min_costs = _update_min_costs(batch, cost, (reward >= options.min_success_reward) & ~np.isnan(cost), table)

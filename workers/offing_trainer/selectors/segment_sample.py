@@ -50,7 +50,7 @@ def _round_robin_order(by_rollout: Sequence[Indices], rng: np.random.Generator) 
 PLUGIN = Plugin(
     "segment-sample",
     PluginKind.SELECTOR,
-    "MemAct (DCPO), arXiv 2510.12635 and its released code: N_seg rows a prompt",
+    "MemAct (DCPO), arXiv 2510.12635 and its released code: N_seg rows per prompt",
     segment_sample,
     SegmentSampleOptions,
     stage="rows",

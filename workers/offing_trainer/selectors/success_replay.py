@@ -82,7 +82,7 @@ def _is_success(options: SuccessReplayOptions, rollout: TrainingRollout) -> bool
 PLUGIN = Plugin(
     "success-replay",
     PluginKind.SELECTOR,
-    "ARPO, arXiv 2505.16282, and released code: one stored success into a group that failed as a whole",
+    "ARPO, arXiv 2505.16282, and released code: adds one stored success to a group in which all rollouts failed",
     success_replay,
     SuccessReplayOptions,
     stage="groups",

@@ -1,4 +1,4 @@
-"""BAPO: a clip whose bounds widen until positive advantages carry their fraction of the step.
+"""BAPO: a clip whose bounds widen until positive advantages have their fraction of the gradient.
 
 The fraction is over the tokens that keep a gradient after the clip, so widening a bound never
 lowers it. This corrects the paper, which also counts clipped tokens. Bounds are computed for each
@@ -27,7 +27,7 @@ BOUNDS_TABLE = "clip-bounds"
 
 class BalancedClipOptions(PluginOptions):
     target_fraction: float = Field(default=0.5, ge=0, le=1)
-    """Fraction of the gradient that positive advantages should carry. `0` keeps the initial bounds."""
+    """Fraction of the gradient that positive advantages should have. `0` keeps the initial bounds."""
     low: float = Field(default=0.6, gt=0, lt=1)
     """Initial lower bound of the ratio."""
     max_low: float = Field(default=0.9, gt=0, le=1)
@@ -41,7 +41,7 @@ class BalancedClipOptions(PluginOptions):
     @model_validator(mode="after")
     def _check_bounds(self) -> "BalancedClipOptions":
         if self.low > self.max_low or self.high > self.max_high:
-            raise ValueError("bounds must start below their most")
+            raise ValueError("low must not exceed max_low, and high must not exceed max_high")
         return self
 
 
@@ -103,7 +103,7 @@ def _bound_path(start: float, end: float, step: float) -> list[float]:
 PLUGIN = Plugin(
     "balanced-clip",
     PluginKind.SURROGATE,
-    "BAPO, arXiv 2510.18927, with the share positive / (positive + negative) of tokens with a gradient",
+    "BAPO, arXiv 2510.18927, with the fraction positive / (positive + negative) of tokens with a gradient",
     balanced_clip,
     BalancedClipOptions,
     needs=frozenset({"old_logprobs", "start_logprobs"}),

@@ -1,6 +1,6 @@
 """Averaging rules: the weight of each token in the loss of a step.
 
-Weights refer to what is trained in the step, so they sum to 1 whatever was left out, including
+Weights refer to what is trained in the step, so they sum to 1 regardless of what was left out, including
 masked rows. If the unit of a rule is a sum, the weights of its units sum to 1.
 """
 

@@ -1,8 +1,8 @@
 """Rows as stored, one per segment, in which the context only grew.
 
 These are Flow-GRPO's planner turns, IterResearch's turns, DCPO's segments between edits and SUPO's
-spans between summaries, depending only on the graph. Rejected completions are in segments of their
-own.
+spans between summaries, depending only on the graph. Rejected completions are in separate
+segments.
 """
 
 from collections.abc import Sequence
@@ -38,4 +38,4 @@ def _is_included(options: ViewOptions, row: TrainingRow) -> bool:
     return has_role and (options.include_rejected or row.segment_info.boundary_reason != BoundaryReason.REJECTED)
 
 
-PLUGIN = Plugin("policy-turns", PluginKind.VIEW, "Offing: a row a stored segment", policy_turns, ViewOptions)
+PLUGIN = Plugin("policy-turns", PluginKind.VIEW, "Offing: one row per stored segment", policy_turns, ViewOptions)

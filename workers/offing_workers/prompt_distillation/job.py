@@ -46,7 +46,7 @@ MAX_STEPS_PER_RUN = 400
 """Maximum number of steps per run."""
 
 MAX_USED_GROUPS = 10_000
-"""Maximum number of used groups that a version remembers."""
+"""Maximum number of used groups that a version stores."""
 
 MAX_REJECTED_EDITS = 100
 """Maximum number of rejected edits that are kept with their reasons."""
@@ -153,7 +153,7 @@ async def _run_or_fail(context: DistillationContext, token: JobFencingToken) -> 
     except OffingError as error:
         return await _release_job(context, token, "failed", error=str(error))
     except Exception as error:
-        log.exception("learning failed", job=str(token.job_id))
+        log.exception("distillation failed", job=str(token.job_id))
         return await _release_job(context, token, "failed", error=f"{type(error).__name__}: {error}")
 
 
@@ -224,7 +224,7 @@ async def _run_step(job: _ActiveJob, groups: Sequence[RatedRunGroup]) -> _Active
     If `stop_reason` is set, the job ends before the step.
     """
     if groups[-1].is_informative and job.progress.compared >= job.request.groups:
-        return replace(job, stop_reason=f"{job.request.groups} groups were asked for")
+        return replace(job, stop_reason=f"all {job.request.groups} requested groups are compared")
     did = await _load_steps(job, groups)
     if did is None:
         return replace(job, stop_reason="training_opt_in was switched off")
@@ -243,7 +243,7 @@ async def _run_comparison(
     """Run one comparison, and add its cost even if it fails."""
     course, request = job.progress, job.request
     if request.usd is not None and course.usd >= request.usd:
-        return replace(job, stop_reason=f"{course.usd:.4f} USD were spent")
+        return replace(job, stop_reason=f"the cost limit is reached: {course.usd:.4f} USD")
     engine = create_engine(request.engine)
     if isinstance(engine, EngineFailure):
         return replace(job, stop_reason=engine.message)
@@ -356,7 +356,7 @@ async def _register_candidate(job: _ActiveJob) -> TrainingJobRow:
     if course.library == parent.library:
         if job.stop_reason:
             return await _release_job(job.context, job.token, "failed", error=job.stop_reason)
-        return await _release_job(job.context, job.token, "done", reason="nothing new was learned")
+        return await _release_job(job.context, job.token, "done", reason="the comparisons gave no new experiences")
     version, _ = await prompt_library.register_library(
         job.context.database, job.token.tenant_id, job.job.name, course.library, job.context.folder,
         parent_id=parent.version.id, lineage=_build_lineage(job),
@@ -424,4 +424,4 @@ async def _requeue_job(context: DistillationContext, token: JobFencingToken) -> 
     try:
         await _release_job(context, token, "queued", reason="its process was stopped")
     except (LeaseLostError, Unavailable) as error:
-        log.info("not put back", job=str(token.job_id), reason=str(error))
+        log.info("the job could not be queued again", job=str(token.job_id), reason=str(error))

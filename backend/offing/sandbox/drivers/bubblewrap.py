@@ -1,7 +1,7 @@
 """Run code with the machine's own Python in namespaces that bubblewrap creates.
 
-The code sees read-only libraries and an empty workspace in memory. It sees no file of the machine, no
-process but its own, no network, no environment variable and no terminal, and it has no privileges.
+The code sees read-only libraries and an empty workspace in memory. It sees no files of the machine, no
+processes except its own, no network, no environment variables and no terminal, and it has no privileges.
 """
 
 import os
@@ -95,7 +95,7 @@ class BubblewrapDriver:
             raise SandboxUnavailableError(f"OFFING_SANDBOX_PACKAGES: {self.packages} is not a folder")
         if os.geteuid() == 0 and self.packages.stat().st_mode & 0o005 != 0o005:
             raise SandboxUnavailableError(
-                f"OFFING_SANDBOX_PACKAGES: only root may read {self.packages}; chmod -R o+rX it"
+                f"OFFING_SANDBOX_PACKAGES: only root can read {self.packages}; run chmod -R o+rX on it"
             )
         return [*self.python.mounts, (str(self.packages.resolve()), PACKAGES)]
 
@@ -106,14 +106,14 @@ def get_bubblewrap_path() -> str:
     Raises SandboxUnavailableError with the reason if it is missing or cannot be used.
     """
     if sys.platform != "linux":
-        raise SandboxUnavailableError("it needs Linux")
+        raise SandboxUnavailableError("it requires Linux")
     if platform.machine() not in ARCHITECTURES:
-        raise SandboxUnavailableError(f"its filter of system calls is not written for {platform.machine()}")
+        raise SandboxUnavailableError(f"its system call filter does not support {platform.machine()}")
     path = shutil.which("bwrap")
     if path is None:
         raise SandboxUnavailableError("the program bwrap is not installed; install the package bubblewrap")
     if REQUIRED_OPTION not in _read_options(path):
-        raise SandboxUnavailableError(f"{path} is too old; it needs bubblewrap 0.8 or later")
+        raise SandboxUnavailableError(f"{path} is too old; version 0.8 or later is required")
     return path
 
 

@@ -83,7 +83,7 @@ class WasiDriver:
             raise SandboxUnavailableError(f"{error.filename or self.cache_dir}: {error.strerror}") from None
         if not _is_private_file(target):
             raise SandboxUnavailableError(
-                f"others may write in {self.cache_dir}, where compiled code is kept; chmod 700 it"
+                f"other users can write to {self.cache_dir}, which holds compiled code; run chmod 700 on it"
             )
         return target
 
@@ -92,9 +92,9 @@ def check_module(module: Path | None) -> Path:
     """Return the file of the module. Raises SandboxUnavailableError if it is missing or has the wrong hash."""
     path = module or _get_packaged_module()
     if not path.is_file():
-        raise SandboxUnavailableError(f"{path} is not there")
+        raise SandboxUnavailableError(f"{path} does not exist")
     if module is None and hashlib.sha256(path.read_bytes()).hexdigest() != MODULE_SHA256:
-        raise SandboxUnavailableError(f"{path} is not the file that it should be; install the extra sandbox anew")
+        raise SandboxUnavailableError(f"{path} has the wrong SHA-256; reinstall the extra sandbox")
     return path
 
 
@@ -103,7 +103,7 @@ def _get_packaged_module() -> Path:
     spec = util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise SandboxUnavailableError(
-            "there is no Python to run as WebAssembly; install the extra sandbox, or set OFFING_SANDBOX_WASM"
+            "the WebAssembly build of Python is not installed; install the extra sandbox, or set OFFING_SANDBOX_WASM"
         )
     return Path(spec.origin).with_name(FILE)
 
@@ -151,7 +151,7 @@ async def _compile_module(module: Path, target: Path) -> None:
         raise
     if process.returncode != 0:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise SandboxUnavailableError(f"{module} could not be compiled: {last[:300]}")
+        raise SandboxUnavailableError(f"{module} cannot be compiled: {last[:300]}")
 
 
 def _build_environment() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The process in which code runs as WebAssembly.
 
-Run as `wasi_process compile MODULE TARGET` or `wasi_process run COMPILED`. The module has no file but the
-workspace, no socket and no process. This process also drops the privileges that it does not need, so that a
-bug in the compiler alone is no way out.
+Run as `wasi_process compile MODULE TARGET` or `wasi_process run COMPILED`. The module has no files except the
+workspace, no sockets and no processes. This process also drops the privileges that it does not need, so that a
+bug in the compiler alone does not allow an escape.
 """
 
 import ctypes
@@ -152,7 +152,7 @@ def _install_seccomp_filter() -> None:
         pair = _SockFprog(len(lines) // 8, ctypes.addressof(text))
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(pair), 0, 0) != 0:
-            sys.exit(f"the filter of system calls was refused: {os.strerror(ctypes.get_errno())}")
+            sys.exit(f"the system call filter was rejected: {os.strerror(ctypes.get_errno())}")
 
 
 class _SockFprog(ctypes.Structure):

@@ -115,8 +115,8 @@ test("events have texts, and an unknown one keeps its name", () => {
     const { label, text } = eventText(anEvent(kind, detail));
     return `${label}: ${text}`;
   };
-  expect(render("guard", { step: 23, why: "mean reward fell: 0.4", back_to_step: 22 })).toBe(
-    "guard: step 23: mean reward fell: 0.4; rolled back to step 22",
+  expect(render("guard", { step: 23, why: "drop of mean reward: 0.4", back_to_step: 22 })).toBe(
+    "guard: step 23: drop of mean reward: 0.4; rolled back to step 22",
   );
   expect(render("guard", { step: 1, why: "x", back_to_step: 0 })).toContain("rolled back to the start");
   expect(render("gate", { passed: true, champion: "planner@1", difference: 0.09, why_not: [] })).toBe(
