@@ -92,7 +92,7 @@ async def test_a_batch_pins_the_number_of_its_library_beside_its_policies(pool: 
         ("extractive;library=lessons@1", "the engine extractive does not use a prompt library"),
         ("litellm+compact:openai/m;library=lessons@1", "the prompt format compact does not use a prompt library"),
         ("litellm:openai/m;library=lessons@7", "there is no policy lessons@7"),
-        ("litellm:openai/m;library=lessons@x", "does not have the form NAME@VERSION"),
+        ("litellm:openai/m;library=lessons@x", "is not NAME@VERSION"),
         ("litellm:openai/m;library=planner@1", "contains weights"),
     ],
 )
