@@ -1,4 +1,4 @@
-# Every verb does all the set-up it needs; nothing is done twice. `make help` lists them.
+# Every target does the setup that it needs, and only what is missing. `make help` lists the targets.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
@@ -13,7 +13,7 @@ TRAIN_READY := $(VENV)/.offing-train-ready
 PEERS_READY := $(VENV)/.offing-peers-ready
 # Installed without some of what they require: UNREACHED in deploy/write_locks.py.
 PARTIAL := deepagents|langgraph-reflection|open-deep-research
-# Every package comes from a lock, with a hash that is checked, and as a wheel, so that nothing is built on the way.
+# Every package comes from a lock file as a wheel whose hash is checked, so no package is built from source.
 LOCKED := --no-deps --require-hashes --only-binary :all:
 PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
 CPU_TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-cpu.lock)
@@ -35,72 +35,72 @@ endif
 
 .PHONY: help setup up test check lock demo bench chaos repeat loop results traces
 
-help: ## list the verbs
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
-	@echo "› everything is in place"
+setup: $(READY) $(PAGE) ## create the environment in .venv and build the web UI
+	@echo "› setup is complete"
 
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
-test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run them on private servers; T=path narrows
+test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run all tests on private servers; T=path selects tests
 	@[ -n "$(T)$(SKIP_MISSING)" ] || tests/install-programs
 	@echo "› testing the backend"
 	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
-	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
+	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the web UI"; cd frontend && npm test; fi
 
-check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## lint, format, types, import rules and words
+check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## check lint, format, types, import rules and words
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› words of the glossary" && $(PY) -m tests.glossary.words
 	@echo "› pyright" && $(VENV)/bin/pyright
 	@if [ -n "$(NODE_READY)" ]; then echo "› biome and tsc" && cd frontend && npm run --silent check; fi
 
-lock: $(READY) ## write the locks anew, with hashes; ARGS="--upgrade-package redis" upgrades one package
+lock: $(READY) ## write the lock files again, with hashes; ARGS="--upgrade-package redis" upgrades one package
 	@exec $(PY) deploy/write_locks.py $(ARGS)
 
-demo: setup ## a question over a folder of real documents, start to finish
+demo: setup ## ask a question about a folder of real documents
 	@exec ./deploy/demo
 
-bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/benchmarks.md; PARTS="turns export" narrows
+bench: $(READY) $(TRAIN_READY) ## measure Offing and bare LangGraph and write docs/benchmarks.md; PARTS="turns export" selects parts
 	@exec $(PY) -m tests.bench $(if $(PARTS),$(PARTS) --write)
 
-loop: $(READY) $(TRAIN_READY) ## train a planner on its own rollouts, from nothing, and measure it; SEEDS="0 1 2"
+loop: $(READY) $(TRAIN_READY) ## train a planner from scratch on its own rollouts and evaluate it; SEEDS="0 1 2"
 	@exec $(PY) -m tests.results.closed_loop $(SEEDS)
 
-results: $(READY) $(TRAIN_READY) ## hold each algorithm against its claim; ONLY="eapo hae" SEEDS="0 1" JOBS=2 narrow and widen
+results: $(READY) $(TRAIN_READY) ## test the claim of each algorithm; ONLY="eapo hae" SEEDS="0 1" select runs, JOBS=2 runs two at a time
 	@exec $(PY) -m tests.results --at-once $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
-traces: $(READY) $(TRAIN_READY) ## compare what runs leave with what was recorded, with a crash at every transaction; ONLY="forked" narrows
+traces: $(READY) $(TRAIN_READY) ## compare what runs store with recorded cases, with a crash at every transaction; ONLY="forked" selects cases
 	@exec $(PY) -m tests.traces --check $(if $(ONLY),--only $(ONLY))
 
-chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
+chaos: $(READY) $(TRAIN_READY) ## kill every process at MOMENTS random moments per fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)
 
-repeat: $(READY) $(TRAIN_READY) $(PEERS_READY) ## run the tests of T TIMES times beside BUSY busy loops; T="tests/chaos -k killed" narrows
+repeat: $(READY) $(TRAIN_READY) $(PEERS_READY) ## run the tests of T TIMES times while BUSY processes keep the CPU busy; T="tests/chaos -k killed" selects tests
 	@exec $(PY) -m tests.repeat --times $(TIMES) --busy $(BUSY) $(or $(T),-n $(PROCESSES))
 
 $(PY):
-	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is not there. Install Python 3.11 or later, or pass PYTHON=path."; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) was not found. Install Python 3.11 or later, or pass PYTHON=path."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $$($(PYTHON) --version) is too old; 3.11 or later is needed. Pass PYTHON=path/to/python3.11."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  { echo "make: this Python cannot make environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
-	@echo "› making $(VENV)"
+	  { echo "make: this Python cannot create environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "› creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
 $(READY): requirements.lock requirements-build.lock pyproject.toml | $(PY)
 	@echo "› installing Python packages into $(VENV)"
 	@$(PIP_INSTALL) $(LOCKED) -r requirements-build.lock
 	@$(UV_INSTALL) $(LOCKED) -r requirements.lock \
-	  || { echo "› uv could not; trying pip, which is slower and checks the same hashes"; \
+	  || { echo "› uv failed; trying pip, which is slower and checks the same hashes"; \
 	       $(PIP_INSTALL) $(LOCKED) -r requirements.lock; }
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(TRAIN_READY): requirements-train.lock requirements-cuda.lock requirements-cpu.lock | $(READY)
-	@echo "› installing torch and what comes with it into $(VENV)"
+	@echo "› installing PyTorch and its dependencies into $(VENV)"
 	@if [ -n "$(CPU_TORCH)" ] && $(PIP_INSTALL) --dry-run --no-index --no-deps "$(CPU_TORCH)" >/dev/null 2>&1; then \
 	  $(PIP_INSTALL) $(LOCKED) --no-index -r requirements-cpu.lock; fi
 	@$(PIP_INSTALL) $(LOCKED) -r requirements-train.lock
@@ -110,19 +110,19 @@ $(TRAIN_READY): requirements-train.lock requirements-cuda.lock requirements-cpu.
 	@touch $@
 
 $(PEERS_READY): requirements-peers.lock | $(READY)
-	@echo "› installing other people's graphs for the tests into $(VENV)"
+	@echo "› installing third-party graphs for the tests into $(VENV)"
 	@$(PIP_INSTALL) $(LOCKED) -r requirements-peers.lock
 	@touch $@
 
 $(NODE_READY): frontend/package-lock.json
-	@command -v npm >/dev/null || { echo "make: npm is not there. Install node 20 or later; the page is built with it."; exit 1; }
+	@command -v npm >/dev/null || { echo "make: npm was not found. Install node 20.19 or later, which builds the web UI."; exit 1; }
 	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' || \
 	  { echo "make: node $$(node --version) is too old; 20.19 or later is needed."; exit 1; }
-	@echo "› installing the page's packages"
+	@echo "› installing the packages of the web UI"
 	@cd frontend && npm ci $(NPM_FLAGS)
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) $(NODE_READY)
-	@echo "› building the page"
+	@echo "› building the web UI"
 	@cd frontend && npm run --silent build
 	@touch $@
