@@ -1,9 +1,9 @@
-"""`make results`: does the runs that are missing, then writes a page and a picture an experiment into docs/results.
+"""`make results`: run what is missing, then write one page and one chart per experiment to docs/results.
 
     .venv/bin/python -m tests.results [--only PREFIX ...] [--seeds SEED ...] [--at-once N] [--size miniature]
 
-A finished run lies under .results and is not done again; to do it anew, remove its file. `--run` is what this command
-calls itself with. Exit status 1: a run failed.
+A finished run is stored under .results and is not repeated; to repeat it, delete its file. The command starts itself
+with `--run` for each run. The exit code is 1 if a run failed.
 """
 
 import argparse
@@ -50,15 +50,16 @@ def _chosen(only: Sequence[str]) -> list[tuple[str, Experiment]]:
     every = [(module, runs.experiment_in(module)) for module in runs.modules()]
     results = [one for one in every if not only or one[1].name.startswith(tuple(only))]
     if not results:
-        print(f"There is no {' or '.join(only)}; there is {', '.join(one.name for _, one in every)}.")
+        names = ", ".join(one.name for _, one in every)
+        print(f"No experiment name starts with {' or '.join(only)}. The experiments are {names}.")
     return results
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.results")
-    parser.add_argument("--only", nargs="*", default=[], help="experiments whose names begin with one of these")
+    parser.add_argument("--only", nargs="*", default=[], help="only experiments whose names start with one of these")
     parser.add_argument("--seeds", nargs="*", type=int, default=[])
-    parser.add_argument("--at-once", type=int, default=1, help="runs side by side")
+    parser.add_argument("--at-once", type=int, default=1, help="number of runs in parallel")
     parser.add_argument("--size", choices=list(Size), default=Size.FULL)
     parser.add_argument("--folder", type=Path, default=Path(".results"))
     parser.add_argument("--run", nargs=3, metavar=("MODULE", "ARM", "SEED"), help=argparse.SUPPRESS)
@@ -69,5 +70,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here")
+        print("stopped; the same command continues from here")
         sys.exit(130)

@@ -110,7 +110,7 @@ def do_all(
 ) -> list[Planned]:
     """Does those that are not finished, each in a process of its own; gives those that failed."""
     missing = [run for run in runs if not file_of(run, folder, size).is_file()]
-    say(f"{len(runs)} runs, {len(runs) - len(missing)} of them are there")
+    say(f"{len(runs)} runs, {len(runs) - len(missing)} of them finished earlier")
 
     def one(run: Planned) -> Planned | None:
         return None if _in_a_process(run, folder, size, say) else run
@@ -134,7 +134,7 @@ def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], N
         say(f"  {run}: {took}")
         return True
     last = log.read_text("utf-8", "replace").rstrip().rpartition("\n")[2]
-    say(f"  {run}: failed after {took} with {code}: {last} (all of it: {log})")
+    say(f"  {run}: failed after {took} with {code}: {last} (complete log: {log})")
     return False
 
 
