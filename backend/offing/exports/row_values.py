@@ -35,7 +35,7 @@ SEGMENT_COLUMNS = {
 """Column name of each field of the segment."""
 
 ACCEPTED_COLUMN = "is_accepted"
-"""Whether the role accepted the completion. A rejected completion is a segment of its own."""
+"""Whether the role accepted the completion. A rejected completion is a separate segment."""
 
 
 def trajectory_metadata_columns(metadata: TrajectoryMetadata) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Extract text from the bytes of a file, or reject the file with a reason.
 
-The type is detected by content; the name decides only what the content leaves open. The name of the
+The type is detected by content; the name is used only if the content is ambiguous. The name of the
 extractor contains the versions of everything that shapes the text, because spans point into exactly that
 text. Parsers of complex formats are imported only when such a file comes, which is in a child process.
 """

@@ -25,7 +25,7 @@ class FolderListing:
     """Paths relative to the root, with `/`, sorted."""
     skipped: dict[str, int] = field(default_factory=dict[str, int])
     truncated: bool = False
-    """Whether the folder has more than `MAX_FILES` files, of which the rest was not listed."""
+    """Whether the folder has more than `MAX_FILES` files, in which case the others are not listed."""
 
 
 def list_documents(folder: Path, *, max_files: int = MAX_FILES) -> FolderListing:

@@ -1,4 +1,4 @@
-"""The child process that reads one document after another, so that a bad file hurts nothing but itself.
+"""The child process that reads one document after another, so that a malformed file affects only itself.
 
 Run it as `python -m offing.library.reader_process`. It reads frames of (name, bytes) from standard input and writes
 frames of JSON to standard output. It ends when its input ends.

@@ -1,11 +1,11 @@
 """Decide to which address an engine's call may go, and which API key may be sent there.
 
-An engine config can come from any user who starts a run, the environment only from the operator. So an engine config is
-followed only to an address that the operator has named in the environment or accepted once
-(`offing.models.accepted_servers`). This includes the ports of this machine. A key from the environment is sent only
-where the environment says: to the same server, and to the same path or below it, because one server may serve several
-teams. litellm reads further secrets for some providers, whatever key is passed, so a server that was only accepted is
-called through providers that have none.
+An engine config can come from any user who starts a run, but the environment only from the operator. Calls therefore go
+only to addresses that the operator has set in the environment or accepted (`offing.models.accepted_servers`). This
+includes the ports of this machine. A key from the environment is sent only to the server in the environment, and only
+to the same path or below it, because one server may serve several teams. litellm reads further secrets for some
+providers, regardless of the key that is passed, so a server that was only accepted is called through providers that
+have none.
 """
 
 from collections.abc import Iterable, Mapping

@@ -50,7 +50,7 @@ class LitellmReply:
     tool_call_count: int = 0
     """Number of tool calls."""
     native_calls: tuple[NativeCall, ...] = ()
-    """Tool calls of a chat with tools. `text` is then the text beside them."""
+    """Tool calls of a chat with tools. `text` is then the text in addition to them."""
 
 
 async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure:

@@ -18,7 +18,7 @@ class DriverChoice:
     """The chosen driver, and why others were rejected."""
 
     sandbox: Sandbox | None
-    """The chosen driver. `None` means that no code may run here."""
+    """The chosen driver. `None` means that no code may run on this machine."""
     rejected: Mapping[str, str] = field(default_factory=dict[str, str])
     """Reasons by name of the driver. Drivers after the chosen one were not tried."""
 

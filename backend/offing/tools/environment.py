@@ -1,7 +1,7 @@
 """Environments: where an agent acts in place of the document library, as packages register them.
 
 An environment has tools with their rules in the default tool policy, generates tasks with known answers, and may
-answer roles by rules and ask them in a prompt format of its own.
+add rule-based roles and a prompt format.
 """
 
 import hashlib
@@ -82,7 +82,7 @@ def list_environment_tools() -> tuple[PlatformTool, ...]:
 
 
 def extend_role(role: Role[Input, Output]) -> Role[Input, Output]:
-    """Return the role with the rules and prompt formats of all environments. Those of the role itself win."""
+    """Return the role with the rules and prompt formats of all environments. Those of the role itself take precedence."""
     rules, formats = dict[str, Any](), dict[str, Any]()
     for _, extension in _iter_extensions(role):
         rules |= extension.rules

@@ -23,7 +23,7 @@ Permission = Literal["", "web", "code"]
 
 @dataclass(frozen=True, slots=True)
 class PlatformTool:
-    """A tool that runs have whatever their graph is."""
+    """A tool of the platform, which the runs of all graphs have."""
 
     tool: Tool
     rule: ToolRule

@@ -28,7 +28,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: Address) -> bool:
-    """Return whether a connection to the address leaves for the public internet and nowhere else.
+    """Return whether a connection to the address goes only to the public internet.
 
     The well-known NAT64 prefix is public if the embedded address is. Every other way to embed an address in
     another is not public.

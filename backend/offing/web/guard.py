@@ -1,7 +1,7 @@
 """Decide whether a host may be connected to and at which addresses, to keep fetching off private networks.
 
 A name is looked up once. Every address in the answer must be public, and the connection goes to one of
-these addresses, so a name whose addresses change in between (DNS rebinding) gains nothing. Hosts that the
+these addresses, so a name whose addresses change in between (DNS rebinding) has no effect. Hosts that the
 operator allows by name are exempt.
 """
 

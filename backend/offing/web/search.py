@@ -1,7 +1,7 @@
 """Query several search engines at once and merge their hits into one list.
 
 The lists are merged by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009), which needs no
-scores that are comparable between engines. Engines that fail are listed beside the hits of the others.
+scores that are comparable between engines. Engines that fail are listed together with the hits of the others.
 """
 
 import asyncio
