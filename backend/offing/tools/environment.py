@@ -82,7 +82,7 @@ def list_environment_tools() -> tuple[PlatformTool, ...]:
 
 
 def extend_role(role: Role[Input, Output]) -> Role[Input, Output]:
-    """Return the role with the rules and prompt formats of all environments. Those of the role itself take precedence."""
+    """Return the role with the rules and prompt formats of all environments. Those of the role have priority."""
     rules, formats = dict[str, Any](), dict[str, Any]()
     for _, extension in _iter_extensions(role):
         rules |= extension.rules
