@@ -112,7 +112,7 @@ class TeamNodes:
         if not review.is_accepted and state["reviews"] < MAX_REPLANS:
             note = {"comment": review.comment}
             await ctx.append_steps(
-                StepDraft(StepKind.NOTE, "Another plan was asked for", note, "review", review.comment)
+                StepDraft(StepKind.NOTE, "Another plan was requested", note, "review", review.comment)
             )
             return {"replan": 1, "reviews": state["reviews"] + 1}
         parts = tuple(step.strip() for step in review.plan.steps if step.strip())[:MAX_PARTS]
@@ -120,7 +120,7 @@ class TeamNodes:
             return {}
         analysis = Analysis(summary=inputs.analysis.summary, sub_questions=parts)
         await ctx.append_steps(
-            StepDraft(StepKind.ANALYSIS, "The plan as a person edited it", analysis.model_dump(), "lead")
+            StepDraft(StepKind.ANALYSIS, "The plan, edited by a person", analysis.model_dump(), "lead")
         )
         (edited,) = await ctx.last_steps(StepKind.ANALYSIS, 1)
         return {"analysis": edited.seq, **_build_part_state(len(parts))}

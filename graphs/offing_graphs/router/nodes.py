@@ -91,7 +91,7 @@ async def _decide_next(ctx: RunContext, state: State, turn: int) -> StateUpdate:
     open_ones = [s.part for s in part_statuses if not s.covered]
     payload = {"mode": Mode.AGENTIC.value, "from": state["mode"], "open": open_ones}
     await ctx.append_steps(
-        StepDraft(StepKind.NOTE, "Goes on as agentic", payload, "route", f"open: {' · '.join(open_ones)}")
+        StepDraft(StepKind.NOTE, "Continues as agentic", payload, "route", f"open: {' · '.join(open_ones)}")
     )
     return {"mode": Mode.AGENTIC.value}
 

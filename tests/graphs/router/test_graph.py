@@ -57,7 +57,7 @@ async def test_a_question_in_parts_gets_a_look_for_each() -> None:
 
 async def test_what_one_look_does_not_answer_continues_in_the_loop() -> None:
     ctx = await routed(NOWHERE)
-    assert notes(ctx) == ["Mode: instant", "Goes on as agentic"]
+    assert notes(ctx) == ["Mode: instant", "Continues as agentic"]
     assert {"planner", "executor", "verifier"} <= set(roles_of(ctx))
     assert ctx.report.stop_reason in {StopReason.NOTHING_FOUND, StopReason.TURN_LIMIT}
 
