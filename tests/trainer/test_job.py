@@ -86,7 +86,7 @@ async def test_rows_of_another_tokenizer_fail_the_job_with_what_to_do(bench: Ben
     done = await bench.run((await bench.job()).id)
     assert done.state == "failed"
     assert "another tokenizer" in done.error
-    assert "data.batches" in done.error
+    assert "data.rollout_batches" in done.error
 
 
 async def test_a_guard_goes_back_to_the_last_good_weights_and_registers_nothing(bench: Bench) -> None:

@@ -115,7 +115,7 @@ def tokenize_request(engine: EngineScheduler, request: TokenizeRequest) -> Respo
     elif request.prompt is not None:
         ids = policy.chat_template.encode(request.prompt, request.add_special_tokens)
     else:
-        raise InvalidInput("prompt", "is missing, and so is messages", "Send one of them.")
+        raise InvalidInput("prompt", "neither prompt nor messages is set", "Send one of them.")
     return {"count": len(ids), "max_model_len": policy.max_context_tokens, "tokens": ids, "token_strs": None}
 
 

@@ -300,8 +300,8 @@ def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
         f"groups   {p.group_count} of {batch.group_count} created · {p.open} open · {p.complete} complete · "
         f"{p.incomplete} incomplete"
     )
-    print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not finalized · "
-          f"{p.finalized} finalized, {p.failed} of them failed")  # fmt: skip
+    print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not scored yet · "
+          f"{p.finalized} finalized, {p.failed} of them with infrastructure errors")  # fmt: skip
     print(f"mean reward {mean}")
 
 

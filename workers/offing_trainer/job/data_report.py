@@ -99,7 +99,9 @@ def _warnings(
     if fresh and config.data.min_informative_groups and informative * 4 < len(fresh):
         warnings.append(f"only {informative} of {len(fresh)} groups have differing rewards; the others have no effect")
     if quarantined := uses.get("quarantined", 0):
-        warnings.append(f"{quarantined} turns are in quarantine and are excluded unless data.quarantined is true")
+        warnings.append(
+            f"{quarantined} turns are in quarantine and are excluded unless data.include_quarantined is true"
+        )
     if none := uses.get("none", 0):
         warnings.append(f"{none} turns cannot be trained; `offing trajectories show` prints the reasons")
     return warnings
@@ -116,9 +118,7 @@ def _check_trainable(
         )
     if not report.rollouts:
         remedy = "Collect new groups with this version, or increase data.max_version_lag."
-        raise InvalidInput(
-            "data", f"all {report.complete_groups} groups exceed the version lag for {config.policy}", remedy
-        )
+        raise InvalidInput("data", f"all {report.complete_groups} groups are stale for {config.policy}", remedy)
     recorded = [one for one in turns if one.trainable == "rl"]
     if not trains_on_text(pipeline, config.learner.mode) and not recorded:
         problem = "no turn has recorded token ids and logprobs, which this algorithm needs"
@@ -128,5 +128,5 @@ def _check_trainable(
         raise InvalidInput(
             "data",
             f"turns were sampled with another tokenizer than that of {config.policy}: {', '.join(foreign)}",
-            "Select rollouts of this tokenizer with data.batches, data.tags or data.since.",
+            "Select rollouts of this tokenizer with data.rollout_batches, data.tags or data.since.",
         )

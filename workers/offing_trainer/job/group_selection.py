@@ -112,5 +112,5 @@ def check_tokenizers(tokenizers: Mapping[str, int], expected: str, policy: str) 
         raise InvalidInput(
             "data",
             f"rows were sampled with another tokenizer than that of {policy} ({expected[:12]}): {counts}",
-            "Select rollouts of this tokenizer with `data.batches`, `data.tags` or `data.since`.",
+            "Select rollouts of this tokenizer with `data.rollout_batches`, `data.tags` or `data.since`.",
         )
