@@ -23,7 +23,7 @@ def _render_call_headline(output: Command) -> Headline:
 def _render_verdict_headline(output: Verdict) -> Headline:
     covered = sum(c.covered for c in output.coverage)
     detail = f"{covered} of {len(output.coverage)} parts answered; " if output.coverage else ""
-    return Headline(shorten_line(output.analysis), detail + ("stop" if output.stop else "go on"))
+    return Headline(shorten_line(output.analysis), detail + ("stop" if output.stop else "continue"))
 
 
 def _render_report_headline(output: ReportDraft) -> Headline:
