@@ -1,7 +1,7 @@
-"""Tokens for many rollouts at once, drawn by the policy engine's own batch in this process.
+"""Sample completions for many rollouts at once with the policy engine's decode batch, in this process.
 
-Who waits for whom: a rollout asks and waits, and when all that are still going wait, one batch answers
-them. What is drawn depends on a rollout's own seed, not on its neighbours.
+Each rollout requests a completion and waits. When all unfinished rollouts wait, one batch answers them. A
+completion depends on the seed of its rollout, not on other rollouts in the batch.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from offing_engine.weights import LoadedPolicy
 
 BESIDE = 64
-"""Prompts that are read together; those of about one length, so that little is padding."""
+"""Prompts that are prefilled together. They have similar lengths, so little is padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """What one rollout wants next."""
+    """A request of one rollout for its next completion."""
 
     ids: tuple[int, ...]
     """The prompt."""
     most: int
-    """Tokens to draw at most."""
+    """Maximum number of tokens to sample."""
     seed: int
     temperature: float
-    """1: as learned. 0: the likeliest token each time."""
+    """1 samples from the learned distribution. 0 selects the most likely token each time."""
 
 
 def opened(folder: Path, name: str, *, context: int = 4096) -> "LoadedPolicy":
-    """A policy's folder as the engine serves it; `name` is its NAME@VERSION."""
+    """Open a policy folder as the engine serves it. `name` is its NAME@VERSION."""
     import torch
 
     from offing_engine.weights import load_full_policy
@@ -44,7 +44,7 @@ def opened(folder: Path, name: str, *, context: int = 4096) -> "LoadedPolicy":
 
 
 def drawn(policy: "LoadedPolicy", asks: Sequence[SamplingRequest]) -> "list[Completion]":
-    """One completion an ask, in their order."""
+    """Return one completion per request, in the order of the requests."""
     import torch
 
     results: list[Any] = [None] * len(asks)
@@ -75,7 +75,7 @@ def _draw(policy: "LoadedPolicy", asks: Sequence[SamplingRequest], which: Sequen
 
 @dataclass(slots=True)
 class Table:
-    """Where the rollouts of one step sit."""
+    """Collects the requests of the rollouts of one step."""
 
     policy: "LoadedPolicy"
     _seated: int = 0
@@ -84,11 +84,11 @@ class Table:
     )
 
     def sit(self, count: int) -> None:
-        """So many may ask from now on, and nobody is answered before everybody who sits asks."""
+        """Register this number of rollouts. Requests are answered when all registered rollouts wait."""
         self._seated += count
 
     def leave(self) -> None:
-        """One of them asks no more."""
+        """Unregister one rollout that makes no more requests."""
         self._seated -= 1
         self._serve()
 

@@ -1,7 +1,7 @@
-"""How curves are drawn: an SVG a figure of text alone, the same bytes for the same numbers.
+"""Draw curves as SVG. Equal numbers give equal bytes.
 
-A panel a figure, a line an arm: seeds thin, their mean bold; panels stand side by side and share one key. Colours are
-the page's, light and dark by what the reader's system says; an arm is told by its dashes, too.
+There is one panel per metric and one line per arm: thin lines are seeds, the bold line is their mean. The panels share
+one legend. Colors follow the light or dark mode of the reader's system. Arms also differ in their dashes.
 """
 
 import math
@@ -13,9 +13,9 @@ from xml.sax.saxutils import escape
 from tests.results.experiment import Arm, Curve, Experiment, Metric
 
 WIDTH, HEIGHT = 880, 300
-"""Of the whole, and of a row of panels, in pixels."""
+"""Size of the image, and height of a row of panels, in pixels."""
 LEFT, RIGHT, ABOVE, BELOW = 48, 22, 34, 46
-"""Around a panel's plot."""
+"""Margins of a panel's plot."""
 COLOURS = ("sea", "sun", "violet", "moss", "coral")
 DASHES = ("none", "7 4", "2 3", "10 3 2 3", "5 5")
 
@@ -40,10 +40,10 @@ Line = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From numbers to places along one side of a plot."""
+    """Map numbers to positions along one side of a plot."""
 
     ticks: tuple[float, ...]
-    """Ascending, at least two; the first and the last are the ends."""
+    """In ascending order, at least two. The first and the last are the ends."""
     start: float
     end: float
 
@@ -53,7 +53,7 @@ class Scale:
 
 
 def drawn(experiment: Experiment, curves: Sequence[Curve]) -> str:
-    """A whole SVG file. Figures that no curve has get no panel."""
+    """Return the SVG file. A metric that no curve has gets no panel."""
     rendered = [name for name in experiment.figures if any(name in p.figures for c in curves for p in c.points)]
     columns = _columns(len(rendered))
     key = list(_key(list(experiment.arms.values())))
@@ -80,7 +80,7 @@ def drawn(experiment: Experiment, curves: Sequence[Curve]) -> str:
 
 
 def seeds_and_mean(curves: Sequence[Curve], arm: str, metric: str) -> tuple[list[Line], Line]:
-    """Each seed's line, in order of seeds; their mean at the steps that all of them have."""
+    """Return one line per seed, in order of seeds, and their mean at the steps that all of them have."""
     own = sorted((c for c in curves if c.arm == arm), key=lambda c: c.seed)
     lines = [{p.step: p.figures[metric] for p in c.points if metric in p.figures} for c in own]
     lines = [line for line in lines if line]
@@ -90,7 +90,7 @@ def seeds_and_mean(curves: Sequence[Curve], arm: str, metric: str) -> tuple[list
 
 
 def ticks(low: float, high: float, maximum: int = 6) -> tuple[float, ...]:
-    """Round numbers from at most `low` to at least `high`, `most` at most."""
+    """Return at most `maximum` round numbers from at most `low` to at least `high`."""
     span = high - low or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / (maximum - 1)))
     for nth in range(8):
@@ -135,7 +135,7 @@ def _panel(
 
 
 def _heights(values: Sequence[float], measurement: Metric) -> tuple[float, ...]:
-    """Shares from 0 to 1; what is never negative, from 0."""
+    """Return the ticks of the vertical axis: from 0 to 1 for shares, from 0 for values that are never negative."""
     if measurement.share:
         return ticks(0.0, 1.0)
     return ticks(min(0.0, *values), max(0.0, *values))
@@ -152,13 +152,13 @@ def _axes(x: Scale, y: Scale) -> Iterator[str]:
 
 
 def _number(value: float, scale: Scale) -> str:
-    """With the decimals that tell neighbouring ticks apart."""
+    """Format a number with the decimals that distinguish neighboring ticks."""
     apart = min(b - a for a, b in pairwise(scale.ticks))
     return f"{value:,.{max(0, -math.floor(math.log10(apart) + 1e-9))}f}"
 
 
 def _line(line: Line, kind: str, nth: int, x: Scale, y: Scale) -> Iterator[str]:
-    """A line of one point is a dot."""
+    """Draw a line. A line of one point is a dot."""
     if len(line) == 1:
         yield f'<circle cx="{x.at(line[0][0]):.1f}" cy="{y.at(line[0][1]):.1f}" r="3" fill="var(--{COLOURS[nth]})"/>'
     elif line:

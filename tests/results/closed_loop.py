@@ -1,10 +1,10 @@
-"""The closed loop from nothing, once per seed: what a planner can do before and after, on worlds that it never saw.
+"""Run the training loop from scratch, once per seed, and compare the planner before and after on held-out worlds.
 
     .venv/bin/python -m tests.results.closed_loop [SEED ...]
 
-A seed has a home of its own under .loop for each configuration, and is not run again once it has a result; if it is
-stopped, it continues. Its figures are added to docs/results/closed-loop.json, and the page is written from all records
-of that file.
+Each seed has its own folder under .loop per configuration. A seed with a result is not run again, and a stopped run
+continues. The results are added to docs/results/closed-loop.json, and the page is written from all records of that
+file.
 """
 
 import os
@@ -51,12 +51,12 @@ def main() -> int:
 
 
 def home_of(seed: int, config: str) -> Path:
-    """Where a seed runs with a configuration of this hash: what another one has made is never taken for its result."""
+    """Return the folder of a seed for the configuration with this hash. Other configurations have other folders."""
     return HOMES / f"seed-{seed}-{config[:12]}"
 
 
 def _of_seed(seed: int, home: Path) -> dict[str, Any]:
-    """Return the result of a seed. Run the loop first if there is none. Its commit is the one that it began with."""
+    """Return the result of a seed. Run the loop first if there is none. The commit is the one at its start."""
     file, commit = home / "result.json", home / "commit"
     if file.is_file():
         return orjson.loads(file.read_bytes())
@@ -76,7 +76,7 @@ def _of_seed(seed: int, home: Path) -> dict[str, Any]:
 
 @contextmanager
 def _timed(file: Path) -> Generator[None]:
-    """Adds the minutes that the block takes to those in the file, also when it is cut short by an exception."""
+    """Add the minutes that the block takes to those in the file, also if the block raises an exception."""
     began = time.monotonic()
     before = float(file.read_text()) if file.is_file() else 0.0
     try:
@@ -86,7 +86,7 @@ def _timed(file: Path) -> Generator[None]:
 
 
 def _by_look_ups(result: dict[str, Any], home: Path) -> LookUps:
-    """Read from the seed's own database what the greedy evaluations came to by number of look-ups."""
+    """Return the results of the greedy evaluations by number of look-ups, from the seed's own database."""
     os.environ["OFFING_HOME"] = str(home.resolve())
     rows = run_with_database(_shares)
     names = {when: result[when][1]["policy"] for when in loop_record.WHEN if result[when]}
@@ -97,7 +97,7 @@ def _by_look_ups(result: dict[str, Any], home: Path) -> LookUps:
 
 
 async def _shares(database: Database) -> dict[tuple[str, int], tuple[float, float]]:
-    """By version and look-ups."""
+    """Return shares by version and number of look-ups."""
     async with database.transaction(LOCAL_TENANT) as connection:
         rows = await (await connection.execute(BY_LOOK_UPS, (MAX_HOPS,))).fetchall()
     return {(name, hops): (round(float(right), 4), round(float(broken), 4)) for name, hops, right, broken in rows}

@@ -1,6 +1,6 @@
-"""DCPO on the graph that edits its memory, in a quarter of the room: what statistics over rollouts are worth there.
+"""Compare DCPO with other statistics on the graph that edits its memory, with a quarter of the context.
 
-This comparison's arms and sizes; graph, room and teacher are in `memory`, how a run goes in `training`.
+This module has the arms and sizes. Graph, limits and teacher are in `memory`, and the run is in `training`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ COMMON: Mapping[str, Any] = {
         "minibatch_unit": "rollouts",
     },
 }
-"""What no role could read is trained, too; rates are those of a small model."""
+"""Completions that could not be parsed are trained as well. Learning rates are those of a small model."""
 ALL: Mapping[str, Any] = {"selectors": []}
 ROWS: Mapping[str, Any] = {"advantage": {"name": "group-z", "unit": "rows"}}
 ARMS: Mapping[str, Mapping[str, Any]] = {
@@ -40,7 +40,7 @@ def graph_setup() -> GraphSetup:
 
 
 def course(arm: str, size: Size) -> Course:
-    """Arms differ in credit and in which segments are trained; all are paid 1, -0.1 and 0 as DCPO is."""
+    """Return the course of an arm. Arms differ in advantages and trained segments. All have DCPO's rewards."""
     tables = merge_tables(COMMON, ARMS[arm])
     if size is Size.MINIATURE:
         return Course(graph_setup(), QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(6, most=COMPLETION), held_out=4)

@@ -1,7 +1,7 @@
-"""How much the gradient of the same rollouts depends on whose statistics and which segments are taken.
+"""Measure how the gradient of the same rollouts depends on the statistics and on the trained segments.
 
-This measurement: the start plays once, every arm of `dcpo` says in which direction to move, and
-nothing is trained. Two halves of the questions show how much of a direction is chance.
+The starting policy plays once, the gradient of every arm of `dcpo` is computed, and nothing is trained. Two halves of
+the questions show how much of a direction is random.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ QUESTIONS_OF_A_HALF: Mapping[Size, tuple[int, ...]] = {Size.FULL: (6, 12, 24), S
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    """All arms of a seed see the same rollouts."""
+    """Run an arm. All arms of a seed use the same rollouts."""
     began, start = time.monotonic(), start_of(folder, dcpo.graph_setup(), imitation(size), seed, RULES)
     played = _played(start, 2 * max(QUESTIONS_OF_A_HALF[size]), seed)
     points: list[Point] = []
@@ -45,7 +45,7 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
 
 
 def gradient(start: Path, arm: str, played: Sequence[Played], seed: int) -> Floats:
-    """Of the arm's loss over these rollouts by all weights, end to end, before anything is clipped."""
+    """Return the gradient of the arm's loss over these rollouts by all weights, concatenated and not clipped."""
     from offing_trainer.learner.local_learner import open_learner
     from offing_trainer.pipeline import build_job_pipeline
     from offing_trainer.step_metrics import MetricAccumulator
@@ -67,7 +67,7 @@ def gradient(start: Path, arm: str, played: Sequence[Played], seed: int) -> Floa
 
 
 def alike(a: Floats, b: Floats) -> float:
-    """Cosine; 0 where one of them is nothing."""
+    """Return the cosine. It is 0 if one of the vectors is zero."""
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norms if norms > 0 else 0.0
 

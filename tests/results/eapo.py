@@ -1,7 +1,7 @@
-"""EAPO on IterResearch: does a discount by rounds make successes shorter, and what does it cost in success?
+"""Measure the effect of EAPO's discount by turns on the length and the rate of successful rollouts of IterResearch.
 
-The start knows most tools and dithers: with every known fact it looks some of it up again before it continues. Success
-alone has nothing against that, since looking up twice does no harm; a discount has.
+The starting policy knows most tools and often looks up a known fact again before it continues. Success alone does not
+discourage that, because looking up a fact twice does no harm. A discount discourages it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
 SKILL = 0.7
-"""How often the start's teacher takes a tool that answers; else any."""
+"""Probability that the teacher of the starting policy selects a right tool. Otherwise it selects any tool."""
 AGAIN = 0.4
-"""How often it looks up again what it knows already."""
+"""Probability that it looks up a known fact again."""
 RULE = f"dithering {SKILL} {AGAIN}"
-"""Names the starts that it taught, so that another teacher makes others."""
+"""Name of the rule, so that another teacher makes other starting policies."""
 
 GAMMAS: Mapping[str, float] = {"eapo": 0.9, "as-published": 0.995, "no-discount": 1.0}
 
@@ -35,7 +35,7 @@ ARMS: Mapping[str, Arm] = {
 }
 
 NEAR = 0.03
-"""Success that counts as equal."""
+"""Maximum difference of success that counts as equal."""
 
 QUESTIONS = Questions(hops=(1, 3))
 
@@ -57,7 +57,7 @@ def graph_setup() -> GraphSetup:
 
 
 def dithering(inputs: Any, chair: Chair) -> Any:
-    """A rule for the researcher; see the module."""
+    """A rule for the researcher, described in the module docstring."""
     from offing_graphs.iterresearch.schemas import TurnPhase
     from offing_world.iterresearch.rule_roles import build_answer_turn, build_look_up_turn, is_solved, list_known_facts
     from offing_world.look_up_rules import choose_oracle_tool, choose_random_tool, find_next_look_up
@@ -86,7 +86,7 @@ def imitation(size: Size) -> Imitation:
 
 
 def course(arm: str, size: Size) -> Course:
-    """Arms differ in gamma alone."""
+    """Return the course of an arm. Arms differ only in gamma."""
     tables = {
         "algorithm": "eapo",
         "pipeline": {
@@ -111,7 +111,7 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
 
 
 def read(curves: Sequence[Curve]) -> Sequence[str]:
-    """At the end of each seed's runs, and where the arms had the same success."""
+    """Return the results at the end of each run, and comparisons at equal success."""
     known = [arm for arm in GAMMAS if any(curve.arm == arm for curve in curves)]
     paired = [_equal(curves, arm) for arm in known if arm != "no-discount"]
     return [*(_at_the_end(curves, arm) for arm in known), *paired]
@@ -129,7 +129,7 @@ def _listed(points: Sequence[Mapping[str, float]], name: str) -> str:
 
 
 def _equal(curves: Sequence[Curve], arm: str) -> str:
-    """Differences in rounds between evaluations of two arms, of one seed, whose success is within `NEAR`."""
+    """Compare the spare turns of two arms between evaluations of one seed whose success differs by at most `NEAR`."""
     gaps = [gap for curve in curves if curve.arm == arm for gap in _gaps(curve, curves)]
     if not gaps:
         return f"- {ARMS[arm].title}: no evaluation came within {NEAR:.2f} of the success without discount."
@@ -141,7 +141,7 @@ def _equal(curves: Sequence[Curve], arm: str) -> str:
 
 
 def _gaps(curve: Curve, curves: Sequence[Curve]) -> list[float]:
-    """The first evaluation, which the arms share, is left out."""
+    """Return the differences. The first evaluation, which the arms share, is left out."""
     other = next((c for c in curves if c.arm == "no-discount" and c.seed == curve.seed), None)
     pairs = product(curve.points[1:], other.points[1:] if other else ())
     both = [(one.figures, two.figures) for one, two in pairs]

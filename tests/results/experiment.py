@@ -1,8 +1,8 @@
-"""The interface of an experiment, by which it is run, its curves are stored and drawn.
+"""The interface of an experiment: how it is run, and how its curves are stored and drawn.
 
-An experiment compares arms: ways to train that differ in one thing. It is run once per (arm, seed), in any order and in
-processes of their own; what comes back are plain numbers. A
-module that has an experiment exports it as `EXPERIMENT`; torch is imported only when `run` is called.
+An experiment compares arms: ways to train that differ in one property. It is run once per (arm, seed), in any order and
+in separate processes, and returns plain numbers. A module with an experiment exports it as `EXPERIMENT`. Torch is
+imported only when `run` is called.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,86 +12,89 @@ from pathlib import Path
 
 
 class Size(StrEnum):
-    """How much work a run is."""
+    """The amount of work of a run."""
 
     FULL = "full"
-    """What a claim is read from: at most five minutes a run on one core."""
+    """The size for the published results: at most five minutes per run on one core."""
     MINIATURE = "miniature"
-    """A few seconds: every line runs, and the numbers mean nothing."""
+    """A few seconds: all code runs, and the numbers mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was measured at one moment of a run."""
+    """The metrics at one moment of a run."""
 
     step: int
-    """Training steps done so far; 0: before the first. `Experiment.step` may say that it counts something else."""
+    """Number of training steps so far. 0 means before the first step. `Experiment.step` may name another unit."""
     seconds: float
-    """Since the run began, on this machine; teaching a start is not counted."""
+    """Seconds since the start of the run on this machine, without the training of the starting policy."""
     figures: Mapping[str, float]
-    """By name. A figure that this moment has not (rounds of successes where nothing succeeded) is absent, never NaN."""
+    """Metrics by name. A metric that is not defined at this moment is absent, never NaN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One run: an arm with a seed."""
+    """The curve of one run: an arm with a seed."""
 
     arm: str
     seed: int
     points: tuple[Point, ...]
-    """By step, ascending; at least one."""
+    """In ascending order of steps; at least one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One of the ways that are compared."""
+    """One of the ways to train that are compared."""
 
     title: str
-    """As a legend says it."""
+    """Label in the legend."""
     what: str
-    """One sentence: how it differs from the other arms."""
+    """One sentence on how it differs from the other arms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number of a `Point` that is drawn and tabled."""
+    """A number of a `Point` that is drawn and listed in tables."""
 
     title: str
-    """As an axis says it."""
+    """Label of the axis."""
     share: bool = False
-    """From 0 to 1."""
+    """Whether the values lie between 0 and 1."""
     tabled: bool = True
-    """Its value at the end of a run stands in the page's table."""
+    """Whether the page's table lists its value at the end of a run."""
 
 
 Run = Callable[[str, int, Path, Size], Curve]
-"""(arm, seed, folder, size). `folder` is the same for all runs of all experiments. What runs share, such as taught
-starts, is kept under `folder/starts` and made by the first process that needs it. Runs may start side by side."""
+"""A function of (arm, seed, folder, size). `folder` is the same for all runs of all experiments.
+
+What runs share, such as starting policies, is stored under `folder/starts` by the first process that needs it. Runs may
+execute in parallel.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
     name: str
-    """Kebab-case; names files."""
+    """In kebab case; used in file names."""
     title: str
     claim: str
-    """What the algorithm's source says, as one sentence that the curves can contradict."""
+    """The claim of the algorithm's source, as one sentence that the curves can contradict."""
     arms: Mapping[str, Arm]
-    """By kebab-case name; the algorithm first, then what it is compared with."""
+    """By name in kebab case. The algorithm comes first, then the arms that it is compared with."""
     figures: Mapping[str, Metric]
-    """In the order in which they are shown; the one that the claim is about first."""
+    """In the order in which they are shown. The metric of the claim comes first."""
     run: Run
     read: Callable[[Sequence[Curve]], Sequence[str]]
-    """What the curves of some or all runs say about the claim: lines of Markdown with numbers in them."""
+    """Return what the curves of some or all runs show about the claim, as lines of Markdown with numbers."""
     setup: str = ""
-    """Graph, questions, sizes and what was chosen, in a few sentences of Markdown."""
+    """Graph, questions, sizes and choices, in a few sentences of Markdown."""
     seeds: tuple[int, ...] = (0, 1, 2)
     step: str = "training steps"
-    """What `Point.step` counts, as the horizontal axis says it."""
+    """The unit of `Point.step`, as the horizontal axis names it."""
 
 
 def means(curves: Sequence[Curve], arm: str, metric: str) -> Mapping[int, tuple[float, float, float]]:
-    """By step: mean, smallest and largest over the arm's seeds that have the figure there."""
+    """Return mean, minimum and maximum over the arm's seeds that have the metric, by step."""
     results: dict[int, list[float]] = {}
     for point in (point for curve in curves if curve.arm == arm for point in curve.points):
         if metric in point.figures:

@@ -1,6 +1,6 @@
-"""How many episodes hierarchical and flat credit need in the corridor with the key, at several rates of the policy.
+"""Measure the episodes that hierarchical and flat advantages need in the corridor with the key, at several rates.
 
-This comparison's sizes and what its curves say; the corridor is in `key_door`.
+This module has the sizes and the reading of the curves. The corridor is in `key_door`.
 """
 
 import time
@@ -15,12 +15,12 @@ from tests.results.key_door import How, opened
 from tests.results.pages import render_mean
 
 RATES: Mapping[float, int] = {0.1: 1920, 0.3: 960, 1.0: 640, 3.0: 640}
-"""Of the policy, with the episodes that are played at each: enough for either credit to get there."""
+"""Rates of the policy, with a number of episodes that suffices for either arm."""
 WINDOW = 5
-"""Steps that a share is taken over."""
+"""Number of steps over which a share is computed."""
 THRESHOLD = 0.9
 SLOW, QUICK = 0.3, "-quick"
-"""The critics' rate, and how the arms end whose critics go all the way to what they are told."""
+"""The rate of the critics, and the suffix of arms whose critics move all the way to their targets."""
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
@@ -39,7 +39,7 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
 
 
 def episodes_needed(curves: Sequence[Curve], arm: str, rate: float) -> dict[int, float]:
-    """By seed, until the share first reaches the threshold; seeds that do not are left out."""
+    """Return the episodes until the share first reaches the threshold, by seed, without seeds that never reach it."""
     results: dict[int, float] = {}
     for curve in curves:
         there = [p.step for p in curve.points if p.figures.get(_metric_name(rate), 0.0) >= THRESHOLD]

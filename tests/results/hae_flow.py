@@ -1,6 +1,6 @@
-"""Hierarchical and flat credit on the real graph that keeps or switches subgoals; critics are learned on the way.
+"""Compare hierarchical and flat advantages on the graph that keeps or switches subgoals, with learned critics.
 
-This comparison's sizes and what its curves say; how a run goes is in `training`.
+This module has the sizes and the reading of the curves. The run is in `training`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
 SKILL = 0.4
-"""How often the start's teacher takes a tool that answers; else any."""
+"""Probability that the teacher of the starting policy selects a right tool. Otherwise it selects any tool."""
 RULE = f"skilled {SKILL}"
-"""Names the starts that it taught."""
+"""Name of the rule that teaches the starting policies."""
 QUESTIONS = Questions(hops=(1, 2))
 IMITATION = {
     Size.FULL: Imitation(QUESTIONS, RULE, demonstrations=1500, epochs=4),
@@ -42,7 +42,7 @@ COMMON: Mapping[str, Any] = {
         "critic": {"learning_rate": 1e-3},
     },
 }
-"""The recipe without its penalty for keeping a subgoal and without a reference, with the rates of a small model."""
+"""The recipe without its penalty for keeping a subgoal and without a reference policy, with rates of a small model."""
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "hierarchical": {},
     "released": {"pipeline": {"advantage": {"name": "hae", "undecided_baseline": "release"}}},
@@ -60,7 +60,7 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
 
 
 def skilled(inputs: Any, chair: Chair) -> Any:
-    """A rule for the agent, which knows when to switch, and often which tool."""
+    """A rule for the agent that always switches at the right time and often selects the right tool."""
     from offing_world.hiper.rule_roles import AGENT_RULES
 
     knows = Random(f"{chair.seed}:{chair.turn}").random() < SKILL
@@ -68,7 +68,7 @@ def skilled(inputs: Any, chair: Chair) -> Any:
 
 
 def course(arm: str, size: Size) -> Course:
-    """No groups: credit comes from critics."""
+    """Return the course of an arm. There are no groups, because advantages come from critics."""
     from offing_graphs.hiper import graph
 
     graph_setup, tables = GraphSetup(graph, "agent"), merge_tables(COMMON, ARMS[arm])
@@ -78,7 +78,7 @@ def course(arm: str, size: Size) -> Course:
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
-    """Success averaged over the whole run, which is what learning faster comes to."""
+    """Return the success averaged over the whole run, which measures how fast an arm learns."""
     lines = ["| success on held-out questions, mean of all evaluations | hierarchical minus flat |", "|---|---|"]
     for mode in ("sampled", "greedy"):
         ours, flat = (averages(curves, arm, f"{mode}_success") for arm in ("hierarchical", "flat"))
@@ -87,7 +87,7 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 
 def averages(curves: Sequence[Curve], arm: str, metric: str) -> dict[int, float]:
-    """By seed: over the moments of a run."""
+    """Return the mean over the moments of a run, by seed."""
     return {c.seed: sum(p.figures[metric] for p in c.points) / len(c.points) for c in curves if c.arm == arm}
 
 

@@ -1,6 +1,6 @@
-"""How much hierarchical and flat credit make an episode's gradient vary, part by part, where everything is known.
+"""Measure the variance of an episode's gradient with hierarchical and flat advantages, in fully known problems.
 
-This comparison's sizes and what its numbers say; worlds and credit are in `two_levels`.
+This module has the sizes and the reading of the results. Problems and advantages are in `two_levels`.
 """
 
 import time
@@ -17,13 +17,13 @@ LAMBDAS = (80, 85, 90, 95, 100)
 """In hundredths, the same at both levels."""
 EPISODES = {Size.FULL: 60_000, Size.MINIATURE: 500}
 WRONG = 1.0
-"""Standard deviation of the error of each state's high value, where critics are mistaken."""
+"""Standard deviation of the error of each state's high value with inexact critics."""
 FAR = 4.0
-"""Standard errors at which an estimate is called biased; the largest of some thirty logits is at most 3 by chance."""
+"""Number of standard errors from which an estimate is called biased. By chance, the maximum of about 30 logits is 3."""
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    """Variances as shares of what flat credit has in the same world with λ = 1."""
+    """Return variances relative to those of flat advantages in the same world with λ = 1."""
     began = time.monotonic()
     exact, mistaken = seen_in(seed, EPISODES[size]), seen_in(seed, EPISODES[size], WRONG)
     base, _ = _variances("flat", exact, 100)
@@ -37,7 +37,7 @@ def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
 
 
 def _variances(arm: str, seen: tuple[World, Episodes, Values], lam: int) -> tuple[Mapping[str, float], float]:
-    """By block and in all; and how far the mean is from the exact gradient, in standard errors."""
+    """Return variances by block and in total, and the standard errors from the mean to the exact gradient."""
     result = measured(arm, *seen, (lam / 100, lam / 100))
     by_block = {one.block: one.variance for one in result}
     return {"all": sum(by_block.values()), **by_block}, max(one.farthest for one in result)
@@ -64,7 +64,7 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 
 def ratios(curves: Sequence[Curve], metric: str, lam: int) -> dict[int, float]:
-    """By world: hierarchical over flat."""
+    """Return the ratio of hierarchical to flat, by world."""
     ours, flat = (_at(curves, arm, metric, lam) for arm in ("hierarchical", "flat"))
     return {seed: ours[seed] / flat[seed] for seed in sorted(ours.keys() & flat.keys())}
 

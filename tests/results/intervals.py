@@ -1,6 +1,6 @@
-"""What can be said from a few seeds: means with 95 % intervals, alone and paired by seed.
+"""Means with 95 % confidence intervals over a few seeds, unpaired and paired by seed.
 
-Two-sided Student intervals over seeds: with three of them an interval is 4.3 standard errors to either side. Pure.
+The intervals are two-sided Student's t intervals. With three seeds, an interval is 4.3 standard errors to each side.
 """
 
 import math
@@ -19,7 +19,7 @@ _STUDENT = (
 class Mean:
     value: float
     half: float | None
-    """Half of the interval's width. None: one seed says nothing about others."""
+    """Half of the interval's width. `None` means that there is only one seed."""
     seeds: int
 
     @property
@@ -32,14 +32,14 @@ class Mean:
 
     @property
     def settled(self) -> int:
-        """1 and -1: the interval lies above and below 0. 0: it does not, or there is none."""
+        """1 if the interval lies above 0, -1 if it lies below 0, and 0 if it contains 0 or does not exist."""
         if self.half is None or self.low <= 0 <= self.high:
             return 0
         return 1 if self.value > 0 else -1
 
 
 def mean_of(values: Sequence[float]) -> Mean | None:
-    """None: there are no values."""
+    """Return the mean. `None` means that there are no values."""
     if not values:
         return None
     if len(values) == 1:
@@ -49,10 +49,10 @@ def mean_of(values: Sequence[float]) -> Mean | None:
 
 
 def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean | None:
-    """Mean of ours less theirs over the seeds that both have. None: they share none."""
+    """Return the mean of `ours` minus `theirs` over the seeds that both have. `None` means that they share none."""
     return mean_of([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
 
 
 def _quantile(freedom: int) -> float:
-    """Past the table within 0.01 of the exact one."""
+    """Beyond the table, the error is at most 0.01."""
     return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom

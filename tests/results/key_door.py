@@ -1,8 +1,8 @@
-"""A corridor with a key at one end and a door at the other: how many episodes it takes to learn, by way of credit.
+"""A corridor with a key at one end and a door at the other, to measure how many episodes learning takes.
 
-Policy and critics are tables. Both ways learn the same policy, which keeps or switches a subgoal and then acts, from
-the same number of episodes a step; they differ in who is credited with what, and by which critics. Which of them is
-faster depends on the rate (`hae_episodes` measures it).
+Policy and critics are tables. Both arms learn the same policy, which keeps or switches a subgoal and then acts, with
+the same number of episodes per step. They differ in their advantages and critics. Which arm is faster depends on the
+rate (measured by `hae_episodes`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ STATES, SUBGOALS, ACTIONS = 2 * CELLS, 2, 2
 
 @dataclass(slots=True, eq=False)
 class Tables:
-    """Logits of the policy, and what critics say."""
+    """Logits of the policy, and the values of the critics."""
 
     switch: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
     subgoal: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
@@ -42,7 +42,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
-    """Episodes end to end; one entry a turn."""
+    """Concatenated episodes with one entry per turn."""
 
     episode: Indices
     state: Indices
@@ -58,7 +58,7 @@ class How:
     credit: str = "hierarchical"
     """Or `flat`."""
     episodes: int = 32
-    """A step."""
+    """Per step."""
     rate: float = 0.1
     """Of the policy."""
     critic_rate: float = 0.3
@@ -67,7 +67,7 @@ class How:
 
 
 def opened(seed: int, how: How) -> Iterator[float]:
-    """Learns for ever; before each step, the share of its episodes that opened the door."""
+    """Learn without end. Before each step, yield the share of its episodes that opened the door."""
     rng, tables = np.random.default_rng(seed), Tables()
     while True:
         turns = played(tables, how.episodes, rng)
@@ -76,7 +76,7 @@ def opened(seed: int, how: How) -> Iterator[float]:
 
 
 def episodes_until(seed: int, how: How, success: float = 0.9, maximum: int = 6400) -> int:
-    """Episodes seen when a step's share of opened doors first reaches `success`; `most`: it did not before."""
+    """Return the episodes until a step's share of opened doors first reaches `success`, or `maximum` if it does not."""
     shares = islice(opened(seed, how), maximum // how.episodes)
     return next((how.episodes * nth for nth, share in enumerate(shares, 1) if share >= success), maximum)
 
@@ -106,7 +106,7 @@ def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
 
 
 def _learnt(tables: Tables, turns: Turns, how: How) -> None:
-    """One step of the policy, then one of the critics."""
+    """Make one step of the policy, then one of the critics."""
     advantages = _hierarchical(tables, turns, how) if how.credit == "hierarchical" else _flat(tables, turns, how)
     every, first = np.ones(len(turns.state), np.bool_), mark_first(turns.episode)
     chose = turns.switched > 0
@@ -150,7 +150,7 @@ def _flat(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
 
 
 def _updated(table: Floats, positions: tuple[Indices, ...], targets: Floats, rate: float) -> None:
-    """Every entry that was asked moves towards the mean of its targets."""
+    """Move every entry that occurs towards the mean of its targets."""
     total, count = np.zeros_like(table), np.zeros_like(table)
     np.add.at(total, positions, targets)
     np.add.at(count, positions, 1.0)
@@ -163,5 +163,5 @@ def _chance(logits: Floats) -> Floats:
 
 
 def _pull(logits: Floats, chosen: Indices) -> Floats:
-    """d log p(chosen) by each logit."""
+    """Return d log p(chosen) by each logit."""
     return np.eye(logits.shape[-1])[chosen] - _chance(logits)

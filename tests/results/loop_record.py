@@ -1,7 +1,7 @@
-"""The kept figures of the closed loop: one record per seed and run, and the page that is written from them.
+"""The stored results of the training loop, one record per seed and run, and the page that is written from them.
 
-docs/results/closed-loop.json keeps every record. The page shows the latest record of each seed that ran with the
-configuration of today. Nothing here runs a loop or opens a database.
+docs/results/closed-loop.json contains every record. The page shows the latest record of each seed that ran with the
+current configuration. This module runs no loop and opens no database.
 """
 
 import json
@@ -23,38 +23,38 @@ MARK = "<!-- figures: written by `make loop` -->"
 
 MODES = ("sampled", "greedy")
 WHEN = ("before", "after", "compared")
-"""The start, the trained planner, and imitation of the same rollouts' successes, which a loop may leave out."""
+"""The starting policy, the trained planner, and imitation of the successful rollouts, which a loop may leave out."""
 
 LookUps = dict[str, dict[str, tuple[float, float]]]
-"""Greedy, by `WHEN` and number of look-ups: the share of right answers and of rollouts that broke a rule."""
+"""Greedy results by `WHEN` and look-ups: the share of correct answers and of rollouts that violated a rule."""
 
 
 class Record(TypedDict):
-    """What one run of the loop came to."""
+    """The results of one run of the loop."""
 
     seed: int
     commit: str
-    """Of the code that ran. `unknown` if it was not written down."""
+    """Commit of the code that ran. `unknown` if it was not recorded."""
     date: str
     config: str
     """`config_hash` of the loop's configuration."""
     minutes: float
     tasks: int
-    """Held-out tasks, the same ones for every seed."""
+    """Number of held-out tasks, the same ones for every seed."""
     success: dict[str, dict[str, float]]
-    """By mode and `WHEN`: the share of the held-out tasks that were answered right."""
+    """Share of the held-out tasks that were answered correctly, by mode and `WHEN`."""
     by_look_ups: LookUps
     why_not: str
     """Why the planner did not pass the gate. Empty if it did."""
 
 
 def config_hash(tables: Mapping[str, Any]) -> str:
-    """Identify a configuration, whatever its comments and layout."""
+    """Return the hash of a configuration, which does not depend on comments and layout."""
     return sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def record_of(result: Mapping[str, Any], by_look_ups: LookUps, config: str) -> Record:
-    """Take from a loop's result, as `offing loop --json` prints it, what is kept."""
+    """Build the record from the output of `offing loop --json`."""
     success = {
         mode: {when: round(statistics.fmean(result[when][nth]["rewards"]), 4) for when in WHEN if result[when]}
         for nth, mode in enumerate(MODES)
@@ -71,14 +71,14 @@ def read(records: Path = RECORDS) -> list[Record]:
 
 
 def add(record: Record, records: Path = RECORDS) -> None:
-    """Append a record. One that is already in the file is not added again, and none is ever changed or removed."""
+    """Append a record. A record that is already in the file is not added again. Records are never changed."""
     stored, new = read(records), json.loads(json.dumps(record))
     if new not in stored:
         records.write_text(json.dumps([*stored, new], indent=1) + "\n", "utf-8")
 
 
 def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[str]:
-    """Write the figures below the mark of the page, and return them as lines."""
+    """Write the results below the mark of the page, and return them as lines."""
     lines = render_metrics(read(records), config, experiments()["training loop"])
     head = page.read_text("utf-8").partition(MARK)[0]
     page.write_text(f"{head}{MARK}\n" + "\n".join(lines) + "\n", "utf-8")
@@ -86,7 +86,7 @@ def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[
 
 
 def render_metrics(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
-    """Return what the page says below its mark."""
+    """Return the part of the page below its mark."""
     latest = {one["seed"]: one for one in records if one["config"] == config}
     rendered = [latest[seed] for seed in sorted(latest)]
     if not rendered:
@@ -152,6 +152,6 @@ def _left_out(records: Sequence[Record], rendered: Sequence[Record]) -> list[str
 
 
 def _row(cells: Sequence[str], *, first: bool = False) -> list[str]:
-    """A row of a table, with the rule below it if it is the first one."""
+    """Render a row of a table. The first row is followed by the separator line."""
     line = "| " + " | ".join(cells) + " |"
     return [line] if not first else [line, "|" + "---|" * len(cells)]

@@ -1,8 +1,7 @@
-"""What experiments on memory share: look-ups that mostly fail, rooms for records, and a teacher that forgets.
+"""Shared parts of the experiments on memory: look-ups that mostly fail, limited contexts, and a forgetful teacher.
 
-How long a context has to be here. A look-up fails four times of five and is then asked again, so
-that a rollout is long whatever its policy knows of tools; most of what fills its context is worth nothing, and what was
-found is worth keeping.
+A look-up fails four times out of five and is then repeated, so a rollout is long even if its policy knows the tools.
+Most of its context is useless, and the facts that were found must be kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,30 +33,30 @@ OUTAGE = 0.8
 """Share of look-ups that fail."""
 TURNS = 28
 COMPLETION = 24
-"""Tokens of one at most: an edit of ten records with a note of two facts has 23."""
+"""Maximum tokens of a completion. An edit of ten records with a note of two facts has 23."""
 
 WHOLE = 880
-"""Room for records, in the graph's own estimate of tokens: what nine in ten rollouts get by with that use the right
-tools and never remove a record. Instructions, tools and the question come on top."""
+"""Limit of records in tokens, by the graph's own estimate: nine in ten rollouts that use the right tools and never
+remove a record stay below it. Instructions, tools and the question are not included."""
 QUARTER = WHOLE // 4
 SUMMARIES = 12
-"""At most in a rollout; a quarter's room takes fewer in the given number of turns."""
+"""Maximum number in a rollout. With a quarter of the context, fewer are needed in the given number of turns."""
 
 TYPICAL = "What is the home of the teacher of Marel Hollow?"
-"""A question about as long as all."""
+"""A question of typical length."""
 
 EDITS, SPARES, NOTES, SUMS_UP, BLIND = 0.45, 0.3, 0.7, 0.3, 0.1
-"""Of the forgetful teacher, as chances: that it edits in a turn; that an edit spares a record; that a needed fact which
-an edit removes is noted; that a summary holds a needed fact; that it takes just any tool."""
+"""Probabilities of the forgetful teacher: that it edits in a turn; that an edit keeps a record; that it notes a needed
+fact which an edit removes; that a summary contains a needed fact; that it selects a random tool."""
 
 
 def editing(room: int) -> Graph:
-    """The graph that edits its memory, with so much room."""
+    """Return the graph that edits its memory, with this limit of tokens."""
     return configure_graph(f"memact-{room}", "", "", ContextConfig(_bare(edits=True) + room, 400, allows_edits=True))
 
 
 def summing_up(room: int, summaries: int = SUMMARIES) -> Graph:
-    """The graph that is asked for a summary when its records fill the room; 0 summaries: it ends there."""
+    """Return the graph that writes a summary when its records reach the limit. With 0 summaries, it ends there."""
     full = _bare(edits=False) + room
     config = ContextConfig(
         full + MIN_SUMMARY_TOKENS, 400, allows_edits=False, summarize_at_tokens=full, max_summaries=summaries
@@ -66,7 +65,7 @@ def summing_up(room: int, summaries: int = SUMMARIES) -> Graph:
 
 
 def _bare(*, edits: bool) -> int:
-    """Estimated tokens of a context without a record."""
+    """Return the estimated tokens of a context without records."""
     cards = tuple(
         ToolCard(name=t.name, description=t.description, parameters=t.args.model_json_schema()) for t in SPECS
     )
@@ -77,7 +76,7 @@ def _bare(*, edits: bool) -> int:
 
 
 def forgetful(inputs: AgentInput, context: RuleContext) -> Act:
-    """Looks up what is missing, mostly with the right tool, and edits or sums up as if by the throw of a die."""
+    """Look up what is missing, mostly with the right tool, and edit or summarize at random."""
     rng, known = Random(f"{context.seed} {context.turn} {inputs.request}"), list_known_facts(inputs)
     if inputs.request == "summary":
         return Act(
@@ -91,7 +90,7 @@ def forgetful(inputs: AgentInput, context: RuleContext) -> Act:
 
 
 def careful(inputs: AgentInput, context: RuleContext) -> Act:
-    """Keeps what is needed and nothing else, and uses the right tool: as good as the graph allows."""
+    """Keep only what is needed and use the right tool: the best possible agent."""
     known = list_known_facts(inputs)
     if inputs.request == "summary":
         return Act(summary=render_facts(select_needed_facts(inputs.question, known)))
@@ -104,7 +103,7 @@ def careful(inputs: AgentInput, context: RuleContext) -> Act:
 
 
 def hoarding(inputs: AgentInput, context: RuleContext) -> Act:
-    """As the careful one, and never removes anything."""
+    """Do the same as `careful`, but never remove a record."""
     return careful(inputs.model_copy(update={"allows_edits": False}), context)
 
 
@@ -131,14 +130,14 @@ def _pruned(ids: Sequence[str], facts: Sequence[KnownFact]) -> Act:
 
 
 def imitation(size: Size) -> Imitation:
-    """Few rollouts a step: each has many segments."""
+    """Use few rollouts per step, because each has many segments."""
     if size is Size.MINIATURE:
         return Imitation(QUESTIONS, "forgetful", demonstrations=8, epochs=1, batch=4, turns=8)
     return Imitation(QUESTIONS, "forgetful", demonstrations=800, epochs=8, batch=4, turns=TURNS)
 
 
 def ends(curves: Sequence[Curve], arms: Mapping[str, str]) -> list[str]:
-    """A table of success before, after, and as the mean of all evaluations; `arms`: name to title."""
+    """Return a table of success before, after, and averaged over all evaluations. `arms` maps names to titles."""
     lines = ["| success | at the start | at the end | mean of all evaluations |", "|---|---|---|---|"]
     for arm, title in arms.items():
         own = [curve.points for curve in curves if curve.arm == arm]

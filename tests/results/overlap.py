@@ -1,9 +1,9 @@
-"""How many held-out questions a planner has met in training, as text and in the words that it reads.
+"""Count the held-out questions that also occur in training, as text and in the compact form that a planner reads.
 
     .venv/bin/python -m tests.results.overlap
 
-Prints the table of docs/results/README.md. Held-out worlds share no name with training worlds, so no text of a question
-is met twice. The compact form writes names as `e0`, `e1`, so a question is little more than its relations, and most
+Prints the table of docs/results/README.md. Held-out worlds share no names with training worlds, so no question text
+occurs in both. The compact form writes names as `e0`, `e1`, so a question is little more than its relations, and most
 combinations of relations occur in training.
 """
 
@@ -62,7 +62,7 @@ def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> O
 
 
 def loop_overlap(config: LoopConfig) -> Overlap:
-    """Demonstrations and the tasks of every training step, as `closed_loop` draws them, against the frozen tasks."""
+    """Yield the demonstrations and the tasks of every training step, as `closed_loop` draws them."""
     evaluate = config.evaluate
     held_out = _split(evaluate.worlds, evaluate.task_count, evaluate.hops, evaluate.seed)
     return overlap_of(list(held_out), _loop_training(config))
@@ -87,13 +87,13 @@ def _split(worlds: Sequence[str], count: int, hops: tuple[int, int], seed: int) 
 
 
 def course_overlap(course: Course, seed: int = 0) -> Overlap:
-    """The questions of every training step against those of the evaluations."""
+    """Compare the questions of every training step with those of the evaluations."""
     questions = course.questions
     return overlap_of(questions.held_out(course.held_out), questions.drawn(course.steps * course.tasks, seed))
 
 
 def experiments() -> dict[str, Overlap]:
-    """By experiment, with seed 0."""
+    """Return the overlap by experiment, with seed 0."""
     full = Size.FULL
     return {
         "training loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),

@@ -1,6 +1,6 @@
-"""An experiment's page: what people write stands above the mark and is kept, figures below it.
+"""The page of an experiment. The part above the mark is written by hand and kept; the results are below it.
 
-Pure but for `write`.
+All functions except `write` are pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ MARK = "<!-- figures: written by `make results` -->"
 
 
 def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Path:
-    """The page and its picture; what stands above the mark of a page that is there stays."""
+    """Write the page and its chart. The part above the mark of an existing page is kept."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{experiment.name}.md"
     prose = page.read_text("utf-8").partition(MARK)[0] if page.is_file() else _first_prose(experiment)
@@ -26,7 +26,7 @@ def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Pat
 
 
 def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
-    """What stands below the mark."""
+    """Return the part of the page below the mark."""
     curves = [one.curve for one in runs]
     return "\n".join(
         [
@@ -46,7 +46,7 @@ def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
 
 
 def at_the_end(runs: Sequence[Finished], arm: str, metric: str) -> dict[int, float]:
-    """By seed: the figure at the last moment of the arm's run, where that has it."""
+    """Return the metric at the end of the arm's runs, by seed, if it is defined there."""
     last = {one.curve.seed: one.curve.points[-1].figures for one in runs if one.curve.arm == arm}
     return {seed: result[metric] for seed, result in last.items() if metric in result}
 
@@ -85,7 +85,7 @@ def _how_sure(seeds: Sequence[int]) -> str:
 
 
 def render_mean(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
-    """A mean with its interval; a share's stays within 0 and 1."""
+    """Render a mean with its interval. The interval of a share stays within 0 and 1."""
     if mean is None:
         return "-"
     sign = "+" if signed else ""
@@ -119,7 +119,7 @@ def _paragraph(text: str) -> list[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    """A table's line stays one."""
+    """Wrap a line. A line of a table stays one line."""
     if line.startswith("|") or not line:
         return [line]
     later = "  " if line.startswith("- ") else ""

@@ -1,4 +1,4 @@
-"""Which questions a run trains on and is measured by: synthetic worlds, and how many look-ups a question takes."""
+"""The questions of a run for training and evaluation: synthetic worlds and the number of look-ups per question."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,26 +7,26 @@ from itertools import islice
 from offing_world.tasks import WorldTask, generate_tasks
 
 WORLDS = 8
-"""Of a stream of questions, in turn."""
+"""Number of training worlds that a stream of questions uses in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
     hops: tuple[int, int] = (1, 3)
-    """Fewest and most look-ups."""
+    """Minimum and maximum number of look-ups."""
     kinds: tuple[str, ...] = ()
-    """Empty: all."""
+    """Empty means all kinds."""
     documents: int = 500
-    """Of a world."""
+    """Number of documents of a world."""
 
     def drawn(self, count: int, seed: int) -> list[WorldTask]:
-        """So many for training, from several worlds in turn; other seeds have other worlds."""
+        """Draw this number of training questions, from several worlds in turn. Other seeds use other worlds."""
         streams = [self._of(f"train-{WORLDS * seed + n + 1}@{self.documents}", seed) for n in range(WORLDS)]
         rounds = zip(*streams, strict=False)
         return list(islice((task for several in rounds for task in several), count))
 
     def held_out(self, count: int) -> list[WorldTask]:
-        """The same ones always, of a world that nobody trains on."""
+        """Return the evaluation questions. They are always the same, from a world that is not used for training."""
         return list(islice(self._of(f"heldout-1@{self.documents}", 0), count))
 
     def _of(self, world: str, seed: int) -> Iterator[WorldTask]:

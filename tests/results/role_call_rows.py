@@ -1,6 +1,6 @@
-"""A rollout's turns as the rows that the platform's record of them gives.
+"""Convert the turns of a rollout to the rows that the platform's record of them would give.
 
-Packing turns that were never stored; merging them is `offing.core.training_rows`' own doing.
+This packs turns that were never stored. `offing.core.training_rows` merges them.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from offing.core.trajectory_records import SegmentInfo, TrajectoryMetadata
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One completion in its place."""
+    """One completion with its position."""
 
     seq: int
     number: int
-    """Of the graph's loop. 0: outside it."""
+    """Turn of the graph's loop. 0 means outside of the loop."""
     role: str
     place: SegmentPosition
     trace: TokenTrace
     spans: tuple[CompletionSpan, ...]
     temperature: float
     done: bool = False
-    """The role ended the run with it."""
+    """Whether the role ended the run with this completion."""
     trainable: str = "rl"
 
     def untrained(self) -> "Turn":
@@ -39,7 +39,7 @@ class Turn:
 
 
 def rows_of(episodes: Sequence[TrajectoryMetadata], turned: Sequence[Sequence[Turn]]) -> list[list[TrainingRow]]:
-    """The rows of each rollout."""
+    """Return the rows of each rollout."""
     packed = [(episode, segment) for episode, turns in zip(episodes, turned, strict=True) for segment in _packed(turns)]
     rows: dict[int, list[TrainingRow]] = {id(episode): [] for episode in episodes}
     for (episode, _), created in zip(packed, build_all_rows(packed) if packed else [], strict=True):

@@ -1,18 +1,18 @@
-"""Rollouts of real graphs on questions of a synthetic world, all in this process: an algorithm's laboratory.
+"""Rollouts of real graphs on questions of a synthetic world, in this process.
 
-What is real: the graph's graph, its role's form, the world and its tools, the engine's sampler, how turns are placed in
-segments, and how segments become rows. What is left out is transport alone: no Celery, no Postgres, no HTTP, and a
-graph's steps are kept in memory (`tests.graphs.in_memory_context`).
+The graph, the prompt format of its role, the world with its tools, the engine's sampler, segment positions and the
+conversion of segments to rows are those of the platform. Only the transport is left out: there is no Celery, Postgres
+or HTTP, and a graph's steps are kept in memory (`tests.graphs.in_memory_context`).
 
-    flow = Flow(graph, role="researcher", form="compact")
-    played = await play(graph, Table(opened(folder, "start@1")), [Seat(task, seed), ...], How(turns=8))
-    played[0].sample            # what the trainer gets: `offing_trainer.batch.Sample`, rows and episode with reward
+    setup = GraphSetup(graph, role="researcher", form="compact")
+    played = await play(setup, Table(opened(folder, "start@1")), [PlannedRollout(task, seed), ...], How(turns=8))
+    played[0].sample            # the trainer's input, an `offing_trainer.batch.TrainingRollout`
 
-The role named by the graph is answered by the policy; every other role by its rule `world`. How a rollout ends is the
-graph's own doing, as on the platform: a completion that the form cannot read makes the call fail and the rollout
-`violated`, with the completion kept in a segment of its own (`rejected`); a prompt of more than `How.context` tokens is
-not asked, the call fails for lack of tokens, and the rollout is `truncated`. Reward: 1 for a right short answer, else
-0. The same seeds give the same rollouts.
+The policy answers the named role, and the rule `world` answers every other role. A rollout ends as on the platform. If
+the prompt format cannot parse a completion, the call fails and the rollout is `violated`; the completion is kept in a
+separate segment (`rejected`). A prompt of more than `How.context` tokens is not sent; the call fails for lack of
+tokens, and the rollout is `truncated`. The reward is 1 for a correct short answer and 0 otherwise. The same seeds give
+the same rollouts.
 """
 
 import asyncio
@@ -47,52 +47,52 @@ ENDED_BY_ROLE = frozenset({Outcome.ANSWERED, Outcome.NO_ANSWER})
 
 @dataclass(frozen=True, slots=True)
 class GraphSetup:
-    """A graph, and whose answers in it are trained."""
+    """A graph and the role that is trained in it."""
 
     graph: Graph
     role: str
     form: str = "compact"
     outage: float = 0.0
-    """Share of tool calls that fail, drawn anew for each: what is asked again may be answered."""
+    """Share of tool calls that fail, drawn for each call. A repeated call may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollout:
-    """One rollout to be played."""
+    """One rollout to play."""
 
     task: WorldTask
     seed: int
     member: int = 0
-    """Of its group."""
+    """Index in its group."""
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What holds for all rollouts of a step."""
+    """Settings of all rollouts of a step."""
 
     turns: int = 12
-    """A run's budget."""
+    """Maximum turns of a run."""
     temperature: float = 1.0
-    """0: greedy."""
+    """0 means greedy."""
     context: int | None = None
-    """Tokens that a prompt may have. None: as many as it takes."""
+    """Maximum tokens of a prompt. `None` means no limit."""
     most: int = 16
-    """Tokens of a completion."""
+    """Maximum tokens of a completion."""
     reasks: int = 0
-    """How often a completion that cannot be used is drawn again; the prompt stays unchanged."""
+    """Number of times an unusable completion is sampled again with the same prompt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """A rollout that is over."""
+    """A finished rollout."""
 
     task: WorldTask
     sample: TrainingRollout
-    """Its rows, and its episode with outcome and reward."""
+    """Its rows and its metadata with outcome and reward."""
     turns: int
-    """Of the graph's loop that were begun."""
+    """Number of turns of the graph's loop that were started."""
     prompts: tuple[int, ...]
-    """Tokens of each prompt that was asked, in order."""
+    """Number of tokens of each prompt that was sent, in order."""
 
     @property
     def reward(self) -> float:
@@ -105,7 +105,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the trained role, ready to be answered."""
+    """One call of the trained role that is ready to be answered."""
 
     role: Role[Any, Any]
     form: PromptFormat[Any, Any]
@@ -114,16 +114,16 @@ class Call:
     """The prompt."""
     chair: Chair
     asked: int
-    """Calls of this rollout so far, this one included; a completion that is drawn again counts."""
+    """Number of calls of this rollout, including this one. A completion that is sampled again counts."""
 
 
 Speaker = Callable[[Call], Awaitable[TokenTrace]]
-"""Who answers the trained role: a policy (`speaks`), or rules that a policy imitates
+"""Answers the trained role: a policy (`speaks`), or rules that a policy imitates
 (`tests.results.starting_policies`)."""
 
 
 def policy_speaker(table: Table, how: How) -> Speaker:
-    """The policy at this table."""
+    """Return the answerer that uses the policy of this table."""
     policy = table.policy
 
     async def said(call: Call) -> TokenTrace:
@@ -152,7 +152,7 @@ def _seed(chair: Chair, request: int) -> int:
 
 @dataclass
 class Rollout(InMemoryContext):
-    """A run context whose trained role is asked token by token."""
+    """A run context that answers the trained role token by token."""
 
     flow: GraphSetup | None = None
     how: How = field(default_factory=How)
@@ -208,7 +208,7 @@ class Rollout(InMemoryContext):
         turn: int,
         boundary: BoundaryReason | None,
     ) -> RoleReply[Any]:
-        """A step and its turn, as the platform records them."""
+        """Record a step and its turn as the platform does."""
         position = self.placing.assign_position(role.name, answer, boundary)
         assert position is not None
         payload = {"role": role.name, "output": answer.output.model_dump(mode="json")}
@@ -230,7 +230,7 @@ class Rollout(InMemoryContext):
         return EngineFailure(kind, str(kind), stop_reason=stop or "")
 
     async def _ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Going on from the very tokens of an earlier turn where the prompt repeats one, as the engine does."""
+        """Continue from the exact tokens of an earlier turn if the prompt repeats it, as the engine does."""
         from offing_engine.chat_template import TokenPrefix
 
         last = max((n for n, message in enumerate(messages) if message.turn), default=None)
@@ -241,19 +241,19 @@ class Rollout(InMemoryContext):
         ).token_ids
 
     async def append_steps(self, *drafts: StepDraft) -> tuple[int, ...]:
-        """What a graph took out of its context unseen is kept, and not trained."""
+        """Keep a completion that a graph removed from its context unseen, and do not train it."""
         deleted = {draft.excluded_role_call_seq for draft in drafts if draft.excluded_role_call_seq}
         self.turned = [turn.untrained() if turn.seq in deleted else turn for turn in self.turned]
         return await super().append_steps(*drafts)
 
 
 def _placing() -> SegmentTracker:
-    nowhere: Any = None  # a fresh run's first claim reads nothing back
+    nowhere: Any = None  # the first claim of a new run reads nothing from a journal
     return SegmentTracker(nowhere, is_first_claim=True)
 
 
 async def play(graph_setup: GraphSetup, table: Table, planned: Sequence[PlannedRollout], how: How) -> list[Played]:
-    """All of them side by side; their results in the order of `seats`."""
+    """Play all rollouts concurrently and return their results in the order of `planned`."""
     return await played(graph_setup, planned, how, policy_speaker(table, how), table.policy.chat_template, table)
 
 
@@ -265,7 +265,7 @@ async def played(
     renderer: Any,
     table: Table | None = None,
 ) -> list[Played]:
-    """As `play`, with somebody else answering. `table`: where they wait for one another."""
+    """Do the same as `play` with another answerer. `table` is where the rollouts wait for each other."""
     compiled = graph_setup.graph.build().compile()
 
     if table is not None:
@@ -302,7 +302,7 @@ def _context(graph_setup: GraphSetup, spec: PlannedRollout, how: How, speaker: S
 
 
 def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
-    """The world's, of which a given number of calls fail; the same spec draws the same."""
+    """The world's tools, of which the given share of calls fails. The same spec gives the same failures."""
     draws = Random(f"outage {spec.seed}")
 
     def failing(handler: Handler) -> Handler:
@@ -332,7 +332,7 @@ def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> 
 
 
 def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetadata:
-    """As the platform settles it: every ending is scored by its short answer."""
+    """Finalize a rollout as the platform does: every ending is scored by its short answer."""
     assert ctx.flow is not None
     reason = StopReason(ctx.report.stop_reason)
     tokens = [(len(t.trace.prompt_ids), len(t.trace.completion_ids)) for t in ctx.turned]
@@ -358,13 +358,13 @@ def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetada
 
 
 def _ended(turns: Sequence[Turn], outcome: str | None) -> list[Turn]:
-    """The role's last turn is the one that ended the run, where it ended on its own."""
+    """Mark the role's last turn as final if the run ended with it."""
     last = max((t.seq for t in turns if t.place.boundary_reason is not BoundaryReason.REJECTED), default=0)
     return [replace(t, done=outcome in ENDED_BY_ROLE and t.seq == last) for t in turns]
 
 
 def groups_of(played: Sequence[Played]) -> tuple[RolloutGroup, ...]:
-    """Rollouts of one task as a group, in the order in which tasks first appear."""
+    """Return the rollouts of each task as a group, in the order in which the tasks first appear."""
     results: dict[str, list[TrainingRollout]] = {}
     for one in played:
         results.setdefault(one.task.name, []).append(one.sample)
@@ -372,7 +372,7 @@ def groups_of(played: Sequence[Played]) -> tuple[RolloutGroup, ...]:
 
 
 def facts_of(played: Sequence[Played]) -> Mapping[UUID, RolloutStats]:
-    """What each rollout cost, by run."""
+    """Return the usage of each rollout, by run."""
     costs = ((one.sample.metadata.run_id, one.sample.metadata.cost) for one in played)
     return {
         run: RolloutStats(c.turns, c.prompt_tokens + c.completion_tokens, 0.0, c.tool_calls) for run, c in costs if c

@@ -1,7 +1,7 @@
-"""Which runs an experiment has, where a finished one lies, and the process that each of them is.
+"""The runs of an experiment, the files of finished runs, and the process of each run.
 
-A run is finished when its file is there; files appear whole or not at all. Each run is a process: one that crashes
-leaves the others alone, and what it said is kept beside the files.
+A run is finished when its file exists. Files are complete or absent. Each run is a process, so a run that crashes does
+not affect others. Its output is stored next to the files.
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.results.experiment import Curve, Experiment, Size
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One run, and the module that has its experiment."""
+    """One run, and the module of its experiment."""
 
     module: str
     experiment: str
@@ -38,9 +38,9 @@ class Planned:
 class Finished:
     curve: Curve
     minutes: float
-    """Of the whole process."""
+    """Minutes of the whole process."""
     commit: str = ""
-    """Of the code that ran, see `commit_of_checkout`. Empty if it was not written down."""
+    """Commit of the code that ran, see `commit_of_checkout`. Empty if it was not recorded."""
 
 
 _FINISHED = TypeAdapter(Finished)
@@ -49,7 +49,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def modules() -> list[str]:
-    """Those of this folder that have an experiment, by name."""
+    """Return the modules of this folder with an experiment, by name."""
     here = Path(__file__).parent
     return [
         f"tests.results.{file.stem}" for file in sorted(here.glob("*.py")) if _HAS_ONE.search(file.read_text("utf-8"))
@@ -62,7 +62,8 @@ def experiment_in(module: str) -> Experiment:
 
 
 def planned(module: str, experiment: Experiment, seeds: Sequence[int] = ()) -> list[Planned]:
-    """Seed by seed, so that what is cut short has whole comparisons. No seeds: the experiment's own."""
+    """List the runs seed by seed, so that an interrupted call has complete comparisons. No seeds means those of the
+    experiment."""
     return [
         Planned(module, experiment.name, arm, seed) for seed in seeds or experiment.seeds for arm in experiment.arms
     ]
@@ -73,7 +74,7 @@ def file_of(run: Planned, folder: Path, size: Size) -> Path:
 
 
 def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]:
-    """Of any seed, by arm as the experiment has them, then by seed."""
+    """Return the finished runs of all seeds, ordered by arm and then by seed."""
     results = [
         _FINISHED.validate_json(file.read_bytes())
         for file in (_curve_path(folder, size) / experiment.name).glob("*.json")
@@ -84,7 +85,7 @@ def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]
 
 
 def do(run: Planned, folder: Path, size: Size) -> None:
-    """The run itself, in this process."""
+    """Execute the run in this process."""
     began = time.monotonic()
     curve = experiment_in(run.module).run(run.arm, run.seed, folder, size)
     file = file_of(run, folder, size)
@@ -108,7 +109,7 @@ def commit_of_checkout() -> str:
 def do_all(
     runs: Sequence[Planned], folder: Path, size: Size, at_once: int = 1, say: Callable[[str], None] = print
 ) -> list[Planned]:
-    """Does those that are not finished, each in a process of its own; gives those that failed."""
+    """Execute the runs that are not finished, each in its own process, and return those that failed."""
     missing = [run for run in runs if not file_of(run, folder, size).is_file()]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them finished earlier")
 

@@ -1,8 +1,8 @@
-"""Weak starts: small policies from scratch that imitate what a graph's own rules wrote, taught by the learner itself.
+"""Weak starting policies: small policies with random weights that imitate the rules of a graph, trained by the learner.
 
-Demonstrations. A rule such as `random` writes answers in the form's words and chooses its tools
-blindly, so that what imitates it knows how to speak and nothing about the world. A start is made once per graph, lesson
-and seed and then shared, so that all arms of a comparison begin with the same weights.
+A rule such as `random` writes answers in the prompt format and selects its tools at random, so a policy that imitates
+it knows the format and nothing about the world. A starting policy is made once per graph, SFT configuration and seed,
+so that all arms of a comparison start with the same weights.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Imitation:
-    """What a start is taught."""
+    """The SFT configuration of a starting policy."""
 
     questions: Questions
     rule: str = "random"
-    """Of the graph's role."""
+    """The name of the rule of the graph's role."""
     demonstrations: int = 1000
     epochs: int = 4
     batch: int = 32
-    """Rollouts of an optimizer step."""
+    """Rollouts per optimizer step."""
     rate: float = 3e-3
-    """Highest; it rises over the first twentieth and falls to nothing by a cosine."""
+    """Maximum learning rate. It rises over the first twentieth of the steps and then falls to 0 as a cosine."""
     turns: int = 8
     size: Literal["tiny", "small"] = "tiny"
 
@@ -53,9 +53,9 @@ def start_of(
     seed: int,
     rules: Mapping[str, RuleFunction[Any, Any]] | None = None,
 ) -> Path:
-    """The policy's folder, under `folder/starts`; made by the first process that needs it.
+    """Return the policy's folder under `folder/starts`. The first process that needs it creates it.
 
-    `rules`: others than the role's own, by the lesson's name of them.
+    `rules` contains rules in addition to those of the role, by name.
     """
     name = _name(graph_setup, lesson, seed)
     whole = folder / "starts" / name
@@ -63,7 +63,7 @@ def start_of(
         whole.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=whole.parent, prefix=".") as work:
             created = _train_start(Path(work), graph_setup, lesson, seed, rules or {})
-            with suppress(OSError):  # somebody else was first
+            with suppress(OSError):  # another process was first
                 os.rename(created, whole)
     return whole
 
@@ -75,7 +75,7 @@ def demonstrated(
     seed: int,
     rules: Mapping[str, RuleFunction[Any, Any]],
 ) -> list[Played]:
-    """Rollouts in which the rule answers for the role, as the policy's tokenizer writes them."""
+    """Return rollouts in which the rule answers the role, as tokens of the policy's tokenizer."""
     tasks = lesson.questions.drawn(lesson.demonstrations, seed)
     planned = [PlannedRollout(task, 1_000_000 * (seed + 1) + n) for n, task in enumerate(tasks)]
     speaker = ruled(policy, lesson.rule, rules)
@@ -104,7 +104,7 @@ def _train_start(
 
 
 def _imitation(lesson: Imitation, seed: int) -> Mapping[str, Any]:
-    """The recipe for imitation, of all demonstrations: the right ones alone would teach which tools are right."""
+    """The recipe for imitation of all demonstrations. The correct ones alone would show which tools are right."""
     minibatches = -(-lesson.demonstrations // lesson.batch)
     steps = minibatches * lesson.epochs
     learner = {
@@ -120,7 +120,7 @@ def _imitation(lesson: Imitation, seed: int) -> Mapping[str, Any]:
 
 
 def ruled(policy: "LoadedPolicy", name: str, rules: Mapping[str, RuleFunction[Any, Any]] | None = None) -> Speaker:
-    """The rule of that name, of `rules` or of the role, as the policy's tokenizer writes it; without probabilities."""
+    """The answerer with the rule of that name, from `rules` or the role. It returns tokens without probabilities."""
     (end,) = policy.end_ids
 
     async def said(call: Call) -> TokenTrace:

@@ -1,6 +1,6 @@
-"""SUPO on the graph that sums up when its context is full: a quarter of the room against all of it.
+"""Compare SUPO with a quarter of the context to GRPO with the whole context, on the graph that summarizes.
 
-This comparison's arms and sizes; graph, room and teacher are in `memory`, how a run goes in `training`.
+This module has the arms and sizes. Graph, limits and teacher are in `memory`, and the run is in `training`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ COMMON: Mapping[str, Any] = {
     "pipeline": {"view": {"include_rejected": True}},
     "learner": {"learning_rate": 1e-3, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2},
 }
-"""What no role could read is trained, too; rates are those of a small model."""
+"""Completions that could not be parsed are trained as well. Learning rates are those of a small model."""
 ROWS: Mapping[str, Any] = {
     "selectors": [],
     "advantage": {"name": "group-z", "unit": "rows"},
@@ -45,7 +45,7 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
 
 
 def graph_setup(arm: str) -> GraphSetup:
-    """In the whole room nothing is summed up, and a context that outgrows it ends the rollout."""
+    """Return the graph of an arm. In the whole context there are no summaries, and exceeding it ends the rollout."""
     graph = summing_up(WHOLE, 0) if arm == "whole-room" else summing_up(QUARTER)
     return GraphSetup(graph, "agent", outage=OUTAGE)
 

@@ -1,13 +1,13 @@
-"""One run of an experiment: rollouts, a training step, the next version, with evaluations on held-out questions.
+"""One run of an experiment: rollouts, a training step, the next version, and evaluations on held-out questions.
 
-The pipeline, the update and the learner are the trainer's (`PipelineTrainer`). Each version
-is exported and opened as the engine does it.
+The pipeline, the update and the learner are the trainer's (`PipelineTrainer`). Each version is exported and opened as
+by the engine.
 
     course = Course(graph, questions, {"algorithm": "eapo", "learner": {...}}, steps=40, every=5)
     points = trained_on(course, start, seed, work)
 
-`course.tables` is what a file of a training job says, laid over the recipe that it names; `policy` is filled in here.
-A rollout is known to the pipeline as the platform would have stored it, so any recipe's pipeline can be asked for.
+`course.tables` has the content of a job file and is merged into the recipe that it names; `policy` is filled in here.
+The pipeline gets rollouts as the platform would have stored them, so the pipeline of any recipe can be used.
 """
 
 import asyncio
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from offing_trainer.job.pipeline_trainer import PipelineTrainer
 
 THREADS = 1
-"""Of torch: runs stand side by side, a core each."""
+"""Threads of torch. Runs execute in parallel, one core each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Everything of a run but its seed and the weights that it begins with."""
+    """The configuration of a run, without its seed and starting weights."""
 
     flow: GraphSetup
     questions: Questions
     tables: Mapping[str, Any]
-    """Of the training job: `algorithm`, and `pipeline`, `learner` where they differ from the recipe."""
+    """Tables of the training job: `algorithm`, and entries of `pipeline` and `learner` that differ from the recipe."""
     steps: int
     every: int
-    """Steps between two evaluations; there is one before the first step and one after the last, too."""
+    """Steps between two evaluations. There is also one before the first step and one after the last."""
     tasks: int = 16
-    """Of a step."""
+    """Tasks per step."""
     group: int = 8
-    """Rollouts of a task."""
+    """Rollouts per task."""
     how: How = field(default_factory=How)
-    """Of training; evaluations differ from it in temperature alone."""
+    """Settings of training rollouts. Evaluations differ only in temperature."""
     held_out: int = 100
-    """Questions of an evaluation, each once sampled and once greedy."""
+    """Questions per evaluation, each used once sampled and once greedy."""
 
 
 class Trained:
-    """Weights that are being trained by a pipeline."""
+    """Weights that a pipeline trains."""
 
     def __init__(self, start: Path, tables: Mapping[str, Any]) -> None:
         from offing_trainer.job.lineage import JobPolicies
@@ -74,11 +74,11 @@ class Trained:
 
     @property
     def name(self) -> str:
-        """Of the version that the weights are now."""
+        """Name of the current version of the weights."""
         return f"policy@{1 + self.steps}"
 
     def step(self, played: Sequence[Played], progress: float) -> Mapping[str, float]:
-        """Moves the weights by these rollouts, groups by task; figures. `progress`: share of the run that is done."""
+        """Train on these rollouts, grouped by task, and return metrics. `progress` is the finished part of the run."""
         read = LoadedGroups(groups_of(played), facts_of(played), 0)
         stepped = self._trainee.train_step(read, self._state, self.steps + 1, progress, lambda _: None)
         self._state = stepped.state
@@ -86,13 +86,13 @@ class Trained:
         return stepped.metrics
 
     def exported(self, folder: Path) -> Path:
-        """A folder that the engine opens. Raises Conflict when it is there."""
+        """Export the weights to a folder that the engine opens. Raises Conflict if it exists."""
         self._trainee.export_policy(folder)
         return folder
 
 
 def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Point, ...]:
-    """Metrics before the first step, every few steps, and after the last. `work` is emptied before and after."""
+    """Return metrics before the first step, every few steps, and after the last. `work` is emptied before and after."""
     shutil.rmtree(work, ignore_errors=True)
     try:
         return tuple(_points(course, start, seed, work))
@@ -122,7 +122,7 @@ def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
 
 
 def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
-    """On held-out questions, sampled and greedy; see `shares`."""
+    """Evaluate on held-out questions, sampled and greedy; see `shares`."""
     tasks = course.questions.held_out(course.held_out)
     results: dict[str, float] = {}
     for mode, temperature in (("sampled", 1.0), ("greedy", 0.0)):
@@ -133,12 +133,12 @@ def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
-    """What came of rollouts, as figures that begin with `mode`.
+    """Return metrics of rollouts, with names that start with `mode`.
 
-    success: share of right answers · rounds: mean turns of the right ones, spare: how many of those are beyond the
-    look-ups that the question takes, both absent without any · all_rounds: of all · violated, truncated: shares of
-    these outcomes · prompt_tokens: mean of all prompts · longest: mean of each rollout's longest prompt · segments:
-    mean rows a rollout.
+    success: share of correct answers · rounds: mean turns of the correct ones, spare: how many of these exceed the
+    look-ups that the question takes, both absent if there are none · all_rounds: turns of all · violated, truncated:
+    shares of these outcomes · prompt_tokens: mean of all prompts · longest: mean of each rollout's longest prompt ·
+    segments: mean rows per rollout.
     """
     right = [one for one in played if one.reward > 0]
     prompts = [count for one in played for count in one.prompts]
@@ -159,14 +159,14 @@ def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
 
 
 def _published(trained: Trained, work: Path) -> "LoadedPolicy":
-    """The current weights as a version that the engine has opened. The previous version is deleted."""
+    """Open the current weights as a version of the engine. The previous version is deleted."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     return opened(trained.exported(work / "version"), trained.name)
 
 
 def _training(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Of the last step, where there was one: each as `step_NAME`."""
+    """Return the metrics of the last step, if there was one, each as `step_NAME`."""
     return {f"step_{name}": value for name, value in metrics.items()}
 
 

@@ -1,8 +1,9 @@
-"""Hierarchical against flat credit where everything is known: three states, three subgoals, two actions, eight turns.
+"""Hierarchical and flat advantages in fully known problems: three states, three subgoals, two actions, eight turns.
 
-Critics are exact, by dynamic programming, and so is the gradient; what is measured is how much an episode's estimate of
-it varies, for the tables of the switch, the subgoals and the actions apart. Nothing is discounted: with a discount,
-credit without a factor for the turn is not the gradient of the return. `hae_variance` measures it.
+Critics and the gradient are exact, computed by dynamic programming. What is measured is the variance of an episode's
+estimate of the gradient, separately for the tables of the switch, the subgoals and the actions. There is no discount,
+because with a discount, advantages without a factor per turn do not give the gradient of the return. `hae_variance`
+measures it.
 """
 
 from collections.abc import Mapping
@@ -24,15 +25,15 @@ from offing_trainer.turn_math import accumulate_backward, mark_last, shift_from_
 
 STATES, SUBGOALS, ACTIONS, MAX_TURNS = 3, 3, 2, 8
 NONE = 0
-"""Stands for the subgoal before the first turn; nothing depends on it, because the first turn always switches."""
+"""The subgoal before the first turn. Nothing depends on it, because the first turn always switches."""
 
 Blocks = Mapping[str, Floats]
-"""By `switch`, `subgoal`, `action`; first axis: episodes."""
+"""By `switch`, `subgoal`, `action`. The first axis is episodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """Rewards, moves, and a policy of three tables of logits."""
+    """Rewards, transitions, and a policy of three tables of logits."""
 
     start: Floats
     """(S,)"""
@@ -41,7 +42,7 @@ class World:
     pays: Floats
     """(S, A)"""
     switch: Floats
-    """(S, O) of switching, by state and the subgoal before."""
+    """(S, O) of switching, by state and previous subgoal."""
     subgoal: Floats
     """(S, O)"""
     action: Floats
@@ -50,12 +51,12 @@ class World:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """Exact, by turn from the first; one turn more than there are, of zeros."""
+    """Exact values by turn, with one additional turn of zeros at the end."""
 
     low: Floats
     """(T + 1, S, O) with the subgoal chosen."""
     high: Floats
-    """(T + 1, S) where one is about to be chosen."""
+    """(T + 1, S) before a subgoal is chosen."""
     before: Floats
     """(T + 1, S, O) before the decision to keep or switch."""
 
@@ -66,7 +67,7 @@ class Episodes:
 
     state: Indices
     before: Indices
-    """Subgoal of the turn before."""
+    """Subgoal of the previous turn."""
     switched: Indices
     subgoal: Indices
     action: Indices
@@ -129,7 +130,7 @@ def walk(episodes: Episodes, known: Values) -> TurnSequence:
 def hierarchical(
     world: World, episodes: Episodes, known: Values, lam: tuple[float, float], *, paper: bool = False
 ) -> Blocks:
-    """(E, T) credit of each turn's switch, subgoal and action; `paper`: the paper's form of the switch stream."""
+    """Return the advantages (E, T) of each turn's switch, subgoal and action. `paper` selects the paper's switch."""
     turns = walk(episodes, known)
     before = _before(episodes, known)
     if paper:
@@ -147,7 +148,7 @@ def hierarchical(
 
 
 def flat(episodes: Episodes, known: Values, lam: float) -> Blocks:
-    """(E, T) the same credit for all of a turn, by one critic before it."""
+    """Return the advantages (E, T), the same for all parts of a turn, from one critic before it."""
     before = _before(episodes, known)
     owner = np.repeat(np.arange(len(episodes.state)), MAX_TURNS)
     last = mark_last(owner)
@@ -157,7 +158,7 @@ def flat(episodes: Episodes, known: Values, lam: float) -> Blocks:
 
 
 def gradients(world: World, episodes: Episodes, advantages: Blocks) -> Blocks:
-    """(E, logits) each episode's estimate: sum over turns of credit * d log p."""
+    """Return each episode's estimate (E, logits): the sum over turns of advantage * d log p."""
     first = np.arange(MAX_TURNS) == 0
     positions = episodes.state * SUBGOALS + episodes.before
     turns = _sigmoid(world.switch)[episodes.state, episodes.before]
@@ -175,7 +176,7 @@ def gradients(world: World, episodes: Episodes, advantages: Blocks) -> Blocks:
 
 
 def exact_gradient(world: World, step: float = 1e-5) -> Blocks:
-    """(1, logits) of the expected return, by central differences of its exact value."""
+    """Return the gradient (1, logits) of the expected return, by central differences of its exact value."""
 
     def moved(block: str, nth: int, by: float) -> float:
         logits = getattr(world, block).copy()
@@ -192,14 +193,14 @@ def exact_gradient(world: World, step: float = 1e-5) -> Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How one way of giving credit did in one block."""
+    """The result of one kind of advantages in one block."""
 
     credit: str
     block: str
     variance: float
     """Trace of the covariance of an episode's gradient."""
     farthest: float
-    """Largest distance of a mean from the exact gradient, in standard errors."""
+    """Maximum distance of a mean from the exact gradient, in standard errors."""
 
 
 CREDITS = ("flat", "hierarchical", "paper")
@@ -213,7 +214,7 @@ def compute_advantages(name: str, world: World, episodes: Episodes, known: Value
 
 
 def measured(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> list[Measured]:
-    """One way of giving credit, block by block."""
+    """Measure one kind of advantages, block by block."""
     exact, count = exact_gradient(world), len(episodes.state)
     results: list[Measured] = []
     for block, estimate in gradients(world, episodes, compute_advantages(name, world, episodes, known, lam)).items():
@@ -225,15 +226,15 @@ def measured(name: str, world: World, episodes: Episodes, known: Values, lam: tu
 
 
 def seen_in(seed: int, episodes: int, wrong: float = 0.0) -> tuple[World, Episodes, Values]:
-    """A world, what is seen of it, and its values. `wrong`: deviation of an error of each state's high value, which
-    flat credit has in its own critic too."""
+    """Return a world, its episodes and its values. `wrong` is the standard deviation of an error of each state's high
+    value, which the critic of flat advantages has as well."""
     world = a_world(seed)
     seen = walked(world, episodes, np.random.default_rng(seed + 1))
     return world, seen, _mistaken(world, values(world), wrong, np.random.default_rng(seed + 2))
 
 
 def compared(episodes: int, seed: int, lam: tuple[float, float], wrong: float = 0.0) -> list[Measured]:
-    """Every way of giving credit, on the same episodes."""
+    """Measure every kind of advantages on the same episodes."""
     world, seen, known = seen_in(seed, episodes, wrong)
     return [one for name in CREDITS for one in measured(name, world, seen, known, lam)]
 
@@ -245,7 +246,7 @@ def _mistaken(world: World, known: Values, wrong: float, rng: np.random.Generato
 
 
 def _before(episodes: Episodes, known: Values) -> Floats:
-    """(E T,) before the turn; at the first turn nothing but a switch can follow."""
+    """(E T,) before the turn. In the first turn, only a switch is possible."""
     turn = _turn(episodes)
     result = known.before[turn, episodes.state, episodes.before]
     return np.where(turn == 0, known.high[turn, episodes.state], result).ravel()
@@ -266,18 +267,18 @@ def _sigmoid(logits: Floats) -> Floats:
 
 
 def _drawn(chances: Floats, rng: np.random.Generator) -> Indices:
-    """(E,) one of each row's choices."""
+    """Return one of each row's choices, (E,)."""
     edges = chances.cumsum(-1)
     return np.minimum((rng.random((len(chances), 1)) > edges).sum(-1), chances.shape[-1] - 1)
 
 
 def _pulled(chances: Floats, chosen: Indices) -> Floats:
-    """d log p(chosen) by each logit."""
+    """Return d log p(chosen) by each logit."""
     return np.eye(chances.shape[-1])[chosen] - chances
 
 
 def _gathered(amounts: Floats, positions: Indices, size: int) -> Floats:
-    """(E, size * width) amounts added up where they belong."""
+    """Return (E, size * width) amounts, added up by position."""
     result = np.zeros((len(positions), size, amounts.shape[-1]))
     for t in range(MAX_TURNS):
         np.add.at(result, (np.arange(len(positions)), positions[:, t]), amounts[:, t])
