@@ -11,7 +11,7 @@ def get_migrations_dir() -> Path:
     for folder in (_PACKAGE / "_migrations", _CHECKOUT / "migrations"):
         if folder.is_dir():
             return folder
-    raise FileNotFoundError("The migrations are missing from this installation; install offing again.")
+    raise FileNotFoundError("The migrations are missing from this installation. Install offing again.")
 
 
 def find_web_dir() -> Path | None:

@@ -130,7 +130,7 @@ class Registry(Mapping[str, T]):
         value = _import_value(registration, self.group)
         described = f"{registration.name!r} of {registration.owner} ({registration.target})"
         if not self._accepts(value):
-            raise InvalidInput(self.group, f"{described} is {_describe(value)} and not {self.noun}", self._remedy)
+            raise InvalidInput(self.group, f"{described} is {_describe(value)}, not {self.noun}", self._remedy)
         if self._name_of is not None and (own := self._name_of(value)) != registration.name:
             problem = f"{described} has the name {own!r}"
             raise InvalidInput(self.group, problem, "Give the entry point and its value the same name.")
@@ -147,7 +147,7 @@ def add_folder(folder: str, registrations: Mapping[Group, Sequence[Registration]
             others = _find_registrations(group, without=folder).get(one.name, ())
             if others:
                 problem = f"the name {one.name!r} is registered twice, by {others[0].owner} and {one.owner}"
-                raise InvalidInput(group, problem, "Rename the one of the folder.")
+                raise InvalidInput(group, problem, "Rename the registration of the folder.")
     _folders[folder] = registrations
 
 
@@ -201,7 +201,7 @@ def _import_value(registration: Registration, group: Group) -> Any:
         missing = (error.name or "").partition(".")[0]
         described = f"{registration.name!r} of {registration.owner}"
         if missing == registration.target.partition(":")[0].partition(".")[0]:
-            problem = f"{described} names the module {error.name}, which does not exist"
+            problem = f"{described} refers to the module {error.name}, which does not exist"
             raise InvalidInput(group, problem, "Correct the entry point.") from error
         problem = f"{described} needs the package {missing}, which is not installed"
         raise MissingPackageError(group, problem, _describe_installation(registration, missing)) from error

@@ -22,7 +22,11 @@ def default_home() -> Path:
     Raises InvalidInput if the user has no home directory.
     """
     if not environment.VARIABLES.get("XDG_DATA_HOME") and os.path.expanduser("~") == "~":
-        raise InvalidInput("OFFING_HOME", "is not set and this user has no home", "Set it to a folder you may write.")
+        raise InvalidInput(
+            "OFFING_HOME",
+            "is not set, and this user has no home directory",
+            "Set it to a folder that you can write to.",
+        )
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "offing"
     return Path(environment.VARIABLES.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "offing"
@@ -197,12 +201,16 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         name = _variable_name(str(first["loc"][0]))
-        raise InvalidInput(name, first["msg"], "Correct it in the environment or .env, or unset it.") from None
+        raise InvalidInput(name, first["msg"], "Correct it in the environment or in .env, or remove it.") from None
     interval, max_interval = settings.heartbeat_interval_seconds, settings.lease_seconds / 4
     if interval > max_interval:  # so that three heartbeats may be late before a lease expires
-        problem = f"{interval:g} s is over a quarter of OFFING_LEASE_SECONDS, {settings.lease_seconds:g} s"
+        problem = (
+            f"{interval:g} s is more than a quarter of OFFING_LEASE_SECONDS, which is {settings.lease_seconds:g} s"
+        )
         raise InvalidInput(
-            "OFFING_HEARTBEAT_INTERVAL_SECONDS", problem, f"Set it to {max_interval:g} or less, or raise the lease."
+            "OFFING_HEARTBEAT_INTERVAL_SECONDS",
+            problem,
+            f"Set it to at most {max_interval:g}, or increase OFFING_LEASE_SECONDS.",
         )
     return settings
 
@@ -222,7 +230,9 @@ def get_redis_url(settings: Settings) -> str:
 
 def _require_secret(value: SecretStr | None, name: str, example: str) -> str:
     if value is None:
-        raise InvalidInput(name, "is not set", f"Start through `offing up`, or set it, such as {example}.")
+        raise InvalidInput(
+            name, "is not set", f"Start Offing with `offing up`, or set it to a value such as {example}."
+        )
     return value.get_secret_value()
 
 

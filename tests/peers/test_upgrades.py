@@ -109,5 +109,7 @@ async def test_a_subagent_that_a_tool_runs_and_that_asks_stays_in_its_version(he
     before, after = deeper((BOOK,), (TASK,)), deeper((DONE,), (ALL_DONE,))
     waiting = await held.play(lambda: before, {"messages": [("user", "Book Rome")]})
     why = await held.carry(lambda: after)
-    assert why == "it waits in a graph that its node 'tools' called, which the new version does not show"
+    assert (
+        why == "it waits in a graph that its node 'tools' called, which the new version does not declare as a subgraph"
+    )
     assert (await held.play(lambda: before, None)).interrupts == waiting.interrupts != ()

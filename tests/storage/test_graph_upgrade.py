@@ -110,7 +110,7 @@ UPGRADES: list[tuple[Upgrade, str]] = [
         "its upgrade function returned wrong or missing keys: more, other",
     ),
     (lambda _, state: {"text": 1 / 0}, "its upgrade function raised ZeroDivisionError: division by zero"),
-    (lambda _, state: {"text": "x" * 17_000_000}, "The graph's state has 17"),
+    (lambda _, state: {"text": "x" * 17_000_000}, "The state of the graph has 17"),
 ]
 
 
@@ -224,8 +224,8 @@ OBSTACLES: dict[str, tuple[Build, Build, str]] = {
     "next node": (FIRST, build_chain(State, begin, renamed_ask), "its next node 'ask' is not in the new version"),
     "branch": (parted(), parted(parts="slice"), "its next node 'part' is not in the new version"),
     "written key": (parted(), parted(key="words"), "its finished node 'part' wrote to 'log', which is not"),
-    "join": (joined(), joined(target="end"), "it has come to a join of quick, asks for 'last', which"),
-    "edges": (FIRST, with_join, "its node 'ask' is reached by other edges in the new version"),
+    "join": (joined(), joined(target="end"), "it has reached a join of quick, asks for 'last', which"),
+    "edges": (FIRST, with_join, "its node 'ask' is reached through other edges in the new version"),
     "class": (
         FIRST,
         build_chain(Strict, begin, ask),

@@ -308,4 +308,4 @@ def test_a_folder_s_value_of_the_wrong_type_is_told_with_its_folder(tmp_path: Pa
     (folder / "mine_it.py").write_text("SCORER = 1\n")
     (folder / "pyproject.toml").write_text('[project.entry-points."offing.scorers"]\nmine = "mine_it:SCORER"\n')
     graphs = GraphRegistry(paths=str(folder), data_dir=tmp_path / "home")
-    assert f"'mine' of the folder {folder} (mine_it:SCORER) is a value of type int and not a scorer" in graphs.problem
+    assert f"'mine' of the folder {folder} (mine_it:SCORER) is a value of type int, not a scorer" in graphs.problem

@@ -50,7 +50,7 @@ async def test_two_subgraphs_that_one_node_called_are_told_apart() -> None:
 async def test_a_subgraph_whose_caller_was_not_seen_has_no_position() -> None:
     with (
         inside(node(2, "work", "inner:aaa|work:bbb")),
-        pytest.raises(UntrackedSubgraphError, match="pass the node's config"),
+        pytest.raises(UntrackedSubgraphError, match="Pass the config of the node"),
     ):
         CallPathTracker().current_path()
 

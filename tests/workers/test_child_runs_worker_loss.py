@@ -20,7 +20,7 @@ async def test_a_parent_waits_without_a_worker_and_lost_notifications_are_made_g
     start_worker()
     run = await begun(platform, LONG, engines=slow(200), budget=Budget(max_turns=21))
     waiting = await platform.until(run.id, waits)
-    assert waiting.waiting_for == "2 runs that it started"
+    assert waiting.waiting_for == "2 child runs"
     assert sql("select worker from app.run where id = %s", run.id) == [(None,)]
     with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         client.flushall()  # pyright: ignore[reportUnknownMemberType]

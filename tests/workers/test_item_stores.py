@@ -177,7 +177,7 @@ async def test_waiting_for_the_store_on_the_event_loop_is_rejected(bench: Bench)
     await bench.advance(bench.database, run)
     ended = await row(bench, run)
     assert ended.status is RunStatus.FAILED
-    assert "use aget, asearch, aput or adelete" in str(ended.error)
+    assert "Use aget, asearch, aput or adelete" in str(ended.error)
 
 
 async def test_a_tool_that_stores_is_replayed_from_the_record_of_its_own_call(bench: Bench) -> None:

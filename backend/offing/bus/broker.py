@@ -105,6 +105,4 @@ def rename_wrong_type(client: Redis, error: ResponseError) -> None:
         aside = f"{key}:aside:{time.time_ns()}"
         if kind := cast(bytes | None, client.eval(RENAME_OTHER_TYPE, 2, key, aside)):
             key_type = kind.decode()
-            log.warning(
-                "a key of another type was in the queue's place; it was renamed", type=key_type, renamed_to=aside
-            )
+            log.warning("the key of the queue had another type; it was renamed", type=key_type, renamed_to=aside)

@@ -62,7 +62,7 @@ class ControlChannel:
         try:
             return UUID(content.decode())
         except ValueError:  # includes `UnicodeDecodeError`
-            self._skipped.skip("no run's id", content)
+            self._skipped.skip("no run id", content)
             return None
 
     async def close(self) -> None:

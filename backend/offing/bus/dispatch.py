@@ -94,4 +94,4 @@ class CeleryDispatcher:
             for _ in range(message_count):
                 self._app.send_task(ADVANCE_TASK, queue=QUEUE_NAME, retry=False, ignore_result=True)
         except Exception as error:  # kombu may raise anything here; the runs are stored and workers also poll the queue
-            log.warning("hint not published", error=type(error).__name__)
+            log.warning("dispatch not published", error=type(error).__name__)

@@ -234,7 +234,7 @@ class LiveBus:
         try:
             return _decode_action(orjson.loads(stored)) if stored else None
         except MALFORMED_MESSAGE_ERRORS:
-            self._skipped.skip("not what a run does", stored)
+            self._skipped.skip("not a current action", stored)
             return None
 
     async def is_reachable(self) -> bool:
@@ -258,7 +258,7 @@ class LiveBus:
 
     def _record_failure(self, operation: str, error: Exception) -> None:
         if not self._failing:
-            log.warning("redis failed; watchers look for themselves", doing=operation, error=type(error).__name__)
+            log.warning("redis failed; subscribers poll the database", doing=operation, error=type(error).__name__)
         self._failing = True
         self.failure_count += 1
         hung = isinstance(error, TimeoutError | RedisTimeout)
@@ -266,7 +266,7 @@ class LiveBus:
 
     def _record_success(self) -> None:
         if self._failing:
-            log.info("redis answers again", faults=self.failure_count)
+            log.info("redis is available again", faults=self.failure_count)
         self._failing = False
 
     # Subscribing --------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ class LiveBus:
         try:
             notice = _parse_event(UUID(channel.rpartition(":")[2]), message["data"])
         except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
-            self._skipped.skip("no notice of a run", message["data"])
+            self._skipped.skip("not a run event", message["data"])
             notice = ResyncEvent()
         for follower in self._subscribers.get(channel, ()):
             follower.offer(notice)
@@ -417,7 +417,7 @@ class _Subscription(PubSub):
 
     def _require_connection(self) -> None:
         if self.connection is not None and not self.connection.is_connected:
-            raise RedisConnectionError("the subscription's connection is gone")
+            raise RedisConnectionError("the connection of the subscription is closed")
 
 
 _PROBE_CHANNEL = "offing:live"
@@ -441,7 +441,7 @@ def _decode_step(encoded: list[Any]) -> Step:
     seq, kind, title, label, detail, ok, ms, tokens, turn, at = encoded
     numbers, texts = (seq, tokens, turn, 0 if ms is None else ms), (title, label, detail)
     if any(type(n) is not int for n in numbers) or not all(isinstance(t, str) for t in texts) or type(ok) is not bool:
-        raise TypeError("a step with fields of other types")
+        raise TypeError("a field of a step has the wrong type")
     return Step(
         seq=seq, kind=StepKind(kind), title=title, payload={}, label=label, detail=detail, ok=ok, ms=ms, tokens=tokens,
         turn=turn, at=datetime.fromisoformat(at), fence=0,
@@ -453,7 +453,7 @@ def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
         return None
     text, since = encoded["text"], datetime.fromisoformat(encoded["since"])
     if not isinstance(text, str) or since.tzinfo is None:
-        raise TypeError("what a run does is text, and its time has an offset")
+        raise TypeError("a current action needs a text and a time with an offset")
     return CurrentAction(text, since)
 
 

@@ -59,12 +59,12 @@ def _find_body_defect(message: dict[str, Any]) -> str | None:
     except (KeyError, TypeError, ValueError):
         return "a body that is not JSON in base64"
     if not isinstance(body, list) or len(parts := cast(list[Any], body)) != 3:
-        return "a body of another shape"
+        return "a body with another structure"
     arguments, named, options = parts
     if not isinstance(arguments, list) or not isinstance(options, dict):
-        return "a body of another shape"
+        return "a body with another structure"
     if named or not all(map(_is_id, cast(list[Any], arguments))):
-        return "arguments that are not ids of runs"
+        return "arguments that are not run ids"
     return None
 
 

@@ -128,18 +128,22 @@ def check_prompt(input_prompt: InputPrompt) -> InputPrompt:
     Raises InvalidInput, which names the parameter of the call in the graph.
     """
     if not input_prompt.prompt.strip():
-        raise InvalidInput("question", "is empty", "Say what the person should decide.")
+        raise InvalidInput("question", "is empty", "Write what the person should decide.")
     if len(input_prompt.choices) > MAX_CHOICES:
-        raise InvalidInput("choices", f"has more than {MAX_CHOICES}", "Offer fewer, or ask for text.")
+        raise InvalidInput(
+            "choices", f"has more than {MAX_CHOICES} choices", "Use fewer choices, or ask for free text."
+        )
     if any(not choice.strip() for choice in input_prompt.choices) or len(set(input_prompt.choices)) < len(
         input_prompt.choices
     ):
-        raise InvalidInput("choices", "has an empty one or the same one twice", "Name each choice once.")
+        raise InvalidInput("choices", "has an empty choice or the same choice twice", "Give each choice once.")
     if len(input_prompt.steps) > MAX_PLAN_STEPS:
-        raise InvalidInput("plan", f"has more than {MAX_PLAN_STEPS} steps", "Show a shorter plan.")
+        raise InvalidInput("plan", f"has more than {MAX_PLAN_STEPS} steps", "Use a shorter plan.")
     if input_prompt.timeout_seconds is not None and (input_prompt.default is None or input_prompt.timeout_seconds <= 0):
         raise InvalidInput(
-            "timeout_seconds", "needs a default and more than 0 seconds", "Give a default, or leave it out."
+            "timeout_seconds",
+            "needs a default and must be greater than 0",
+            "Give a default, or leave timeout_seconds out.",
         )
     if input_prompt.default is not None:
         check_response(input_prompt, input_prompt.default)
@@ -175,26 +179,28 @@ def _check_form_response(response_form: ResponseForm, response: InputResponse) -
     except RecursionError:
         raise InvalidInput("text", "is nested too deeply", "Send a simpler value.") from None
     except UnicodeEncodeError:
-        raise InvalidInput("text", "has half of a character", "Write the whole character, or leave it out.") from None
+        raise InvalidInput(
+            "text", "contains half of a surrogate pair", "Send the complete character, or leave it out."
+        ) from None
     except ValueError:
-        raise InvalidInput("text", "has a number that is too large", "Send a smaller number.") from None
+        raise InvalidInput("text", "contains a number that is too large", "Send a smaller number.") from None
     return replace(response, text=text)
 
 
 def _check_text(input_prompt: InputPrompt, response: InputResponse) -> None:
     if not response.text.strip():
-        raise InvalidInput("text", "is empty", "Answer the question in words.")
+        raise InvalidInput("text", "is empty", "Write a response.")
     if input_prompt.choices and response.text not in input_prompt.choices:
-        raise InvalidInput("text", "is none of the choices", f"Choose one of: {', '.join(input_prompt.choices)}.")
+        raise InvalidInput("text", "is not one of the choices", f"Choose one of: {', '.join(input_prompt.choices)}.")
 
 
 def _check_plan_review(response: InputResponse) -> None:
     if response.decision is ReviewDecision.COMMENTED and not response.comment.strip():
-        raise InvalidInput("comment", "is empty", "Say what the plan should take into account.")
+        raise InvalidInput("comment", "is empty", "Write what the plan should take into account.")
     if response.decision is ReviewDecision.EDITED and not any(step.strip() for step in response.steps):
-        raise InvalidInput("steps", "has no step", "Leave at least one step, or comment instead.")
+        raise InvalidInput("steps", "has no steps", "Keep at least one step, or comment instead.")
     if len(response.steps) > MAX_PLAN_STEPS:
-        raise InvalidInput("steps", f"has more than {MAX_PLAN_STEPS}", "Shorten the plan.")
+        raise InvalidInput("steps", f"has more than {MAX_PLAN_STEPS} steps", "Shorten the plan.")
 
 
 def parse_interrupt_value(response: InputResponse) -> Any:

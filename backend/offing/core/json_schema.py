@@ -38,10 +38,10 @@ _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 _SIZES: dict[str, tuple[type, str, Callable[[int, Any], bool]]] = {
     "minLength": (str, "at least {} characters long", lambda size, bound: size >= bound),
     "maxLength": (str, "at most {} characters long", lambda size, bound: size <= bound),
-    "minItems": (list, "a list of at least {} items", lambda size, bound: size >= bound),
-    "maxItems": (list, "a list of at most {} items", lambda size, bound: size <= bound),
-    "minProperties": (dict, "an object of at least {} fields", lambda size, bound: size >= bound),
-    "maxProperties": (dict, "an object of at most {} fields", lambda size, bound: size <= bound),
+    "minItems": (list, "a list with at least {} items", lambda size, bound: size >= bound),
+    "maxItems": (list, "a list with at most {} items", lambda size, bound: size <= bound),
+    "minProperties": (dict, "an object with at least {} fields", lambda size, bound: size >= bound),
+    "maxProperties": (dict, "an object with at most {} fields", lambda size, bound: size <= bound),
 }
 
 
@@ -60,7 +60,7 @@ class _SchemaChecker:
     def check(self, schema: Any, value: Any, field: str, depth: int) -> None:
         self._remaining -= 1
         if self._remaining < 0 or depth > MAX_DEPTH:
-            raise InvalidInput(field, "is too large or too deep to be checked", "Send a smaller value.")
+            raise InvalidInput(field, "is too large or too deeply nested to be checked", "Send a smaller value.")
         if schema is False:
             raise InvalidInput(field, "is not allowed here", "Leave it out.")
         if not isinstance(schema, Mapping):
@@ -103,7 +103,7 @@ class _SchemaChecker:
             inner = first[at] if at < len(first) else schema.get("items", True)
             self.check(inner, item, f"{field}[{at}]", depth + 1)
         if schema.get("uniqueItems") is True and len({_render_value(item) for item in value}) < len(value):
-            raise InvalidInput(field, "has the same item twice", "Name each item once.")
+            raise InvalidInput(field, "contains the same item twice", "Use each item once.")
 
     def _check_combined(self, schema: Mapping[str, Any], value: Any, field: str, depth: int) -> None:
         for inner in as_sequence(schema.get("allOf")):
@@ -112,7 +112,7 @@ class _SchemaChecker:
             if options := as_sequence(schema.get(name)):
                 self._check_options(schema, options, value, field, depth, exactly_one=name == "oneOf")
         if "not" in schema and self._find_problem(schema["not"], value, field, depth) is None:
-            raise InvalidInput(field, "is a value that is not allowed", "Send another one.")
+            raise InvalidInput(field, "is a value that is not allowed", "Use another value.")
 
     def _check_options(
         self,
@@ -130,7 +130,7 @@ class _SchemaChecker:
         problems = [self._find_problem(option, value, field, depth) for option in options]
         fits = problems.count(None)
         if fits > 1 and exactly_one:
-            raise InvalidInput(field, f"fits {fits} of the alternatives at once", "Send a value that fits one of them.")
+            raise InvalidInput(field, f"fits {fits} of the alternatives", "Use a value that fits exactly one of them.")
         if fits == 0:
             # The deepest error belongs to the alternative that was probably meant.
             raise max((p for p in problems if p), key=lambda problem: len(problem.field))
@@ -192,30 +192,30 @@ def _check_choice(schema: Mapping[str, Any], value: Any, field: str) -> None:
     if "const" in schema and not _is_equal(value, schema["const"]):
         raise InvalidInput(field, f"must be {_render_value(schema['const'])}", _describe_expected(schema))
     if "enum" in schema and not any(_is_equal(value, choice) for choice in as_sequence(schema["enum"])):
-        raise InvalidInput(field, "is none of the choices", _describe_expected(schema))
+        raise InvalidInput(field, "is not one of the choices", _describe_expected(schema))
 
 
 def _check_bounds(schema: Mapping[str, Any], value: Any, field: str) -> None:
     for name, (words, fits) in _BOUNDS.items():
         bound = schema.get(name)
         if _is_number(bound) and _is_number(value) and not fits(value, bound):
-            raise InvalidInput(field, f"must be {words.format(bound)}", "Send another number.")
+            raise InvalidInput(field, f"must be {words.format(bound)}", "Use another number.")
     for name, (kind, words, fits) in _SIZES.items():
         bound = schema.get(name)
         if _is_number(bound) and isinstance(value, kind) and not fits(len(value), bound):
-            raise InvalidInput(field, f"must be {words.format(bound)}", "Send another value.")
+            raise InvalidInput(field, f"must be {words.format(bound)}", "Use another value.")
 
 
 def _describe_expected(schema: Mapping[str, Any]) -> str:
     """Describe in a sentence which value to send."""
     if choices := as_sequence(schema.get("enum")):
-        return f"Send one of: {', '.join(_render_value(choice) for choice in choices[:20])}."
+        return f"Use one of: {', '.join(_render_value(choice) for choice in choices[:20])}."
     if "const" in schema:
-        return f"Send {_render_value(schema['const'])}."
+        return f"Use {_render_value(schema['const'])}."
     kinds = [_TYPES[name][0] for name in _list_type_names(schema) if name in _TYPES]
     required = ", ".join(str(name) for name in as_sequence(schema.get("required"))[:20])
     named = f" with the fields {required}" if required and "an object" in kinds else ""
-    return f"Send {' or '.join(kinds)}{named}." if kinds else "Send a value for it."
+    return f"Use {' or '.join(kinds)}{named}." if kinds else "Provide a value."
 
 
 def _list_type_names(schema: Mapping[str, Any]) -> list[str]:

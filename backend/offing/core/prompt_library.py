@@ -70,7 +70,7 @@ class PromptLibrary(BaseModel, frozen=True, extra="forbid"):
         if len(set(numbers)) < len(numbers):
             raise ValueError("two experiences have the same id")
         if numbers and max(numbers) >= self.next_id:
-            raise ValueError("next_id must be above every experience's number")
+            raise ValueError("next_id must be greater than the number of every experience")
         return self
 
 
@@ -108,14 +108,16 @@ def library_from_files(files: Mapping[str, str]) -> PromptLibrary:
     for name, known_keys in ((EXPERIENCES, {"experiences", "next_id"}), (CASES, {"cases"})):
         body = _parse_json(name, files.get(name, "{}"))
         if unknown := body.keys() - known_keys:
-            raise InvalidInput(name, f"there is no entry {min(unknown)!r}", f"Use {', '.join(sorted(known_keys))}.")
+            raise InvalidInput(
+                name, f"there is no field {min(unknown)!r}", f"Use only {', '.join(sorted(known_keys))}."
+            )
         data |= body
     try:
         return PromptLibrary.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(map(str, first["loc"])) or EXPERIENCES
-        raise InvalidInput(location, first["msg"], "See docs/design/prompt-libraries.md for its bounds.") from error
+        raise InvalidInput(location, first["msg"], "See docs/design/prompt-libraries.md for the limits.") from error
 
 
 def hash_files(files: Mapping[str, str]) -> str:
@@ -180,13 +182,13 @@ def _apply_edit(library: PromptLibrary, edit: LibraryEdit, run_ids: tuple[str, .
     if edit.op == "delete":
         return _replace_experiences(library, [one for one in library.experiences if one.id != edit.id]), ""
     if not text or any(one.text == text for one in library.experiences):
-        return library, f"{edit.op}: {'the text is empty' if not text else 'it is there already'}"
+        return library, f"{edit.op}: {'the text is empty' if not text else 'the text already exists'}"
     if edit.op == "modify":
         return _replace_experiences(
             library, [_update_experience(one, text, run_ids) if one.id == edit.id else one for one in there.values()]
         ), ""
     if len(there) >= MAX_EXPERIENCES:
-        return library, f"add: there are {MAX_EXPERIENCES} experiences already"
+        return library, f"add: there are already {MAX_EXPERIENCES} experiences, which is the maximum"
     new = Experience(id=f"x{library.next_id}", text=text, run_ids=run_ids[-MAX_SOURCE_RUNS:], groups=1)
     return _replace_experiences(library, [*there.values(), new]).model_copy(update={"next_id": library.next_id + 1}), ""
 

@@ -128,11 +128,11 @@ def _parse_decisions(reviews: Sequence[ToolReview], text: str) -> list[ToolRevie
         decision = cast(dict[str, Any], parsed)
         parsed = decision.get("decisions", [decision])
     if not isinstance(parsed, list):
-        raise InvalidInput("decisions", "is no list of decisions", _build_remedy(reviews))
+        raise InvalidInput("decisions", "is not a list of decisions", _build_remedy(reviews))
     items = cast(list[Any], parsed)
     if len(items) != len(reviews):
-        what = f"has {len(items)} for {len(reviews)} tool calls"
-        raise InvalidInput("decisions", what, "Give one decision for each call, in their order.")
+        what = f"has {len(items)} decisions for {len(reviews)} tool calls"
+        raise InvalidInput("decisions", what, "Give one decision per call, in order.")
     pairs = zip(reviews, items, strict=True)
     return [_parse_json_decision(review, item, f"decisions[{at}]") for at, (review, item) in enumerate(pairs)]
 
@@ -146,7 +146,9 @@ def _parse_typed_decisions(reviews: Sequence[ToolReview], text: str) -> list[Too
     ):
         lines *= len(reviews)
     if len(lines) != len(reviews):
-        raise InvalidInput("text", f"does not decide about all {len(reviews)} tool calls", _build_remedy(reviews))
+        raise InvalidInput(
+            "text", f"does not contain a decision about each of the {len(reviews)} tool calls", _build_remedy(reviews)
+        )
     return [_parse_typed_decision(review, line.strip(), reviews) for review, line in zip(reviews, lines, strict=True)]
 
 
@@ -158,7 +160,7 @@ def _find_decision_type(line: str) -> ToolReviewDecisionType | None:
 def _parse_typed_decision(review: ToolReview, line: str, reviews: Sequence[ToolReview]) -> ToolReviewDecision:
     kind, match = _find_decision_type(line), _LINE.fullmatch(line)
     if kind is None or match is None:
-        raise InvalidInput("text", f"is no decision about {review.name}", _build_remedy(reviews))
+        raise InvalidInput("text", f"is not a decision about {review.name}", _build_remedy(reviews))
     rest, item = match[2].strip(), dict[str, Any](type=kind)
     if kind is ToolReviewDecisionType.EDIT:
         item["edited_action"] = {"args": _parse_args(rest, review)}
@@ -171,18 +173,18 @@ def _parse_args(text: str, review: ToolReview) -> Any:
     try:
         return _parse_json(text)
     except ValueError:
-        problem = f"has no arguments for {review.name} that are JSON"
-        raise InvalidInput("text", problem, 'Type them as an object: edit: {"name": "value"}.') from None
+        problem = f"has no valid JSON with arguments for {review.name}"
+        raise InvalidInput("text", problem, 'Write them as an object: edit: {"name": "value"}.') from None
 
 
 def _parse_json_decision(review: ToolReview, item: Any, field: str) -> ToolReviewDecision:
     if not isinstance(item, dict):
-        raise InvalidInput(field, "is no object with a type", _describe_allowed(review))
+        raise InvalidInput(field, "is not an object with a type", _describe_allowed(review))
     value = cast(dict[str, Any], item)
     kind = _DECISION_WORDS.get(str(value.get("type")))
     if kind is None or kind not in review.decisions:
         named = field if field == "text" else f"{field}.type"
-        raise InvalidInput(named, f"is no decision that {review.name} allows", _describe_allowed(review))
+        raise InvalidInput(named, f"is not a decision that {review.name} allows", _describe_allowed(review))
     if unknown := sorted(value.keys() - _KEYS):
         raise InvalidInput(f"{field}.{unknown[0]}", "is not a field of a decision", "Leave it out.")
     if kind is ToolReviewDecisionType.EDIT:
@@ -195,13 +197,19 @@ def _check_message(kind: ToolReviewDecisionType, value: Mapping[str, Any], field
     message = value.get("message") or value.get("args") or ""
     named = field if field == "text" else f"{field}.message"
     if not isinstance(message, str) or len(message) > MAX_MESSAGE_CHARS:
-        raise InvalidInput(named, f"must be a text of at most {MAX_MESSAGE_CHARS} characters", "Send such a text.")
+        raise InvalidInput(
+            named, f"must be a text of at most {MAX_MESSAGE_CHARS} characters", "Shorten the message, or send a text."
+        )
     if kind is ToolReviewDecisionType.RESPOND and not message.strip():
-        raise InvalidInput(named, "is empty", "Write what the tool call should return.")
+        raise InvalidInput(named, "is empty", "Write the result that the tool call should return.")
     if message and kind in (ToolReviewDecisionType.APPROVE, ToolReviewDecisionType.IGNORE):
-        raise InvalidInput(named, f"is not sent with the decision to {kind}", f"Leave it out, and say {kind} alone.")
+        raise InvalidInput(
+            named,
+            f"cannot be combined with the decision {kind}",
+            f"Leave it out, or choose a decision other than {kind}.",
+        )
     if value.get("edited_action") is not None:
-        raise InvalidInput(f"{field}.edited_action", "belongs to an edit alone", "Leave it out, or choose edit.")
+        raise InvalidInput(f"{field}.edited_action", "is only allowed for an edit", "Leave it out, or choose edit.")
     return message
 
 
@@ -210,13 +218,15 @@ def _parse_edit(review: ToolReview, value: Mapping[str, Any], field: str) -> Too
     action: Any = value.get("edited_action") or value.get("args")
     named = field if field == "text" else f"{field}.edited_action"
     if not isinstance(action, dict):
-        raise InvalidInput(named, "is required for an edit", "Send the arguments with which the tool is called.")
+        raise InvalidInput(named, "is required for an edit", "Send the arguments for the call.")
     parts = cast(dict[str, Any], action)
     name, args = parts.get("name") or parts.get("action") or review.name, parts.get("args")
     if not isinstance(args, dict):
         raise InvalidInput(named if field == "text" else f"{named}.args", "must be an object", "Send all arguments.")
     if not isinstance(name, str) or value.get("message"):
-        raise InvalidInput(field, "is no edit", "Send the tool's name and its arguments, and no message.")
+        raise InvalidInput(
+            field, "is not a valid edit", "Send the name of the tool and its arguments, without a message."
+        )
     return ToolReviewDecision(ToolReviewDecisionType.EDIT, name, cast(dict[str, Any], args))
 
 
@@ -253,10 +263,10 @@ def _describe_allowed(review: ToolReview) -> str:
 
 def _build_remedy(reviews: Sequence[ToolReview]) -> str:
     if len(reviews) == 1:
-        return f"Answer with one of: {describe_choices(reviews[0])}."
+        return f"Respond with one of: {describe_choices(reviews[0])}."
     shared = [one for one in reviews[0].decisions if all(one in review.decisions for review in reviews)]
     words = f" Allowed for all: {', '.join(shared)}." if shared else ""
-    return f"Write one line for each call, in their order, or one decision for all.{words}"
+    return f"Write one line per call, in order, or one decision for all.{words}"
 
 
 def _parse_json(text: str) -> Any:
@@ -264,8 +274,8 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
-        raise ValueError("too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

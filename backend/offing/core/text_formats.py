@@ -41,10 +41,10 @@ def check_text(schema: Mapping[str, Any], text: str, field: str) -> None:
     """Raise InvalidInput if a text does not have the schema's format or does not match its pattern."""
     named = schema.get("format")
     if isinstance(named, str) and named in _FORMATS and not _is_format(named, text):
-        raise InvalidInput(field, f"must be {_FORMATS[named][0]}", "Send it in this form.")
+        raise InvalidInput(field, f"must be {_FORMATS[named][0]}", "Use this format.")
     pattern = compile_search(schema.get("pattern")) if len(text) <= MAX_TEXT_CHARS else None
     if pattern is not None and not pattern.matches(text):
-        raise InvalidInput(field, f"does not match the pattern {schema['pattern']}", "Send a text that matches it.")
+        raise InvalidInput(field, f"does not match the pattern {schema['pattern']}", "Use a text that matches it.")
 
 
 def compile_search(pattern: object) -> Pattern | None:

@@ -25,7 +25,10 @@ class CorruptTokensError(OffingError):
         self.field, self.problem = field, problem
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.problem}. The turn is not recorded; the engine that gave it has to be corrected."
+        return (
+            f"{self.field}: {self.problem}. The role call is not recorded. The engine that returned it must "
+            "be corrected."
+        )
 
 
 def check_token_trace(trace: TokenTrace, text: str) -> None:
@@ -36,20 +39,24 @@ def check_token_trace(trace: TokenTrace, text: str) -> None:
     """
     n = len(trace.completion_ids)
     if n == 0 or not trace.prompt_ids:
-        raise CorruptTokensError("completion_ids" if n == 0 else "prompt_ids", "there are none")
+        raise CorruptTokensError("completion_ids" if n == 0 else "prompt_ids", "is empty")
     for field, values in (("logprobs", trace.logprobs), ("token_bytes", trace.token_bytes), ("entropy", trace.entropy)):
         if values is not None and len(values) != n:
-            raise CorruptTokensError(field, f"{len(values)} for {n} completion ids")
+            raise CorruptTokensError(field, f"has {len(values)} values for {n} completion ids")
     _check_ids("prompt_ids", trace.prompt_ids)
     _check_ids("completion_ids", trace.completion_ids)
     if not all(math.isfinite(value) and value <= 0 for value in trace.logprobs):
-        raise CorruptTokensError("logprobs", "one is no logarithm of a probability: not finite, or above 0")
+        raise CorruptTokensError(
+            "logprobs", "a value is not a logarithm of a probability: it is not finite, or above 0"
+        )
     if not all(0 <= value <= MAX_ENTROPY_NATS for value in trace.entropy or ()):
-        raise CorruptTokensError("entropy", f"one is not finite, below 0 or above {MAX_ENTROPY_NATS:.0f}")
+        raise CorruptTokensError("entropy", f"a value is not finite, below 0 or above {MAX_ENTROPY_NATS:.0f}")
     if trace.text != text:
-        raise CorruptTokensError("completion_ids", "they decode to another text than the flow used")
+        raise CorruptTokensError(
+            "completion_ids", "the ids decode to a text that differs from the text of the completion"
+        )
 
 
 def _check_ids(field: str, ids: Sequence[int]) -> None:
     if min(ids) < 0 or max(ids) > MAX_TOKEN_ID:
-        raise CorruptTokensError(field, f"one is negative or above {MAX_TOKEN_ID}, which no vocabulary reaches")
+        raise CorruptTokensError(field, f"an id is negative or above {MAX_TOKEN_ID}, the largest id of any vocabulary")

@@ -108,7 +108,9 @@ def _find_breaks(segment: PackedSegment) -> list[int]:
     end = 0
     for nth, offset in enumerate(segment.offsets):
         if offset > end:
-            raise CorruptSegmentError(f"turn {segment.turns.seq[nth]} goes on from token {offset}, and there are {end}")
+            raise CorruptSegmentError(
+                f"role call {segment.turns.seq[nth]} starts at token {offset}, but the segment has only {end} tokens"
+            )
         if nth and (offset != end or segment.tokenizer_sha256[nth] != segment.tokenizer_sha256[nth - 1]):
             broken.append(nth)
         end = offset + segment.prompt_counts[nth] + segment.completion_counts[nth]

@@ -68,7 +68,7 @@ class ClientRegistry:
         """
         if len(self._open) >= self.limits.max_connections and not self._close_one(self._list_waiting()):
             self.log_action(
-                f"refused: {self.limits.max_connections} connections are open, the maximum", connection.address
+                f"rejected: {self.limits.max_connections} connections are open, the maximum", connection.address
             )
             return False
         self._open.add(connection)
@@ -95,7 +95,7 @@ class ClientRegistry:
         waiting = self._list_closable(self._half_open.get(connection.address, {}))
         if len(waiting) >= self.limits.max_half_open and connection not in waiting:
             self.log_action(
-                f"closed: {self.limits.max_half_open} unfinished requests of one address", connection.address
+                f"closed: {self.limits.max_half_open} unfinished requests from one address", connection.address
             )
             if not self._close_one(waiting):
                 return False
@@ -117,6 +117,6 @@ class ClientRegistry:
         if now - since < LOG_INTERVAL_SECONDS:
             self._reported[action] = (since, count + 1)
             return
-        more = f", and {count} more like it since the last such line" if count else ""
+        more = f", and {count} more since the last such line" if count else ""
         log.warning("connection of %s %s%s", address or "a local socket", action, more)
         self._reported[action] = (now, 0)

@@ -57,7 +57,9 @@ class GuardedProtocol(H11Protocol):
         self.address = self.client[0] if self.client else ""
         self._admitted = self._clients.admit(self)
         if not self._admitted:
-            self._respond_and_close(503, "too_many_connections", "This server has as many connections as it takes.")
+            self._respond_and_close(
+                503, "too_many_connections", "This server has reached its maximum number of connections."
+            )
             return
         self._update_timer()
 
@@ -99,7 +101,7 @@ class GuardedProtocol(H11Protocol):
         if owed is None:
             self._clients.request_ended(self)
         elif not self._clients.request_started(self):
-            self._respond_and_close(503, "too_many_connections", "Too many unfinished requests come from this address.")
+            self._respond_and_close(503, "too_many_connections", "This address has too many unfinished requests.")
         else:
             self._since, self._arrived = self.loop.time(), 0
             self._reading = self.loop.call_later(self._allowed_seconds(), self._handle_timeout)
@@ -129,7 +131,7 @@ class GuardedProtocol(H11Protocol):
     def close_idle(self) -> bool:
         if self._owed != "head" and not self._answered:
             return False
-        self._respond_and_close(408, "request_timeout", "Too many unfinished requests come from this address.")
+        self._respond_and_close(408, "request_timeout", "This address has too many unfinished requests.")
         return True
 
     # Time limits for reading
@@ -153,7 +155,7 @@ class GuardedProtocol(H11Protocol):
         if unsent_bytes < waiting:
             self._start_write_timer(unsent_bytes)
             return
-        self._clients.log_action("closed: it takes nothing of its answer", self.address)
+        self._clients.log_action("closed: the client does not read its response", self.address)
         self.transport.abort()
 
     # Closing

@@ -49,7 +49,7 @@ def _find_line_fault(lines: list[bytes]) -> str | None:
     lengths = [value for name, value in headers if name == b"content-length"]
     codings = [value for name, value in headers if name == b"transfer-encoding"]
     if len(lengths) > 1 or any(not _LENGTH.fullmatch(length) for length in lengths):
-        return "Content-Length is not one whole number."
+        return "Content-Length is not a single integer."
     if codings and lengths:
         return "Content-Length and Transfer-Encoding are both present."
     if codings and ([coding.lower() for coding in codings] != [b"chunked"] or lines[0].endswith(b"HTTP/1.0")):
@@ -83,7 +83,7 @@ class StrictConnection(h11.Connection):
             self.their_state is h11.SEND_BODY
             and self._count_framing_bytes() > MAX_FRAMING_BYTES + MIN_CONTENT_RATIO * self._content
         ):
-            self._reject("The chunks of the body carry more than they contain.")
+            self._reject("The chunks of the body have more framing than content.")
         return event
 
     def _count_framing_bytes(self) -> int:

@@ -77,7 +77,7 @@ class CallPathTracker(AsyncCallbackHandler):
         path = self._path_by_namespace.get(LEVEL_SEPARATOR.join(levels[:depth]))
         if path is None:
             raise UntrackedSubgraphError(
-                "This subgraph was called outside LangGraph's own config; pass the node's config on to it."
+                "This subgraph was called without LangGraph's config. Pass the config of the node to it."
             )
         return path
 

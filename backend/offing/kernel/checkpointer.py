@@ -482,9 +482,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     def _check_own_thread(self, thread_id: str) -> None:
         if thread_id != self._store.thread:
-            raise LeaseLostError(
-                f"A claim changes the checkpoints of its own thread, {self._store.thread}, and of no other."
-            )
+            raise LeaseLostError(f"A claim can change only the checkpoints of its own thread, {self._store.thread}.")
 
 
 def _select_saved_writes(writes: Sequence[TaskWrite]) -> tuple[TaskWrite, ...]:

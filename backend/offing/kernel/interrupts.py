@@ -14,7 +14,7 @@ from offing.kernel.interrupt_forms import find_response_form
 from offing.kernel.journal import Journal
 from offing.kernel.run_store import InputRequestAttachment, InputRequestStore, InputResponseAttachment, JournalEntry
 
-TRUNCATION_NOTICE = "\n… (the value goes on)"
+TRUNCATION_NOTICE = "\n… (the value continues)"
 
 
 async def consume_responses(store: InputRequestStore, journal: Journal, pending: Sequence[Interrupt]) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def _prompt_from_value(value: Any) -> InputPrompt:
     text = value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
     preview = text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + TRUNCATION_NOTICE
     if isinstance(value, str):
-        return InputPrompt(InputKind.INTERRUPT, preview or "The run asks to go on.")
-    return InputPrompt(InputKind.INTERRUPT, _find_prompt_text(value) or "The run asks to go on.", preview)
+        return InputPrompt(InputKind.INTERRUPT, preview or "The run asks whether to continue.")
+    return InputPrompt(InputKind.INTERRUPT, _find_prompt_text(value) or "The run asks whether to continue.", preview)
 
 
 def _find_prompt_text(value: Any) -> str:

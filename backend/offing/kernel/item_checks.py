@@ -44,8 +44,8 @@ def validate_op(op: Op) -> Op:
 def _to_json_object(value: Mapping[str, Any]) -> dict[str, Any]:
     body = _serialize_json("value", dict(value))
     if len(body) > MAX_ITEM_BYTES:
-        problem = f"it has {len(body)} bytes, and an item may have {MAX_ITEM_BYTES}"
-        raise InvalidInput("value", problem, "Store less in it, or store several items.")
+        problem = f"the item has {len(body)} bytes; the maximum is {MAX_ITEM_BYTES}"
+        raise InvalidInput("value", problem, "Store less data in it, or use several items.")
     return orjson.loads(body)
 
 
@@ -69,19 +69,19 @@ def _serialize_json(field: str, value: Any) -> bytes:
     try:
         body = orjson.dumps(value)
     except TypeError as error:
-        raise InvalidInput(field, f"it is not JSON: {error}", "Use plain data, with texts as keys.") from None
+        raise InvalidInput(field, f"it is not JSON: {error}", "Use plain data with strings as keys.") from None
     if b"\\u0000" in body and any("\0" in text for text in iter_strings(orjson.loads(body))):
-        raise InvalidInput(field, "it holds the character NUL", "Leave it out.")
+        raise InvalidInput(field, "it contains a NUL character", "Remove the character.")
     return body
 
 
 def _check_name(field: str, text: str) -> None:
     if "\0" in text or len(text.encode()) > MAX_NAME_BYTES:
-        raise InvalidInput(field, f"it holds the character NUL or is over {MAX_NAME_BYTES} bytes", "Shorten it.")
+        raise InvalidInput(field, f"it contains a NUL character or has more than {MAX_NAME_BYTES} bytes", "Shorten it.")
 
 
 def _check_page(op: SearchOp | ListNamespacesOp) -> None:
     if not (0 <= op.limit <= MAX_PAGE_ITEMS and op.offset >= 0):
         raise InvalidInput(
-            "limit", f"it is not within 0 and {MAX_PAGE_ITEMS}, or the offset is negative", "Ask for pages."
+            "limit", f"it is not from 0 to {MAX_PAGE_ITEMS}, or the offset is negative", "Read the items in pages."
         )

@@ -50,8 +50,8 @@ class ItemIndex:
         paths: Iterable[Any] = op.index or self.fields
         fragments = [text for path in paths for text in get_text_at_path(put.value, tokenize_path(path))]
         if len(fragments) > MAX_TEXTS_PER_ITEM:
-            what = f"{len(fragments)} texts of one item are to be indexed"
-            raise InvalidInput("index", what, f"Name fields with at most {MAX_TEXTS_PER_ITEM} texts.")
+            what = f"{len(fragments)} texts of one item would be indexed"
+            raise InvalidInput("index", what, f"Choose fields with at most {MAX_TEXTS_PER_ITEM} texts.")
         return fragments
 
     async def _embed_texts(self, texts: list[str]) -> Sequence[Sequence[float]]:
@@ -67,10 +67,10 @@ def build_item_index(config: IndexConfig | None) -> ItemIndex | None:
         return None
     embed, dims = config.get("embed"), config.get("dims")
     if embed is None or not dims:
-        raise InvalidInput("store_index", "it names no dimensions or nothing to embed with", "Give dims and embed.")
+        raise InvalidInput("store_index", "`dims` or `embed` is missing", "Set both.")
     if isinstance(embed, str):
-        problem = f"it names the model {embed!r}, and only functions are taken"
-        raise InvalidInput("store_index", problem, "Give embed a function, or LangChain's Embeddings.")
+        problem = f"`embed` is the name of a model, {embed!r}, which is not supported"
+        raise InvalidInput("store_index", problem, "Set it to a function or to LangChain's Embeddings.")
     fields = tuple(config.get("fields") or WHOLE_VALUE_FIELDS)
     return ItemIndex(ensure_embeddings(embed), _embedder_name(embed), dims, fields)
 

@@ -33,7 +33,7 @@ from offing.telemetry.redaction import remove_secrets
 STORE_LABEL = "store"
 """Label of the steps of the store, and name of its calls."""
 
-BLOCKED_LOOP_MESSAGE = "The store is used in an async function: use aget, asearch, aput or adelete."
+BLOCKED_LOOP_MESSAGE = "The store is used synchronously in an async function. Use aget, asearch, aput or adelete."
 
 MAX_READ_BYTES = 2_000_000
 """Maximum size of the results of one read as JSON, in bytes. They are recorded in a step."""
@@ -201,8 +201,8 @@ def _build_read_payload(ops: Sequence[Any], results: Sequence[Any]) -> dict[str,
     """
     body = orjson.dumps([_result_to_json(one) for one in results])
     if len(body) > MAX_READ_BYTES:
-        problem = f"it found {len(body)} bytes, and a read may find {MAX_READ_BYTES}"
-        raise InvalidInput("limit", problem, "Ask for fewer items.")
+        problem = f"the result has {len(body)} bytes; the maximum is {MAX_READ_BYTES}"
+        raise InvalidInput("limit", problem, "Read fewer items.")
     content = {"found": orjson.loads(body)}
     observed = {"tool": STORE_LABEL, "status": "ok", "message": "", "content": content, **PROVENANCE.to_json()}
     return {"function": STORE_LABEL, "asked": orjson.loads(orjson.dumps(ops)), **observed}

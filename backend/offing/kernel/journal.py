@@ -174,7 +174,7 @@ class Journal:
 
         async def checked(handle: object, new: Sequence[Step]) -> None:
             if [s.seq for s in new] != expected:
-                raise OffingError("Somebody else wrote to the run while it was claimed.")
+                raise OffingError("Another writer changed the run while it was claimed.")
             await hook(handle, new[len(new) - len(entries) :])
 
         try:
@@ -188,7 +188,7 @@ class Journal:
         A branch that outlives its graph must not act any more.
         """
         if self._calls_over:
-            raise LeaseLostError("What called is no longer part of its run.")
+            raise LeaseLostError("The calling code is no longer part of a run.")
 
     def end_calls(self) -> None:
         """End the calls of the graph, because it has stopped.
@@ -204,7 +204,7 @@ class Journal:
 
     def _check_epoch(self) -> None:
         if self._aborted:
-            raise LeaseLostError("This epoch of the claim is over.")
+            raise LeaseLostError("This epoch of the claim has ended.")
 
     async def _append(
         self, check: Callable[[], None], entries: Sequence[JournalEntry], hook: TransactionHook | None = None

@@ -166,7 +166,7 @@ class MemoryRunStore:
     async def create_children(
         self, requests: Sequence[tuple[CallKey, ChildRequest]], usage: ParentUsage
     ) -> Sequence[ChildRun] | ChildRunsUnavailable:
-        return ChildRunsUnavailable("A run in memory has nobody else to send.")
+        return ChildRunsUnavailable("A run in memory cannot start child runs.")
 
     async def get_child_result(self, run_id: UUID) -> StoredChildResult:
         raise AssertionError("A run in memory has no child runs.")

@@ -152,7 +152,9 @@ class CallsSinceCheckpoint:
         step = self._steps.pop(call.key, None) or self._steps.pop(build_legacy_key(call), None)
         if step is not None and step.kind not in expected:
             expected_kinds = ", ".join(sorted(expected))
-            raise NonDeterminismError(f"{call.key} recorded {step.kind}; the node now asks for {expected_kinds}.")
+            raise NonDeterminismError(
+                f"{call.key} was recorded as {step.kind}, but the node now requests {expected_kinds}."
+            )
         self._step_taken.set()
         self._step_taken = asyncio.Event()
         return step
@@ -252,7 +254,8 @@ def _render_call(name: str, args: Any) -> str:
 def _render_mismatch(call: NodeCall, recorded: str) -> str:
     now = _render_call(call.name, call.request[1] if len(call.request) > 1 else {})
     return (
-        f"The node asks for {now}, which has an effect outside. On record for it is {recorded}, and it did not ask for "
-        "that again. After a loss a node has to ask for the same again: let what it asks depend on the state and on "
-        "recorded results alone, not on a clock, a random number or a function that is not journaled."
+        f"The node requests {now}, which has side effects. Instead, {recorded} is recorded, which the "
+        "node did not request again. A node that runs again after a crash must make the same calls. They "
+        "may depend only on the state and on recorded results, not on a clock, a random number or a "
+        "function that is not journaled."
     )

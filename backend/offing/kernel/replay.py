@@ -160,9 +160,12 @@ class _ReplayAttempt:
         except ReplayMismatchError as error:
             return ReplayResult(False, calls.taken_count, recorded, str(error), calls.latest_seq)
         except RecordExhaustedError:
-            detail = f"{calls.taken_count} calls, up to where the run was cut off ({self._stored_run.stop_reason})"
+            detail = (
+                f"{calls.taken_count} calls, up to the point where the run was interrupted "
+                f"({self._stored_run.stop_reason})"
+            )
             return ReplayResult(True, calls.taken_count, recorded, detail)
-        detail = f"{calls.taken_count} calls in the same order, the same report and the same state at the end"
+        detail = f"{calls.taken_count} calls in the same order, with the same report and the same final state"
         return ReplayResult(True, calls.taken_count, recorded, detail, None, report, ended.state, calls.usage)
 
     async def _run_to_end(self) -> tuple[GraphProgress, Report | None]:
@@ -195,7 +198,7 @@ class _ReplayAttempt:
         except Exception as error:
             if self._stored_run.stop_reason != StopReason.GRAPH_ERROR:
                 raise ReplayMismatchError(f"the graph raised {type(error).__name__}: {error}") from error
-            raise RecordExhaustedError("The graph raised, as it did then.") from error
+            raise RecordExhaustedError("The graph raised an error, as in the recorded run.") from error
 
     async def _read_superstep(self) -> int:
         """Return the superstep of the checkpoint from which the graph continues."""
@@ -212,7 +215,7 @@ class _ReplayAttempt:
         stored = self._stored_run.report
         if stored is not None and replace(entry.attachment.report, written_by=stored.written_by) != stored:
             raise ReplayMismatchError(
-                "the report at the end differs from the stored one; has a source been erased since?"
+                "the final report differs from the stored one; has a source been erased since then?"
             )
         return entry.attachment.report
 
@@ -252,7 +255,7 @@ class _DisabledEngines:
         return self.configs.get(role, EngineConfig())
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
-        raise AssertionError("A replay asks no engine.")
+        raise AssertionError("A replay calls no engine.")
 
 
 class _StopChecks:
@@ -306,7 +309,7 @@ class _ReplayStore(MemoryRunStore):
 
     async def append_entries(self, entries: Sequence[JournalEntry], usage: Any, hook: Any = None) -> list[Step]:
         titles = ", ".join(repr(entry.draft.title) for entry in entries)
-        raise ReplayMismatchError(f"the graph records {titles}, and nothing of the kind is recorded there")
+        raise ReplayMismatchError(f"the graph records {titles}, but no such step is recorded there")
 
 
 class _ReplayCalls:
@@ -356,7 +359,7 @@ class _ReplayCalls:
         if step.kind not in expected:
             expected_kinds = ", ".join(sorted(expected))
             raise ReplayMismatchError(
-                f"step {step.seq}: recorded {step.kind} {step.title!r}, and the graph asks for {expected_kinds}"
+                f"step {step.seq}: {step.kind} {step.title!r} is recorded, but the graph requests {expected_kinds}"
             )
         _compare_request(step, call)
         if key not in self._counted:
@@ -390,7 +393,7 @@ class _ReplayCalls:
         if not self._stored_run.is_done:
             raise RecordExhaustedError(str(call.key))
         raise ReplayMismatchError(
-            f"the graph asks for {_describe_call(call)} at {call.key}, and nothing is recorded there"
+            f"the graph requests {_describe_call(call)} at {call.key}, but nothing is recorded there"
         )
 
     def compare_prompt(self, role: Role[Any, Any], inputs: Any, step: Step) -> None:
@@ -402,9 +405,7 @@ class _ReplayCalls:
         rendered: tuple[Message, ...] = form.render(inputs) if form else role.render(inputs)
         pairs = zip(rendered, recorded, strict=False)
         if len(rendered) > len(recorded) or not all(now.text in then.text for now, then in pairs):
-            raise ReplayMismatchError(
-                f"step {step.seq}: {role.name} is asked with another prompt than the recorded one"
-            )
+            raise ReplayMismatchError(f"step {step.seq}: the prompt of {role.name} differs from the recorded one")
 
     def compare_report(self, report: Report, step: Step) -> None:
         self.submitted_report = report
@@ -414,7 +415,7 @@ class _ReplayCalls:
         latest = not any(s.kind is StepKind.REPORT and s.seq > step.seq for s in self._stored_run.steps)
         if latest and self._stored_run.report is not None and report != self._stored_run.report:
             raise ReplayMismatchError(
-                f"step {step.seq}: the report differs from the stored one; has a source been erased since?"
+                f"step {step.seq}: the report differs from the stored one; has a source been erased since then?"
             )
 
     def get_responses(self, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
@@ -448,14 +449,16 @@ class _ReplayCalls:
             step = min(unread, key=lambda step: step.seq)
             self.latest_seq = step.seq
             raise ReplayMismatchError(
-                f"the graph ended, and the record goes on with step {step.seq}: {step.kind} {step.title!r}"
+                f"the graph ended, but the record continues with step {step.seq}: {step.kind} {step.title!r}"
             )
         stored = self._stored_run.final_state
         if stored is None or not self._stored_run.is_done:
             return
         for name in sorted(set(state) & set(stored)):
             if _to_stored_json(state[name]) != _to_stored_json(stored[name]):
-                raise ReplayMismatchError(f"state {name!r} ended as {state[name]!r}, and {stored[name]!r} is stored")
+                raise ReplayMismatchError(
+                    f"state {name!r} is {state[name]!r} at the end, but {stored[name]!r} is stored"
+                )
 
     def _consume_approval(self, key: CallKey) -> None:
         """Read the approval of a tool call together with the call."""
@@ -510,7 +513,7 @@ def _compare_request(step: Step, call: NodeCall) -> None:
 
 def _check_equal(step: Step, field_name: str, recorded: Any, actual: Any) -> None:
     if recorded != actual:
-        raise ReplayMismatchError(f"step {step.seq}: {field_name} {recorded!r} is recorded, and now it is {actual!r}")
+        raise ReplayMismatchError(f"step {step.seq}: {field_name} was {recorded!r} and is now {actual!r}")
 
 
 def _describe_call(call: NodeCall) -> str:

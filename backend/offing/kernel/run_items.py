@@ -129,7 +129,7 @@ class PrivateItems:
 def check_item_count(count: int, max_items: int) -> None:
     """Raise InvalidInput if there are more items than allowed."""
     if count > max_items:
-        raise InvalidInput("store", f"it would hold more than {max_items} items", "Delete some, or let them expire.")
+        raise InvalidInput("store", f"it would contain more than {max_items} items", "Delete some, or let them expire.")
 
 
 def _rank_items(items: Sequence[tuple[Item, Vectors | None]], query: Vectors) -> list[tuple[Item, float | None]]:

@@ -133,5 +133,5 @@ def draft_report(report: Report, key: CallKey | None) -> StepDraft:
         "supported": supported,
         "citations": len(report.citations),
     }
-    detail = f"{supported} of {len(sentences)} sentences stand on a source · {len(report.citations)} citations"
+    detail = f"{supported} of {len(sentences)} sentences have a source · {len(report.citations)} citations"
     return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, call_key=key)

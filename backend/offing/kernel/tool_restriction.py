@@ -30,7 +30,7 @@ async def restrict_tools(
         restricted = parse_restriction(executor.tool_policy, rules)
         refused = restricted if isinstance(restricted, str) else ""
         payload = {"narrow": [dict(rule) for rule in rules], "refused": refused}
-        title = "What its tools may do was not narrowed" if refused else "What its tools may do was narrowed"
+        title = "Restriction of the tool policy rejected" if refused else "Tool policy restricted"
         draft = StepDraft(StepKind.NOTE, title, payload, detail=refused, ok=not refused, turn=turn, call_key=call.key)
         await journal.append(
             JournalEntry(draft, ToolPolicyAttachment(restricted) if isinstance(restricted, ToolPolicy) else None)

@@ -60,8 +60,8 @@ async def find_obstacle(graph: Any, position: GraphPosition, serde: SerializerPr
         called = subgraphs.get(_strip_task_ids(one.ns))
         if called is None:
             return (
-                f"it waits in a graph that its node {_parse_node_name(one.ns)!r} called, which the new version does "
-                f"not show"
+                f"it waits in a graph that its node {_parse_node_name(one.ns)!r} called, which the new "
+                "version does not declare as a subgraph"
             )
         if why := _find_missing(called, one):
             return f"within {_strip_task_ids(one.ns).replace(LEVEL_SEPARATOR, ' > ')!r}, {why}"
@@ -75,7 +75,7 @@ def _find_missing(graph: Any, stored: StoredCheckpoint) -> str:
         return f"its next node {node!r} is not in the new version"
     for name, value in values.items():
         if name.startswith(JOIN_PREFIX) and value and name not in channels:
-            return f"it has come to a join of {_describe_join(name)}, which the new version does not have"
+            return f"it has reached a join of {_describe_join(name)}, which the new version does not have"
         if stored.ns and is_state_channel(name) and name not in channels:
             return f"its state key {name!r} is not in the new version"
     return next(_list_missing_writes(stored, nodes, channels), "")
@@ -89,7 +89,7 @@ def _list_missing_writes(stored: StoredCheckpoint, nodes: set[str], channels: se
         for missing_node in sorted(_written_nodes(write) - nodes):
             yield f"its finished node {node!r} leads to {missing_node!r}, which is not in the new version"
         if write.channel.startswith(JOIN_PREFIX) and write.channel not in channels:
-            yield f"it has come to a join of {_describe_join(write.channel)}, which the new version does not have"
+            yield f"it has reached a join of {_describe_join(write.channel)}, which the new version does not have"
         if not write.channel.startswith((BRANCH_PREFIX, INTERNAL_PREFIX)) and write.channel not in channels:
             yield f"its finished node {node!r} wrote to {write.channel!r}, which is not in the new version"
 
@@ -126,7 +126,7 @@ async def _find_missing_tasks(graph: Any, position: GraphPosition, serde: Serial
         tasks = {task.id for task in (await runnable.aget_state(config)).tasks}
         for write in one.writes:
             if write.task_id not in tasks and not _is_function_call(write) and int(write.task_id.replace("-", ""), 16):
-                return f"its node {_get_writing_node(one, write)!r} is reached by other edges in the new version"
+                return f"its node {_get_writing_node(one, write)!r} is reached through other edges in the new version"
     return ""
 
 

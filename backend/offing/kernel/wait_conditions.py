@@ -59,7 +59,7 @@ class PendingWaits:
             if request_count
             else []
         )
-        parts += [f"{started} runs that it started" if started > 1 else "a run that it started"] if started else []
+        parts += [f"{started} child runs" if started > 1 else "a child run"] if started else []
         return " and ".join(parts)
 
 

@@ -168,8 +168,8 @@ class OffingChatModel(BaseChatModel):
 def _to_chat_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> ChatTool:
     kind = str(cast(dict[str, Any], tool).get("type", "function")) if isinstance(tool, dict) else "function"
     if kind not in DECLARED_TOOL_TYPES:
-        problem = f"a tool of type {kind!r}, which its provider runs by itself, is not taken"
-        raise InvalidInput("tools", problem, "Give the graph a tool of its own.")
+        problem = f"a tool of type {kind!r}, which the provider runs, is not supported"
+        raise InvalidInput("tools", problem, "Use a tool of the graph instead.")
     function = convert_to_openai_tool(cast(Any, tool))["function"]
     return ChatTool(
         name=function["name"], description=function.get("description", ""), parameters=function.get("parameters", {})
@@ -206,7 +206,7 @@ def _resolve_tool_choice(tool_choice: str | dict[str, Any] | bool | None, tools:
     if tool_choice in ANY_TOOL_CHOICES | FREE_TOOL_CHOICES:
         return "any" if tool_choice in ANY_TOOL_CHOICES else ""
     raise InvalidInput(
-        "tool_choice", f"{tool_choice!r} is none of the bound tools", f"Use any, or one of: {sorted(names)}."
+        "tool_choice", f"{tool_choice!r} is not one of the bound tools", f"Use any, or one of: {sorted(names)}."
     )
 
 

@@ -179,4 +179,6 @@ def _extract_part_text(part: Any) -> str:
         case kind if kind in _REASONING_TYPES | _TOOL_CALL_TYPES:
             return ""
         case kind:
-            raise InvalidInput("messages", f"a part of type {kind!r} is no text", "Send text; nothing else is taken.")
+            raise InvalidInput(
+                "messages", f"a part of type {kind!r} is not text", "Send text. Other content is not supported."
+            )

@@ -66,7 +66,11 @@ def register_langgraph(
     leaves out are not set. Raises InvalidInput.
     """
     if not models or len(set(models)) < len(models):
-        raise InvalidInput("models", "names must be given, each once", "Name each OffingChatModel of the graph.")
+        raise InvalidInput(
+            "models",
+            "`models` is empty or contains a name twice",
+            "List the name of each OffingChatModel of the graph once.",
+        )
     names = dict(models_by_name or {})
     check_model_names(names, tuple(models))
     built = build if callable(build) and not hasattr(build, "ainvoke") else lambda: build

@@ -54,7 +54,11 @@ def check_model_names(roles: Mapping[str, str], models: tuple[str, ...]) -> None
     """Raise InvalidInput if a name is mapped to a role that the graph does not declare."""
     for name, role in roles.items():
         if role not in models:
-            raise InvalidInput("by_name", f"{name!r} leads to {role!r}", f"Use one of models: {', '.join(models)}.")
+            raise InvalidInput(
+                "by_name",
+                f"{name!r} is mapped to {role!r}, which is not in `models`",
+                f"Use one of models: {', '.join(models)}.",
+            )
 
 
 def get_role_for_model(name: str, provider: str, roles: Mapping[str, str]) -> str:
@@ -62,7 +66,7 @@ def get_role_for_model(name: str, provider: str, roles: Mapping[str, str]) -> st
     for candidate in (f"{provider}:{name}", name, name.partition(":")[2], ANY_MODEL):
         if candidate in roles:
             return roles[candidate]
-    raise UnknownModelError(f"The graph asks for the model {name!r}; name the role that stands for it in by_name.")
+    raise UnknownModelError(f"The graph requests the model {name!r}. Map it to a role in models_by_name.")
 
 
 @cache
@@ -76,7 +80,9 @@ def _install_hook() -> None:
     module: Any = import_module(MODULE)
     make: Callable[..., Any] | None = getattr(module, MAKER, None)
     if make is None:
-        raise InvalidInput("by_name", f"this langchain has no {MODULE}.{MAKER}", "Give the graph an OffingChatModel.")
+        raise InvalidInput(
+            "by_name", f"this version of langchain has no {MODULE}.{MAKER}", "Use OffingChatModel in the graph instead."
+        )
 
     def make_model(model: str, *, model_provider: str | None = None, **options: Any) -> Any:
         if (roles := _roles.get()) is None:

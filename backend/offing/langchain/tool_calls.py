@@ -150,7 +150,7 @@ def get_side_effect(tool: BaseTool) -> SideEffect:
     if "effect" in declared:
         if (named := declared["effect"]) not in set(SideEffect):
             remedy = f"Use one of: {', '.join(SideEffect)}."
-            raise InvalidInput(f"{tool.name}.metadata.effect", f"{named!r} is no effect", remedy)
+            raise InvalidInput(f"{tool.name}.metadata.effect", f"{named!r} is not a valid side effect", remedy)
         return SideEffect(named)
     if declared.get("destructiveHint") is not True and declared.get("readOnlyHint") is not False:
         return SideEffect.PURE
@@ -294,8 +294,10 @@ class _RunningCall:
         if isinstance(error, GraphInterrupt) and self._call_request.side_effect is SideEffect.AT_MOST_ONCE:
             raise InvalidInput(
                 f"{self._call_request.tool}.metadata.effect",
-                "The tool declares an effect that must not happen twice, and interrupts itself, so that it runs twice",
-                "Ask before the call, as a rule of the tool policy that says `ask` does, or declare it idempotent.",
+                "The tool declares a side effect that must not be repeated, but it interrupts itself, so "
+                "it would run twice",
+                "Ask for approval before the call with a tool policy rule whose effect is `ask`, or "
+                "declare the tool idempotent.",
             ) from error
         if isinstance(error, GraphBubbleUp | OffingError) or not isinstance(error, Exception):
             return self._journal.abandon_tool(begun_call)

@@ -126,7 +126,7 @@ class _ValueEncoder:
     def _encode_sequence(self, value: Any) -> Any:
         name = type(value).__name__
         if type(value) not in (tuple, set, frozenset):
-            raise UnsupportedValueError(f"a value of type {name} is not kept")
+            raise UnsupportedValueError(f"a value of type {name} cannot be stored")
         items = [self.encode(one) for one in value]
         return {KIND_KEY: name, "items": items if name == "tuple" else sorted(items, key=_dump_json)}
 
@@ -146,7 +146,7 @@ class _ValueEncoder:
             case BaseMessage() if type(value) in MESSAGE_KINDS:
                 return self._encode_fields("message", of=MESSAGE_KINDS[type(value)], fields=_list_set_fields(value))
             case _:
-                raise UnsupportedValueError(f"a value of type {type(value).__name__} is not kept")
+                raise UnsupportedValueError(f"a value of type {type(value).__name__} cannot be stored")
 
     def _encode_fields(self, kind: str, **fields: Any) -> Any:
         return {KIND_KEY: kind, **{name: self.encode(one) for name, one in fields.items()}}
@@ -221,7 +221,7 @@ def _require_unchanged(value: Any, digest: str, key: str) -> Any:
     Raises UnsupportedValueError if it has changed.
     """
     if value is None or _hash_value(_ValueEncoder({}).encode(value)) != digest:
-        raise UnsupportedValueError(f"the state's {key} is not what it was")
+        raise UnsupportedValueError(f"{key} of the state has changed")
     return value
 
 

@@ -99,7 +99,7 @@ def get_journal() -> Journal:
     """Return the journal of the run that executes this code. Raises NoCurrentRunError if it has none."""
     run = get_current_run()
     if not isinstance(run, Journal):
-        raise NoCurrentRunError("No run is active here, so the result of a durable call cannot be recorded.")
+        raise NoCurrentRunError("No run is active, so the result of a durable call cannot be recorded.")
     return run
 
 
@@ -112,7 +112,7 @@ def run_blocking(coroutine: Coroutine[Any, Any, Result]) -> Result:
         carried = _get_current()
         if is_on_loop(carried.loop):
             raise EventLoopBlockedError(
-                "A call that waits was made in an async function: use its async form, such as ainvoke."
+                "A blocking call was made in an async function. Use its async form, such as ainvoke."
             )
     except OffingError:
         coroutine.close()
@@ -124,7 +124,7 @@ def run_blocking(coroutine: Coroutine[Any, Any, Result]) -> Result:
     try:
         return future.result()
     except CancelledError:
-        raise NoCurrentRunError("The run was taken from this worker while a thread waited for an answer.") from None
+        raise NoCurrentRunError("This worker lost its claim on the run while a thread waited for an answer.") from None
     finally:
         carried.pending_futures.discard(future)
 
@@ -132,7 +132,7 @@ def run_blocking(coroutine: Coroutine[Any, Any, Result]) -> Result:
 def _get_current() -> _CurrentRun:
     carried = _current_run.get()
     if carried is None:
-        raise NoCurrentRunError("This works only inside a run: register the graph, and start a run that names it.")
+        raise NoCurrentRunError("This works only inside a run. Register the graph, and start a run of it.")
     return carried
 
 

@@ -70,10 +70,12 @@ def tool(
         args, keyed = _inspect_signature(work)
         name, description = work.__name__, inspect.getdoc(work) or ""
         if not description:
-            raise InvalidInput(name, "A tool says what it does", "Give the function a docstring; planners read it.")
+            raise InvalidInput(name, "a tool needs a description", "Add a docstring to the function. Planners read it.")
         if len(name) > MAX_TOOL_NAME_CHARS or not name.isidentifier():
             raise InvalidInput(
-                name, "It is no name for a tool", f"Use a plain name of at most {MAX_TOOL_NAME_CHARS} characters."
+                name,
+                "the name is not valid for a tool",
+                f"Use a Python identifier of at most {MAX_TOOL_NAME_CHARS} characters.",
             )
         spec = ToolSpec(
             name,
@@ -94,13 +96,17 @@ def _inspect_signature(function: ToolFunction) -> tuple[type[BaseModel], bool]:
     """Return the type of a tool's arguments, and whether it takes the key of the call."""
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
-        raise InvalidInput(name, "A tool is an async function", "Write `async def`.")
+        raise InvalidInput(name, "a tool must be an async function", "Write `async def`.")
     names = list(inspect.signature(function).parameters)
     args = get_type_hints(function).get(names[0]) if names else None
     if not (isinstance(args, type) and issubclass(args, ToolArgs)):
         raise InvalidInput(
-            name, "Its first argument has no type that refuses what is not declared", "Type it with a ToolArgs class."
+            name,
+            "the first argument is not annotated with a subclass of ToolArgs",
+            "Annotate it with a subclass of ToolArgs.",
         )
     if names[1:] not in ([], ["key"]):
-        raise InvalidInput(name, f"It takes {', '.join(names)}", "Take the arguments, and `key` if it is wanted.")
+        raise InvalidInput(
+            name, f"its parameters are {', '.join(names)}", "Use one parameter for the arguments, and optionally `key`."
+        )
     return args, names[1:] == ["key"]

@@ -281,10 +281,11 @@ def _describe_excess(serde: StateSerializer, checkpoint: Checkpoint, size_bytes:
     sizes = {name: len(serde.dumps_typed(value)[1]) for name, value in values.items()}
     largest_channel = max(sizes, key=lambda name: sizes[name], default="")
     remedy = (
-        "record its content as a step and keep the step's seq." if max_bytes == MAX_STATE_BYTES else "keep less in it."
+        "record its content as a step and store the seq of the step in the state."
+        if max_bytes == MAX_STATE_BYTES
+        else "store less data in it."
     )
     return (
-        f"The graph's state has {size_bytes} bytes, over the limit of {max_bytes} for a whole state. Its largest "
-        "key is "
+        f"The state of the graph has {size_bytes} bytes; the maximum is {max_bytes}. Its largest key is "
         f"{largest_channel!r} with {sizes.get(largest_channel, 0)} bytes: {remedy}"
     )

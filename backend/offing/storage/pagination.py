@@ -26,5 +26,5 @@ def parse_page_cursor(cursor: str | None) -> PageKey | None:
     except (ValueError, binascii.Error):
         page_key = None
     if page_key is None or page_key[0].tzinfo is None or not 1970 <= page_key[0].year <= 9000:
-        raise InvalidInput("cursor", "is not one that this list gave out", "Send `next` of the page before, unchanged.")
+        raise InvalidInput("cursor", "is not a cursor of this list", "Send `next` of the previous page unchanged.")
     return page_key

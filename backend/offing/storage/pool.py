@@ -134,7 +134,7 @@ class Database:
             async with asyncio.timeout(self._queue_seconds):
                 await self._queue.acquire(is_low_priority)
         except TimeoutError as error:
-            raise Unavailable("Postgres did not answer: too much waits for it") from error
+            raise Unavailable("Postgres did not answer: too many requests wait for a connection") from error
 
     async def _take_connection(self) -> _PooledConnection:
         """Take a connection from the pool.

@@ -273,7 +273,7 @@ async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> Ru
     except UniqueViolation as error:
         if error.diag.constraint_name != "run_one_active_per_thread":
             raise
-        raise Conflict("This thread has a run that has not ended.", "Wait for it, or cancel it first.") from error
+        raise Conflict("This thread has an active run.", "Wait until it ends, or cancel it first.") from error
 
 
 async def find_earlier_submission(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:

@@ -43,7 +43,7 @@ def build_token_columns(trace: TokenTrace, text: str, prompt_offset: int) -> Tok
     check_token_trace(trace, text)
     if prompt_offset > len(trace.prompt_ids):
         raise CorruptTokensError(
-            "prompt_offset", f"{prompt_offset} is past the {len(trace.prompt_ids)} ids of the prompt"
+            "prompt_offset", f"{prompt_offset} is greater than {len(trace.prompt_ids)}, the number of ids of the prompt"
         )
     n = len(trace.completion_ids)
     return TokenColumns(
@@ -110,7 +110,7 @@ def unpack_mask(packed: bytes, count: int) -> bytes:
     """
     flags = b"".join(_BYTE_BITS[byte] for byte in packed)
     if len(packed) != (count + 7) // 8 or any(flags[count:]):
-        raise CorruptTokensError("mask", f"it does not fit {count} completion ids")
+        raise CorruptTokensError("mask", f"has the wrong length for {count} completion ids")
     return flags[:count]
 
 

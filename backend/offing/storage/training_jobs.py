@@ -397,7 +397,7 @@ async def commit_step(
     row = await (await connection.execute(COMMIT_STEP, values)).fetchone()
     if row is None:
         raise LeaseLostError(
-            f"job {fencing_token.job_id} belongs to another process, or step {step.step} is not its next"
+            f"job {fencing_token.job_id} belongs to another process, or step {step.step} is not its next step"
         )
     common = {"job": fencing_token.job_id, "tenant": fencing_token.tenant_id, "step": step.step}
     use = INSERT_LEDGER if step.data_pass == 1 else INSERT_LEDGER_IF_ABSENT
@@ -473,7 +473,7 @@ async def resume_job(connection: Connection, job_id: UUID) -> TrainingJobRow:
     The caller has locked the job. Raises `Conflict` if another job distills for the same prompt
     library by now.
     """
-    with _raise_conflict("the same library"):
+    with _raise_conflict("the same prompt library"):
         return _require_job(await _fetch_job(connection, RESUME_JOB, (job_id,)), job_id)
 
 
@@ -505,7 +505,7 @@ def _raise_conflict(name: str) -> Generator[None]:
     try:
         yield
     except UniqueViolation as error:
-        raise Conflict(f"A job learns for {name} already.", "Wait for it, or cancel it.") from error
+        raise Conflict(f"Another job is distilling {name}.", "Wait until it ends, or cancel it.") from error
 
 
 async def _fetch_job(

@@ -78,7 +78,7 @@ class _MetricsCollector(Collector):
 
 
 def _run_metrics(rows: list[RunMetric]) -> Iterator[Metric]:
-    count = GaugeMetricFamily("offing_runs", "Runs on record by graph and status.", labels=["graph", "status"])
+    count = GaugeMetricFamily("offing_runs", "Stored runs by graph and status.", labels=["graph", "status"])
     wait = SummaryMetricFamily("offing_queue_wait_seconds", "From submission to the first claim.", labels=["graph"])
     for row in rows:
         count.add_metric([row.graph, row.status], row.run_count)
@@ -90,9 +90,9 @@ def _run_metrics(rows: list[RunMetric]) -> Iterator[Metric]:
 
 def _step_metrics(rows: list[StepMetric]) -> Iterator[Metric]:
     labels = ["kind", "label"]
-    count = CounterMetricFamily("offing_steps", "Steps recorded.", labels=labels)
-    failed = CounterMetricFamily("offing_step_failures", "Steps that record a failure.", labels=labels)
-    time = SummaryMetricFamily("offing_step_seconds", "Time of the calls behind steps.", labels=labels)
+    count = CounterMetricFamily("offing_steps", "Recorded steps.", labels=labels)
+    failed = CounterMetricFamily("offing_step_failures", "Recorded steps of failures.", labels=labels)
+    time = SummaryMetricFamily("offing_step_seconds", "Duration of the calls that steps record.", labels=labels)
     for row in rows:
         names = [row.kind, row.label]
         count.add_metric(names, row.step_count)
@@ -103,9 +103,9 @@ def _step_metrics(rows: list[StepMetric]) -> Iterator[Metric]:
 
 def _engine_metrics(rows: list[EngineMetric]) -> Iterator[Metric]:
     labels = ["role", "engine", "model"]
-    tokens = CounterMetricFamily("offing_tokens", "Tokens as billed.", labels=[*labels, "direction"])
-    cost = CounterMetricFamily("offing_cost_usd", "Money as reported by providers.", labels=labels)
-    failed = CounterMetricFamily("offing_engine_failures", "Attempts that gave no accepted answer.", labels=labels)
+    tokens = CounterMetricFamily("offing_tokens", "Billed tokens.", labels=[*labels, "direction"])
+    cost = CounterMetricFamily("offing_cost_usd", "Cost as reported by providers.", labels=labels)
+    failed = CounterMetricFamily("offing_engine_failures", "Attempts whose answer was not accepted.", labels=labels)
     for row in rows:
         names = [row.role, row.engine, row.model]
         tokens.add_metric([*names, "input"], row.prompt_tokens)

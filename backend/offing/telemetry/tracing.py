@@ -30,7 +30,7 @@ def get_exporter_name(env: Mapping[str, str]) -> str:
         return "none"
     named = env.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     if named not in ("", "otlp", "console", "none"):
-        raise InvalidInput("OTEL_TRACES_EXPORTER", f"there is no exporter {named!r} here", "Use otlp, console or none.")
+        raise InvalidInput("OTEL_TRACES_EXPORTER", f"there is no exporter {named!r}", "Use otlp, console or none.")
     return named or ("otlp" if any(env.get(name) for name in _ENDPOINT_VARIABLES) else "none")
 
 

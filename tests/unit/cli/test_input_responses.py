@@ -119,7 +119,7 @@ async def test_a_schema_is_shown_and_what_is_wrong_is_said() -> None:
     rendered: list[str] = []
     await prompt_for_response(YEAR_FORM, typing("1800", "1990"), rendered.append)
     assert '"minimum": 1900' in rendered[1]
-    assert "text: must be at least 1900. Send another number." in rendered
+    assert "text: must be at least 1900. Use another number." in rendered
 
 
 async def test_an_answer_that_is_given_at_once_decides_about_each_call_by_a_line() -> None:

@@ -50,9 +50,9 @@ def test_a_value_that_fits_is_taken(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "field", "words"),
     [
-        ("yes", "text", "must be an object. Send an object with the fields decision."),
-        ({}, "text.decision", 'Send one of: "yes", "no".'),
-        ({"decision": "maybe"}, "text.decision", "is none of the choices"),
+        ("yes", "text", "must be an object. Use an object with the fields decision."),
+        ({}, "text.decision", 'Use one of: "yes", "no".'),
+        ({"decision": "maybe"}, "text.decision", "is not one of the choices"),
         ({"decision": "yes", "reason": "s"}, "text.reason", "at least 2 characters"),
         ({"decision": "yes", "reason": 3}, "text.reason", "must be a string"),
         ({"decision": "yes", "amount": True}, "text.amount", "must be an integer"),

@@ -95,8 +95,8 @@ def test_the_same_library_has_the_same_files_and_comes_back_from_them() -> None:
     [
         ("{", "experiences.json: it is not JSON"),
         ("[]", "experiences.json: it is not an object"),
-        ('{"rules": []}', "there is no entry 'rules'"),
-        ('{"experiences": [{"id": "x1", "text": "a"}], "next_id": 1}', "next_id must be above"),
+        ('{"rules": []}', "there is no field 'rules'"),
+        ('{"experiences": [{"id": "x1", "text": "a"}], "next_id": 1}', "next_id must be greater than"),
         (json.dumps({"experiences": [{"id": "x1", "text": "a" * 301}], "next_id": 2}), "experiences.0.text"),
     ],
 )

@@ -49,7 +49,7 @@ def test_another_tokenizer_begins_a_row() -> None:
 
 
 def test_a_gap_is_rejected() -> None:
-    with pytest.raises(CorruptSegmentError, match="turn 4 goes on from token 9, and there are 2"):
+    with pytest.raises(CorruptSegmentError, match="role call 4 starts at token 9, but the segment has only 2 tokens"):
         rows(packed(((1,), (2,)), ((3,), (4,)), offsets=(0, 9)))
 
 

@@ -84,5 +84,5 @@ def test_a_flood_is_one_line_per_minute(caplog: pytest.LogCaptureFixture) -> Non
         clients.log_action("closed: late", "10.0.0.1")
     assert [record.getMessage() for record in caplog.records] == [
         "connection of 10.0.0.1 closed: late",
-        "connection of 10.0.0.1 closed: late, and 999 more like it since the last such line",
+        "connection of 10.0.0.1 closed: late, and 999 more since the last such line",
     ]

@@ -119,7 +119,7 @@ def test_a_thread_that_waits_is_released_when_the_run_is_taken_away() -> None:
 
             waiting = asyncio.create_task(asyncio.to_thread(lambda: run_blocking(never())))
             await begun.wait()
-        with pytest.raises(NoCurrentRunError, match="taken"):
+        with pytest.raises(NoCurrentRunError, match="lost its claim"):
             await waiting
 
     asyncio.run(inside())

@@ -37,12 +37,12 @@ def test_a_value_that_cannot_be_used_is_named_and_not_shown(
     with pytest.raises(InvalidInput) as raised:
         load_settings(env_file=None)
     assert raised.value.field == name
-    assert "unset it" in raised.value.remedy
+    assert "remove it" in raised.value.remedy
 
 
 def test_a_heartbeat_that_leaves_a_lease_no_time_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFING_LEASE_SECONDS", "10")
-    with pytest.raises(InvalidInput, match=r"OFFING_HEARTBEAT_INTERVAL_SECONDS: 5 s is over a quarter .* 10 s"):
+    with pytest.raises(InvalidInput, match=r"OFFING_HEARTBEAT_INTERVAL_SECONDS: 5 s is more than a quarter .* 10 s"):
         load_settings(env_file=None)
     monkeypatch.setenv("OFFING_HEARTBEAT_INTERVAL_SECONDS", "2.5")
     assert load_settings(env_file=None).heartbeat_interval_seconds == 2.5

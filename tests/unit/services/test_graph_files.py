@@ -160,7 +160,7 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
         ("harbour/words.py", "import names\n", "No module named 'names'. Import harbour.names instead."),
         ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "has no grph, which harbour:grph"),
         ("harbour/__init__.py", "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n", "Register one:"),
-        ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),
+        ("harbour/words.py", TOOL, "words.py:4: nothing: a tool must be an async function. Write `async def`."),
     ],
 )
 def test_a_fault_of_its_author_s_is_told_with_the_remedy(tmp_path: Path, file: str, text: str, message: str) -> None:

@@ -58,20 +58,20 @@ def _find_tool_problems(rule: ToolRule, tools: Mapping[str, ToolSpec]) -> Iterat
         if condition.arg not in spec.args.model_fields:
             yield _unknown_arg_problem(f".when.{n}.arg", spec, condition.arg)
         elif problem := _find_type_mismatch(condition, schema.get(condition.arg, {})):
-            yield f".when.{n}", problem, "Use a condition that fits the argument, or name another one."
+            yield f".when.{n}", problem, "Use a condition that fits the argument, or choose another argument."
     yield from _find_unnamed_args(rule, spec)
     yield from _find_substitute_problems(rule, spec, tools)
     if rule.allow_copied_text and not rule.reason:
         yield (
             ".allow_copied_text",
-            "It lets text that was copied from untrusted sources go anywhere",
-            "Say in `reason` why.",
+            "It allows text that was copied from untrusted sources to be sent anywhere",
+            "Explain in `reason` why this is intended.",
         )
     if _is_unrestricted(rule, spec):
         yield (
             ".when",
-            f"It lets {spec.name} reach beyond the platform with whatever a model writes",
-            "Limit an argument by host, path, regex, glob or one_of, or say in `reason` why not.",
+            f"It allows {spec.name} to reach systems outside the platform with any arguments that a model writes",
+            "Limit an argument by host, path, regex, glob or one_of, or explain in `reason` why no limit is needed.",
         )
 
 
@@ -83,14 +83,14 @@ def _find_graph_tool_problems(rule: ToolRule) -> Iterator[Problem]:
     if rule.substitute is not None:
         yield (
             ".substitute",
-            "No other call can stand in for one of a graph's own tools",
-            "Give a message, or forbid it.",
+            "A call of a graph's own tool cannot be replaced by another call",
+            "Use a message, or the effect `forbid`.",
         )
     if rule.allow_copied_text and not rule.reason:
         yield (
             ".allow_copied_text",
-            "It lets text that was copied from untrusted sources go anywhere",
-            "Say in `reason` why.",
+            "It allows text that was copied from untrusted sources to be sent anywhere",
+            "Explain in `reason` why this is intended.",
         )
 
 
@@ -104,8 +104,8 @@ def _find_unnamed_args(rule: ToolRule, spec: ToolSpec) -> Iterator[Problem]:
     if rule.effect in ("allow", "ask") and missing and not rule.allow_other_args:
         yield (
             ".when",
-            f"No call can meet it: it does not name {missing[0]!r}, which every call of {spec.name} has",
-            "Name it in a condition, which may be without limits, or set others to true.",
+            f"No call can match it: it has no condition on {missing[0]!r}, which every call of {spec.name} contains",
+            "Add a condition on it, which may be without limits, or set allow_other_args to true.",
         )
 
 
@@ -124,7 +124,7 @@ def _find_substitute_problems(rule: ToolRule, spec: ToolSpec, tools: Mapping[str
     filled = {arg.arg for arg in rule.substitute.args}
     for name, field in other.args.model_fields.items():
         if field.is_required() and name not in filled:
-            yield ".substitute.args", f"{other.name} needs {name!r}", f"Say where {name!r} comes from."
+            yield ".substitute.args", f"{other.name} requires {name!r}", f"Specify the source of {name!r}."
 
 
 def _find_contradictions(rule: ToolRule) -> Iterator[Problem]:
@@ -132,14 +132,14 @@ def _find_contradictions(rule: ToolRule) -> Iterator[Problem]:
     if rule.max_calls == 0 or rule.max_bytes == 0:
         yield (
             ".max_calls" if rule.max_calls == 0 else ".max_bytes",
-            "No call can meet it: it admits none",
+            "No call can match it: it allows none",
             "Raise the limit.",
         )
     for n, condition in enumerate(rule.when):
         together = [other for other in rule.when if other.arg == condition.arg and other.items == condition.items]
         first = together[0] is condition
         if first and _is_contradictory(together, grants=rule.effect == "allow"):
-            yield f".when.{n}", f"No value of {condition.arg!r} meets all that is said of it", "Drop a condition."
+            yield f".when.{n}", f"No value of {condition.arg!r} meets all conditions", "Remove a condition."
 
 
 def _is_contradictory(conditions: list[Condition], *, grants: bool) -> bool:
@@ -169,8 +169,8 @@ def _find_unreachable(tool_policy: ToolPolicy, index: int) -> Iterator[Problem]:
         if m != index and other.tool == rule.tool and _is_shadowing(other, rule, earlier=m < index):
             yield (
                 "",
-                f"It is never reached: {render_rule_name(other, m + 1)!r} decides every call that it is about",
-                "Drop one of the two, or narrow the other.",
+                f"It has no effect: {render_rule_name(other, m + 1)!r} decides every call that it matches",
+                "Remove one of the two rules, or restrict the other one.",
             )
             return
 
@@ -210,13 +210,13 @@ def _find_type_mismatch(condition: Condition, schema: Mapping[str, Any]) -> str:
     if kind is None:
         return ""
     if condition.items and kind != "array":
-        return f"{condition.arg!r} is no list"
+        return f"{condition.arg!r} is not a list"
     if condition.items:
         return ""
     if (condition.glob or condition.regex or condition.host or condition.path) and kind != "string":
-        return f"{condition.arg!r} is no text"
+        return f"{condition.arg!r} is not a string"
     if (condition.minimum is not None or condition.maximum is not None) and kind not in ("integer", "number"):
-        return f"{condition.arg!r} is no number"
+        return f"{condition.arg!r} is not a number"
     if (condition.min_length is not None or condition.max_length is not None) and kind not in ("string", "array"):
         return f"{condition.arg!r} has no length"
     return ""

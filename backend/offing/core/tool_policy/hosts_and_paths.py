@@ -23,7 +23,10 @@ _BARE_HOST = re.compile(r"[^\s/@:]+(?:\.[^\s/@:.]+)+\.?(?::\d+)?(?:/\S*)?")
 def find_host_problem(pattern: str) -> str:
     """Explain why a host pattern is invalid. An empty string means that it is valid."""
     if isinstance(_parse_host_pattern(pattern), InvalidUrl):
-        return f"{pattern[:100]!r} is no host; write it like docs.example.org, *.example.org or docs.example.org:8443"
+        return (
+            f"{pattern[:100]!r} is not a valid host; use a form such as docs.example.org, *.example.org or "
+            "docs.example.org:8443"
+        )
     return ""
 
 
@@ -76,7 +79,7 @@ def find_destination(text: str, *, allow_bare: bool) -> str | None:
 def find_folder_problem(folder: str) -> str:
     """Explain why a folder of a tool policy is invalid. An empty string means that it is valid."""
     if not folder.startswith("/") or split_path(folder) is None:
-        return f"{folder[:100]!r} is no folder; write it from / on, with plain names, such as /data/reports"
+        return f"{folder[:100]!r} is not a valid folder; use an absolute path with plain names, such as /data/reports"
     return ""
 
 

@@ -174,7 +174,7 @@ class _PatternBuilder:
     def add(self, tree: PatternTree) -> _Fragment:
         self._steps += 1
         if len(self.ranges) > MAX_POSITIONS or self._steps > 16 * MAX_POSITIONS:
-            raise ValueError(f"it has more than {MAX_POSITIONS} characters with its repetitions written out")
+            raise ValueError(f"it has more than {MAX_POSITIONS} characters after its repetitions are expanded")
         match tree.kind:
             case "set":
                 return self._add_set(tree.ranges)

@@ -39,7 +39,7 @@ def parse_pattern(pattern: str, match_line_breaks: bool) -> PatternTree:
     reader = _PatternParser(pattern, match_line_breaks)
     tree = reader.parse_alternatives(0)
     if reader.at < len(pattern):
-        raise ValueError("a closing parenthesis opens nothing")
+        raise ValueError("a closing parenthesis has no opening one")
     return tree
 
 
@@ -94,11 +94,13 @@ class _PatternParser:
         inside, closed, _ = self._text[self.at :].partition("}")
         low, comma, high = inside.partition(",")
         if not (closed and low.isascii() and low.isdigit() and (not high or (high.isascii() and high.isdigit()))):
-            raise ValueError("a repetition is {m}, {m,} or {m,n}; write \\{ for the character")
+            raise ValueError("a repetition must have the form {m}, {m,} or {m,n}; write \\{ for the character")
         self.at += len(inside) + 1
         min_count, max_count = int(low), int(high) if high else None if comma else int(low)
         if max(min_count, max_count or 0) > MAX_REPEATS or (max_count is not None and max_count < min_count):
-            raise ValueError(f"a repetition counts upwards and to {MAX_REPEATS} at most")
+            raise ValueError(
+                f"a repetition must have an upper bound of at most {MAX_REPEATS} that is not below the lower bound"
+            )
         tail = (
             (PatternTree("many", (tree,)),)
             if max_count is None
@@ -117,17 +119,18 @@ class _PatternParser:
             case "\\":
                 return PatternTree.from_ranges(self._parse_escape())
             case ("*" | "+" | "?" | "{") as sign:
-                raise ValueError(f"{sign} repeats nothing; write \\{sign} for the character")
+                raise ValueError(f"{sign} follows nothing that it could repeat; write \\{sign} for the character")
             case ("^" | "$") as sign:
                 raise ValueError(
-                    f"{sign} is not needed, since the whole text is matched; write \\{sign} for the character"
+                    f"{sign} is not supported, because a pattern always matches the whole text; write "
+                    f"\\{sign} for the character"
                 )
             case character:
                 return PatternTree.from_ranges(((ord(character), ord(character)),))
 
     def _parse_group(self, depth: int) -> PatternTree:
         if self._accept("?") and not self._accept(":"):
-            raise ValueError("of groups that begin with (? there is only (?:")
+            raise ValueError("(?: is the only supported group that begins with (?")
         inside = self.parse_alternatives(depth + 1)
         if not self._accept(")"):
             raise ValueError("a group is not closed")
@@ -151,13 +154,13 @@ class _PatternParser:
         self.at += 1
         high = self._parse_class_member()
         if len(high) != 1 or high[0][0] != high[0][1] or high[0][0] < low:
-            raise ValueError("a range in a class goes from one character to a later one")
+            raise ValueError("a range in a class must go from one character to a later one")
         return ((low, high[0][0]),)
 
     def _parse_class_member(self) -> Ranges:
         character = self._take()
         if character == "[":
-            raise ValueError("a bracket in a class is written \\[")
+            raise ValueError("a bracket in a class must be written \\[")
         return self._parse_escape() if character == "\\" else ((ord(character), ord(character)),)
 
     def _parse_escape(self) -> Ranges:
@@ -169,7 +172,7 @@ class _PatternParser:
         if sign in _CONTROL_ESCAPES:
             return ((_CONTROL_ESCAPES[sign], _CONTROL_ESCAPES[sign]),)
         if sign.isalnum():
-            raise ValueError(f"there is no \\{sign}")
+            raise ValueError(f"\\{sign} is not supported")
         return ((ord(sign), ord(sign)),)
 
     def _exclude_line_breaks(self, ranges: Ranges) -> Ranges:
@@ -180,7 +183,7 @@ class _PatternParser:
 
     def _take(self) -> str:
         if self.at >= len(self._text):
-            raise ValueError("it ends too early")
+            raise ValueError("it is incomplete")
         self.at += 1
         return self._text[self.at - 1]
 

@@ -68,7 +68,7 @@ class Condition(BaseModel):
     @classmethod
     def _check_stars(cls, value: str | None) -> str | None:
         if value is not None and split_glob(value).count(ANY_TEXT) > MAX_GLOB_STARS:
-            raise ValueError(f"a glob has at most {MAX_GLOB_STARS} stars; use several rules")
+            raise ValueError(f"a glob can have at most {MAX_GLOB_STARS} stars; use several rules")
         return value
 
     @field_validator("regex")
@@ -96,11 +96,11 @@ class Condition(BaseModel):
     @model_validator(mode="after")
     def _check_satisfiable(self) -> "Condition":
         if self.min_length is not None and self.max_length is not None and self.min_length > self.max_length:
-            raise ValueError("min_length is above max_length: no value can meet this")
+            raise ValueError("min_length is greater than max_length, so no value can match")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
-            raise ValueError("minimum is above maximum: no value can meet this")
+            raise ValueError("minimum is greater than maximum, so no value can match")
         if self.one_of == () or self.host == ():
-            raise ValueError("a list of what is allowed is empty: no value can meet this")
+            raise ValueError("an empty list allows no values")
         return self
 
 
@@ -120,7 +120,7 @@ class ArgumentSource(BaseModel):
     @model_validator(mode="after")
     def _check_one_source(self) -> "ArgumentSource":
         if self.from_arg is not None and self.value is not None:
-            raise ValueError("it has both a value and an argument that it is taken of; keep one")
+            raise ValueError("it has both `value` and `from_arg`; use only one of them")
         return self
 
 
@@ -185,11 +185,15 @@ class ToolRule(BaseModel):
         if self.effect in ("forbid", "replace"):
             for field, value in grants.items():
                 if value is not None and value is not False:
-                    raise ValueError(f"{field} belongs to allow and ask rules; leave it out of a {self.effect} rule")
+                    raise ValueError(
+                        f"{field} is only allowed in allow and ask rules; remove it from the {self.effect} rule"
+                    )
         if (self.effect == "replace") != (bool(self.message) != (self.substitute is not None)):
-            raise ValueError("a replace rule, and no other, has either a message or `substitute`")
+            raise ValueError("a replace rule must have either `message` or `substitute`")
         if self.effect != "replace" and (self.message or self.substitute is not None):
-            raise ValueError("message and substitute belong to replace rules; a reason can be given as `reason`")
+            raise ValueError(
+                "`message` and `substitute` are only allowed in replace rules; use `reason` to give a reason"
+            )
         return self
 
 

@@ -42,11 +42,11 @@ def _find_glob_problems(rule: ToolRule, condition: Condition, glob: str) -> Iter
         rest = parts[parts.index(ANY_CHARACTER) :]
         if _is_url_pattern(rule, condition, glob) or "=" in rest or "&" in rest:
             yield (
-                "`?` stands for any one character, not for the question mark that begins an address's query",
-                "Write [?] for a question mark. For any one character in an address, use a regex.",
+                "`?` matches any one character, not the question mark that begins the query of an address",
+                "Write [?] for a question mark. Use a regex for any one character in an address.",
             )
     if match := _CLASS.search(glob):
-        yield f"A glob has no classes: {match[0]} stands for these characters themselves", "Use a regex."
+        yield f"A glob has no character classes: {match[0]} matches these characters literally", "Use a regex."
     host = _find_glob_host(parts)
     if (
         _is_only_host_limit(rule, condition)
@@ -59,22 +59,23 @@ def _find_glob_problems(rule: ToolRule, condition: Condition, glob: str) -> Iter
 def _find_regex_problems(rule: ToolRule, condition: Condition, regex: str) -> Iterator[tuple[str, str]]:
     if match := _OPTIONAL_BEFORE_QUERY.search(regex):
         yield (
-            f"In {match[0]!r}, `?` makes the character before it optional and is not the question mark of a query",
+            f"In {match[0]!r}, `?` makes the preceding character optional and does not match the "
+            "question mark of a query",
             "Write \\? for a question mark.",
         )
     host = regex.partition("://")[2].partition("/")[0]
     if not _is_only_host_limit(rule, condition):
         return
     if match := _DOT_IN_HOST.search(host):
-        yield f"The `.` of {match[0]!r} stands for any character, so other hosts match, too", "Write \\. or use `host`."
+        yield f"The `.` of {match[0]!r} matches any character, so other hosts match, too", "Write \\. or use `host`."
     if (match := _DOTS.search(host)) and re.search(r"\w", host):
         yield _open_host_problem(match[0])
 
 
 def _open_host_problem(wildcard: str) -> tuple[str, str]:
     return (
-        f"In the host, `{wildcard}` also matches `/` and `@`, so addresses at every other host match, too",
-        "Limit the host by `host`, such as *.example.org for all hosts below it, and keep the pattern for the rest.",
+        f"In the host, `{wildcard}` also matches `/` and `@`, so addresses on every other host match, too",
+        "Limit the host with `host`, such as *.example.org for all its subdomains, and use the pattern for the rest.",
     )
 
 
