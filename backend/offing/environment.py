@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 VARIABLES: Mapping[str, str] = os.environ
-"""The variables of this process, as they are at the moment of reading."""
+"""The current variables of this process."""
 
 READY_FILE_VARIABLE = "OFFING_READY_FILE"
 """Variable that names the file in which a process that `offing up` started reports that it is ready."""

@@ -1,6 +1,6 @@
 """Name of a process that claims runs and jobs: its host, process id, and a nonce that makes it unique.
 
-The parent passes the nonce in OFFING_PROCESS_NONCE, so that it knows the name of an ended process.
+The parent passes the nonce in OFFING_PROCESS_NONCE, so that it can derive the name of an ended process.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Registration: what packages offer Offing, found by name.
+"""Registration: values that packages provide to Offing, found by name.
 
 A package registers a value as an entry point: a group, a name and `module:value`. Offing registers its own graphs,
 tools and engines in the same way, in `pyproject.toml`. A folder of graphs registers values in its own
 `pyproject.toml` without being installed; see `add_folder`.
 
-Each group has one `Registry`, which stands beside the type of its values, such as `offing.scorers.SCORERS`.
+Each group has one `Registry`, in the module of the type of its values, such as `offing.scorers.SCORERS`.
 """
 
 import re
@@ -71,10 +71,10 @@ class Registry(Mapping[str, T]):
         remedy: str,
         name_of: Callable[[T], str] | None = None,
     ) -> None:
-        """`noun` and `remedy` say in an error what a value must be, such as `a scorer`.
+        """`noun` and `remedy` appear in errors and describe a valid value, such as `a scorer`.
 
-        `name_of` returns the name that a value has of its own, which must be that of its entry point. `None`
-        means that it has no other name.
+        `name_of` returns the name of a value, which must be that of its entry point. `None` means that values
+        have no name.
         """
         self.group, self.noun = group, noun
         self._accepts, self._remedy, self._name_of = accepts, remedy, name_of
@@ -138,7 +138,7 @@ class Registry(Mapping[str, T]):
 
 
 def add_folder(folder: str, registrations: Mapping[Group, Sequence[Registration]]) -> None:
-    """Register what a folder offers, by group, in place of what it offered before.
+    """Register the values of a folder by group. They replace its earlier values.
 
     Raises `InvalidInput`, and changes nothing, if another folder or an installed package has one of the names.
     """
@@ -162,7 +162,7 @@ def has_attributes(*names: str) -> Callable[[Any], bool]:
 
 
 _folders: dict[str, Mapping[Group, Sequence[Registration]]] = {}
-"""What folders register: by folder, then by group."""
+"""Registrations of folders, by folder and then by group."""
 
 
 def _find_registrations(group: Group, without: str = "") -> Mapping[str, Sequence[Registration]]:
@@ -178,7 +178,7 @@ def _find_registrations(group: Group, without: str = "") -> Mapping[str, Sequenc
 
 @lru_cache(maxsize=8)
 def _read_installed(_path: tuple[str, ...]) -> Mapping[str, Mapping[str, Sequence[Registration]]]:
-    """Return what installed packages register, by group and name.
+    """Return the registrations of installed packages, by group and name.
 
     Reading the metadata of all packages takes tens of milliseconds, so it is read once for each `sys.path`.
     """

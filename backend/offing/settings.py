@@ -174,8 +174,8 @@ class Settings(BaseSettings):
     tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("TAVILY_API_KEY"))] = None
     brave_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("BRAVE_API_KEY"))] = None
     extra_graphs: str = ""
-    """OFFING_EXTRA_GRAPHS: graphs beside the installed ones as `module:name,module:name`, for development
-    and tests.
+    """OFFING_EXTRA_GRAPHS: graphs in addition to the installed ones as `module:name,module:name`, for
+    development and tests.
     """
     graph_paths: str = ""
     """OFFING_GRAPH_PATHS: folders and files with graphs that are not installed, separated as in PATH.

@@ -18,7 +18,7 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 AUTHORITY_PATTERN = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[0-9a-z](?:[0-9a-z.-]{0,252}[0-9a-z])?)(?::\d{1,5})?")
-"""A host with an optional port and nothing else: no user, path, query, space or percent sign."""
+"""A host with an optional port, without a user, path, query, space or percent sign."""
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -108,7 +108,7 @@ class RequestGuard:
 def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:
     """Return whether a write comes from the web UI itself.
 
-    Only browsers send the headers that say where it comes from.
+    Only browsers send the headers with its origin.
     """
     origin = headers.get("origin")
     if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):

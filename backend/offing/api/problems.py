@@ -1,4 +1,4 @@
-"""Render every error as RFC 9457 problem details, with the field and the remedy where they are known.
+"""Render every error as RFC 9457 problem details, with the field and the fix if they are known.
 
 This module maps errors to HTTP statuses. Internal details are never sent: an unexpected error is logged
 completely and answered with a bare 500.

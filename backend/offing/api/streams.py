@@ -39,7 +39,7 @@ class EventStream(StreamingResponse):
     def __init__(
         self, events: AsyncGenerator[FeedEvent], first: FeedEvent, stream_slot: ExitStack, cursor: StreamCursor = None
     ) -> None:
-        """Send `first`, then `events`. `first` was read before, so that an error becomes a response of its own.
+        """Send `first`, then `events`. `first` was read before, so that an error can still become an error response.
 
         `stream_slot` is closed when the stream ends.
         """

@@ -15,7 +15,7 @@ class StrictRoute(APIRoute):
     """A route for authenticated callers that reads bodies through `StrictRequest`.
 
     The caller is authenticated here as well as in the dependencies of the router, because the framework
-    resolves dependencies after it has read the body. Otherwise anybody could make it wait for a body.
+    resolves dependencies after it has read the body. Otherwise any client could make it wait for a body.
     """
 
     max_body_bytes: ClassVar[int] = 1_000_000

@@ -1,4 +1,4 @@
-"""Record a trace span for each request with method, route and status, and nothing that a person wrote.
+"""Record a trace span for each request with method, route and status, without any user content.
 
 The framework's own instrumentation would record addresses with their queries: searches, and tokens of login links.
 """

@@ -134,7 +134,7 @@ RETRY_REMEDY = "Send the request again after the number of seconds in Retry-Afte
 def get_announced_bytes(request: Request) -> int:
     """Return the number of bytes that the request announces.
 
-    A chunked body counts as the largest that is allowed.
+    A chunked body counts with the maximum size.
     """
     length = request.headers.get("content-length", "")
     return int(length) if length.isdigit() else MAX_REQUEST_BYTES

@@ -36,7 +36,7 @@ class WebUI(StaticFiles):
 def install_web_ui(app: FastAPI, folder: Path | None) -> None:
     """Serve the web UI under every address that no route has.
 
-    If `folder` is `None`, it was not built, and the answer says so.
+    If `folder` is `None`, it was not built, and the response is an explanation.
 
     It is installed as the router's default and not as a mount, because a mount would answer requests with a
     wrong method for a known route.

@@ -31,7 +31,7 @@ RENAME_OTHER_TYPE = """
     return kind
 """
 """The check and the rename are one atomic script. Several processes find the wrong key at the same
-time, and none may rename the list that another one has already put in its place.
+time, and none may rename the list that another one has already created under this name.
 """
 
 log = structlog.get_logger()

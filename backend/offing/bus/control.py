@@ -1,4 +1,4 @@
-"""Control notifications: tell a run's worker to re-read its control request.
+"""Control notifications, which make a run's worker re-read its control request.
 
 Without one, the worker sees the request at its next heartbeat.
 """

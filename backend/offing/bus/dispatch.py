@@ -1,4 +1,4 @@
-"""Dispatch: a Celery message that tells workers that runs are queued.
+"""Dispatch: a Celery message for workers, sent when runs are queued.
 
 It names the task and carries no arguments.
 """
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class RunDispatcher(Protocol):
-    """A function that tells workers that runs are queued.
+    """A function that notifies workers of queued runs.
 
     It never raises if the broker is unavailable, because workers also poll the queue.
     """

@@ -36,7 +36,7 @@ PUBLISH_TIMEOUT_SECONDS = 0.5
 """Time after which a publisher gives up."""
 
 PAUSE_AFTER_REFUSAL_SECONDS, PAUSE_AFTER_TIMEOUT_SECONDS = 0.2, 3.0
-"""How long publishing pauses after a refused connection and after a timeout, so that neither slows
+"""Duration for which publishing pauses after a rejected connection and after a timeout, so that neither slows
 down the workers.
 """
 
@@ -87,7 +87,7 @@ class ActionEvent:
 
 @dataclass(frozen=True, slots=True)
 class ResyncEvent:
-    """Tells the subscriber to read Postgres, because events may have been missed."""
+    """Requires the subscriber to read Postgres, because events may have been missed."""
 
 
 BusEvent = StepsEvent | ActionEvent | ResyncEvent
@@ -120,7 +120,7 @@ class Subscriber:
     async def next(self, timeout_seconds: float) -> BusEvent:
         """Return the next event, or a `ResyncEvent` if none arrives in time.
 
-        The timeout is `timeout_seconds` or the resync interval, whichever is shorter.
+        The timeout is the shorter of `timeout_seconds` and the resync interval.
         """
         if not self._inbox:
             self._arrived.clear()
@@ -334,7 +334,7 @@ class LiveBus:
         task.add_done_callback(self._command_tasks.discard)
 
     async def _listen(self) -> None:
-        """Keep one subscription open as long as the process runs. Reconnect when it is lost."""
+        """Keep one subscription open as long as the process runs. Reconnect when it breaks."""
         pause = 0.1
         while True:
             try:
@@ -397,9 +397,9 @@ class LiveBus:
 
 
 class _Subscription(PubSub):
-    """A subscription that ends when its connection is lost.
+    """A subscription that ends when its connection breaks.
 
-    The class of redis-py reconnects in whichever task meets the error, and two tasks that
+    The class of redis-py reconnects in the task that gets the error, and two tasks that
     reconnect at the same time leave a socket open. Here only the listener reconnects, with a new
     subscription.
     """

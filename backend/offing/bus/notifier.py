@@ -14,7 +14,7 @@ class RunDispatcher(Protocol):
     """Dispatches a run, best effort."""
 
     async def dispatch_run(self, run_id: UUID) -> None:
-        """Tell workers that the run can be claimed."""
+        """Notify workers that the run can be claimed."""
         ...
 
 
@@ -22,11 +22,11 @@ class RunNotifier(RunDispatcher, Protocol):
     """Sends best-effort notifications about runs."""
 
     async def dispatch_runs(self, run_ids: Sequence[UUID]) -> None:
-        """Tell workers that these runs can be claimed."""
+        """Notify workers that these runs can be claimed."""
         ...
 
     async def notify_control(self, run_id: UUID) -> None:
-        """Tell the worker of the run to read its control request."""
+        """Notify the worker of the run that it has a control request."""
         ...
 
     async def publish_steps(self, tenant_id: UUID, run_id: UUID, steps: Sequence[Step], /) -> None:

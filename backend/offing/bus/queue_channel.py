@@ -1,4 +1,4 @@
-"""A channel that tells all workers that runs are queued.
+"""A channel that notifies all workers of queued runs.
 
 A worker publishes to it when it gets a dispatch and has no free slot.
 """

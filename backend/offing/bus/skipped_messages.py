@@ -15,7 +15,7 @@ MAX_EXCERPT_CHARS = 120
 """Maximum length of the content in a report."""
 
 MAX_REDACTED_CHARS = 4_000
-"""Length of the part that is checked for secrets. The rest is ignored, since a message may be very
+"""Length of the part that is checked for secrets. Text after it is ignored, because a message may be very
 large.
 """
 

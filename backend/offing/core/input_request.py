@@ -74,7 +74,7 @@ class InputResponse:
     steps: tuple[str, ...] = ()
     """Steps of the plan to follow."""
     comment: str = ""
-    """The person's comment beside a decision."""
+    """The person's comment on a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class InputPrompt:
     steps: tuple[str, ...] = ()
     """Steps of the plan under review."""
     default: InputResponse | None = None
-    """Response if nobody responds. `None` means that the run waits, and that a rollout fails."""
+    """Response if no person responds in time. `None` means that the run waits, and that a rollout fails."""
     timeout_seconds: float | None = None
     """Seconds after which the default is taken. `None` means that the run waits without a limit."""
     response_form: ResponseForm | None = None

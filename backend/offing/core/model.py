@@ -114,7 +114,7 @@ class FailedAttempt:
     ms: int = 0
     usage: Usage = field(default_factory=Usage)
     completion: SampledCompletion | None = None
-    """The rejected completion with its tokens, which is recorded as a role call of its own.
+    """The rejected completion with its tokens, which is recorded as a separate role call.
 
     `None` means that the engine returned no token ids or wrote nothing.
     """

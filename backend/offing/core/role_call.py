@@ -41,7 +41,7 @@ class SegmentPosition:
 
 @dataclass(frozen=True, slots=True)
 class RejectedCompletion:
-    """A rejected completion, which is recorded as a role call of its own."""
+    """A rejected completion, which is recorded as a separate role call."""
 
     attempt: FailedAttempt
     completion: SampledCompletion

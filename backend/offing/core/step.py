@@ -43,7 +43,7 @@ class StepKind(StrEnum):
     VERIFICATION = "verification"
     """A verifier's analysis and its decision whether to stop."""
     ROLE_CALL = "role_call"
-    """A role call of a graph that has no step kind of its own for it."""
+    """A role call without a specific step kind."""
     NOTE = "note"
     """A record of any other kind by the graph."""
     REPORT = "report"

@@ -12,12 +12,12 @@ from offing.core.run import RunStatus, StopReason
 
 
 class Outcome(StrEnum):
-    """How a rollout ended. Each outcome is trained in its own way."""
+    """How a rollout ended. Training treats each outcome differently."""
 
     ANSWERED = "answered"
-    """The run ended by itself with an answer."""
+    """The run ended on its own with an answer."""
     NO_ANSWER = "no_answer"
-    """The run ended by itself without an answer."""
+    """The run ended on its own without an answer."""
     TRUNCATED = "truncated"
     """A limit on turns, tokens, cost or time ended the run, whether or not it then had to answer."""
     VIOLATED = "violated"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
     INFRA_ERROR = "infra_error"
     """A provider, a worker or the platform failed.
 
-    It says nothing about the policy and is never scored, not even with 0.
+    It carries no information about the policy and is never scored, not even with 0.
     """
 
 
@@ -46,7 +46,7 @@ class BoundaryReason(StrEnum):
     A template or a tokenizer renders the earlier messages differently.
     """
     REJECTED = "rejected"
-    """A rejected completion is a segment of its own; nothing continues from it."""
+    """A rejected completion is a separate segment, which is never continued."""
 
 
 VIOLATION_REASONS = frozenset({StopReason.INVALID_OUTPUT, StopReason.CONTEXT_LIMIT})

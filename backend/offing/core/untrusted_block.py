@@ -12,7 +12,7 @@ import re
 MAX_BLOCK_CHARS = 64_000
 """Maximum number of code points of one block.
 
-Callers have lower limits of their own; this one applies to all of them.
+Callers set lower limits; this one applies to all of them.
 """
 
 UNTRUSTED_BLOCK_RULE = (
@@ -55,7 +55,7 @@ def sanitize_text(text: str) -> str:
     """Return text that is safe to show to a model.
 
     Invisible and control characters are removed, and lines and words that look like the border of a
-    block or of a message are escaped. Text above `MAX_BLOCK_CHARS` is cut, with a note that says so.
+    block or of a message are escaped. Text beyond `MAX_BLOCK_CHARS` is cut and replaced by a note.
     """
     visible = _INVISIBLE.sub("", _CONTROL.sub("", _BREAK.sub("\n", text)))
     cut = (

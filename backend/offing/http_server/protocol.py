@@ -18,7 +18,7 @@ PendingPart = Literal["head", "body"]
 """The part of a request that a client has begun to send and not completed."""
 
 CLOSE_TIMEOUT_SECONDS = 5.0
-"""Maximum time in which the rest of a body may arrive after its request was answered. Closing at once
+"""Maximum time in which the remainder of a body may arrive after its request was answered. Closing at once
 could lose the response.
 """
 

@@ -23,7 +23,7 @@ class RunControls(Protocol):
         ...
 
     def on_turn_begin(self) -> None:
-        """Handle the begin of a turn that was not counted before."""
+        """Handle the beginning of a turn that has not been counted yet."""
         ...
 
 
@@ -132,8 +132,8 @@ class CallMeter:
         """Reserve the maximum usage of the next attempt.
 
         Return the limit that forbids the attempt. `None` means that the attempt may be made. If the budget
-        has room for the attempt, but not beside the calls in progress in other branches, wait until one of
-        them is settled.
+        has room for the attempt, but not while other branches have calls in progress, wait until one of
+        these is settled.
         """
         beside = self._budget.reservations
         while reason := self._budget.find_exceeded_limit(max_tokens, max_cost_usd, beside.tokens, beside.usd):

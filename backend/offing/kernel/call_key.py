@@ -98,7 +98,7 @@ def _next_ordinal(counter: Counter[Any], key: Any) -> int:
 def digest_request(request: Sequence[Any]) -> str:
     """Return the digest of models, drafts and plain data.
 
-    Keys are sorted, because stored JSON has lost their order.
+    Keys are sorted, because stored JSON does not keep their order.
     """
     plain = [one.model_dump(mode="json") if isinstance(one, BaseModel) else one for one in request]
     return blake2b(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS, default=str), digest_size=8).hexdigest()

@@ -85,7 +85,7 @@ class ChildRunClient:
     async def _record_refusal(
         self, keyed_request: tuple[CallKey, ChildRequest], reason: str, turn: int
     ) -> ChildRunsUnavailable:
-        """Record a refusal, so that a node that runs again gets the same refusal."""
+        """Record a rejection, so that a node that runs again gets the same rejection."""
         key, request = keyed_request
         payload = (
             _build_base_payload(request, ToolStatus.DENIED, reason)

@@ -1,7 +1,7 @@
 """Execute the graph of a run until it ends, interrupts itself, or is stopped.
 
-A worker, a test and a replay execute graphs by this function alone. Its nodes find the run in LangGraph's runtime
-context or by `offing.sdk.current_run`. What they stream becomes notes.
+Workers, tests and replays execute graphs only with this function. The nodes find the run in LangGraph's runtime
+context or through `offing.sdk.current_run`. Values that they stream become notes.
 """
 
 import re
@@ -60,7 +60,7 @@ class GraphProgress:
     state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The final state. Empty means that it was not requested."""
     stop_reason: StopReason | None = None
-    """Why the graph was stopped before its own end. `None` means that it was not stopped."""
+    """Why the graph was stopped before it ended. `None` means that it was not stopped."""
     detail: str = ""
 
 

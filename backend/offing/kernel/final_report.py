@@ -30,7 +30,7 @@ async def build_final_report(
 ) -> JournalEntry:
     """Return the report with which a run ends: the graph's own answer, or a fallback report.
 
-    `stop_reason` says why the run ended.
+    `stop_reason` is the reason why the run ended.
     """
     if adapter_report is not None:
         return await run.components.reports.prepare_final_report(adapter_report, stop_reason)

@@ -1,7 +1,7 @@
 """Calls of a graph's own tools in the journal, as `offing.langchain.tool_calls.ToolJournal`.
 
 Rules of the tool policy that name these tools apply to them. Their results are untrusted, because
-the platform does not know their origin.
+their origin is unknown to the platform.
 """
 
 from collections.abc import Generator

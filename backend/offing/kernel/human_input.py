@@ -54,7 +54,7 @@ class ApprovalResult:
 
     is_approved: bool
     comment: str = ""
-    """The person's comment, or why nobody could be asked.
+    """The person's comment, or why no person could be asked.
 
     The result of a denied call shows it to the model.
     """
@@ -73,14 +73,14 @@ class Approver(Protocol):
 
 
 class DenyingApprover:
-    """Denies every call, for runs in which nobody can be asked."""
+    """Denies every call, for runs in which no person can be asked."""
 
     async def approve(self, request: ApprovalRequest, call: NodeCall) -> ApprovalResult:
         return ApprovalResult(False, "Nobody can be asked.")
 
 
 class HumanInput:
-    """Input requests of one claim. With `is_rollout`, nobody can respond."""
+    """Input requests of one claim. With `is_rollout`, no person can respond."""
 
     def __init__(self, journal: Journal, store: InputRequestStore, controls: RunControls, *, is_rollout: bool) -> None:
         self._journal, self._store, self._controls, self._is_rollout = journal, store, controls, is_rollout
@@ -88,8 +88,8 @@ class HumanInput:
     async def request_input(self, prompt: InputPrompt, call: NodeCall, turn: int = 0) -> InputResponse:
         """Return the response to an input request. The run waits until there is one.
 
-        Raises NoResponderError in a rollout if the request has no default. A run that must finish asks
-        nobody: the default is used, and without a default the run ends.
+        Raises NoResponderError in a rollout if the request has no default. A run that must finish does
+        not ask: the default is used, and without a default the run ends.
         """
         response = call.side_call("answer")
         step = self._journal.take_recorded(call, INPUT_REQUEST_KINDS)
@@ -132,7 +132,7 @@ class HumanInput:
     async def _resume_request(self, step: Step, prompt: InputPrompt, response: NodeCall) -> InputResponse:
         take_default = self._controls.forced_stop_reason() is not None
         question = await self._store.find_input_request(step.seq, take_default=take_default)
-        if question is None:  # no person was asked, and the step with the default was lost
+        if question is None:  # no person was asked, and a crash prevented the step with the default
             return await self._consume_response(_answer_with_default(step, prompt), response)
         if question.response is None:
             suspend_node(HumanInputWait((step.seq,)))
@@ -177,7 +177,7 @@ def build_approval_prompt(request: ApprovalRequest) -> InputPrompt:
 
 
 def _answer_with_default(step: Step, prompt: InputPrompt) -> InputRequest:
-    """Return an input request that was answered with its own default at once."""
+    """Return an input request that was answered with its default immediately."""
     return InputRequest(
         step.seq, prompt, step.at, responded_at=step.at, response=prompt.default, responder=Responder.DEFAULT
     )

@@ -154,7 +154,7 @@ class RunItemStore(ItemStore):
         `None` means no attempt.
 
         Random keys differ when a node runs again. Then the items of the latest attempt replace those of the
-        attempt before, because the graph knows only the latest keys.
+        previous attempt, because the graph has only the latest keys.
         """
         lasting = [{**put, "key": _stable_key(put["key"])} for put in puts]
         call = self._keys.next_call(STORE_LABEL, lasting, *_enclosing_tool_call().values())
@@ -165,7 +165,7 @@ class RunItemStore(ItemStore):
         return call, before
 
     def _note_taint(self, payload: Mapping[str, Any]) -> None:
-        """Mark the run as tainted. Items of a store may come from anybody, so they are untrusted."""
+        """Mark the run as tainted. Items of a store may come from any source, so they are untrusted."""
         if any(payload["content"]["found"]):
             self._executor.add_external_result(STORE_LABEL, payload, PROVENANCE)
 

@@ -3,7 +3,7 @@
 An append survives an outage of the store. Calls may have cost money, so an append is retried until
 it is written, another worker owns the run, or the slice is cancelled. Before each retry, the
 journal checks whether the previous attempt was committed. With `writes_at_exit`, appends stay in
-memory until the slice ends. Nobody else writes to such a run while it is claimed, so the sequence
+memory until the slice ends. No other process writes to such a run while it is claimed, so the sequence
 numbers are assigned in advance and verified when the steps are written.
 """
 

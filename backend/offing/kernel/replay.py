@@ -52,7 +52,7 @@ APPROVAL_KEY_PART = "?approve "
 
 
 class ReplayMismatchError(OffingError):
-    """The graph did something else than recorded."""
+    """The graph did not do what is recorded."""
 
     code = "diverged"
 
@@ -72,7 +72,7 @@ class StoredRun:
     stop_reason: str = ""
     """Why the run ended, a StopReason."""
     is_done: bool = True
-    """Whether the run ended by itself. Then all of its calls are recorded."""
+    """Whether the run ended on its own. Then all of its calls are recorded."""
     tool_policy: ToolPolicy | None = None
     tools: Sequence[Tool] = ()
     engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
@@ -326,7 +326,7 @@ class _ReplayCalls:
         self._counted: set[CallKey] = set()
 
     def attach(self, graph: Graph, run: ActiveRun) -> None:
-        """Show a new execution of the graph everything that the run has seen so far."""
+        """Make everything that the run has read so far available to a new execution of the graph."""
         self._graph, self._run = graph, run
         run.components.cache.add_steps(self._stored_run.steps)
         for key in self._counted - self._unread.keys():
@@ -380,7 +380,7 @@ class _ReplayCalls:
         """Do nothing, because a replay has no side effects."""
 
     async def check_input_request(self, call: NodeCall) -> None:
-        """Do nothing, because a replay asks nobody."""
+        """Do nothing, because a replay makes no input requests."""
 
     def take_skipped_seqs(self, call: NodeCall) -> Sequence[int]:
         return ()

@@ -22,7 +22,7 @@ from offing.sdk import Role
 from offing.telemetry.redaction import remove_secrets
 
 SELF_ENDED_OUTCOMES = frozenset({Outcome.ANSWERED, Outcome.NO_ANSWER})
-"""Outcomes of runs that ended by themselves."""
+"""Outcomes of runs that ended on their own."""
 
 REPORT_KINDS = frozenset({StepKind.REPORT})
 
@@ -102,7 +102,7 @@ class ReportWriter:
         return JournalEntry(step_drafts.draft_report(report, key), ReportAttachment(report))
 
     def note_author(self, role: Role[Any, Any], step: Step) -> None:
-        """Remember the author of an accepted draft, whether it is a whole report or a part of it."""
+        """Store the author of an accepted draft, whether it is a whole report or a part of it."""
         if is_report_draft(role, step):
             self._author = author_from_step(step)
 

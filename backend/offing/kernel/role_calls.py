@@ -81,11 +81,11 @@ class RoleCallComponents:
 
 @dataclass(frozen=True, slots=True)
 class RoleCallSettings:
-    """What holds for all role calls of a run."""
+    """Settings for all role calls of a run."""
 
     seed: int
     counts_calls_as_turns: bool = False
-    """Each call is a turn, for graphs that count none."""
+    """Each call counts as a turn, for graphs that do not count turns."""
     excerpts: Mapping[str, LibraryExcerpt] = field(default_factory=dict[str, LibraryExcerpt])
     """Texts of prompt libraries, by role."""
 
@@ -111,8 +111,8 @@ class RoleCaller:
         self._components.journal.check_new(call)
         new_call = _NewRoleCall(role, inputs, self._engines.get_config(role.name), call, turn, boundary)
         if new_call.engine_config.engine != "extractive":
-            await self._components.journal.flush()  # a slow call must not hold back what is known already
-            await self._components.segments.load()  # now, so that an answer that was paid for waits for nothing
+            await self._components.journal.flush()  # a slow call must not delay the steps before it
+            await self._components.segments.load()  # before the call, so that its answer can be recorded without delay
         try:
             return await self._execute(new_call)
         except BaseException:

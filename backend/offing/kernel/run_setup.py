@@ -63,7 +63,7 @@ class RunSetup:
     writes_at_exit: bool = False
     """Nothing is written before the end of the slice."""
     is_rollout: bool = False
-    """The run is a rollout, so nobody responds to its input requests."""
+    """The run is a rollout, so no person responds to its input requests."""
     call_counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Number of calls of each tool in earlier claims."""
     received_bytes: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -41,7 +41,7 @@ class ReportAttachment:
 
     report: Report
     last_call_seqs: tuple[int, ...] = ()
-    """Steps of the role calls that led to the report. Empty means that the run did not end by itself."""
+    """Steps of the role calls that led to the report. Empty means that the run did not end on its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class SegmentTracker:
         return position
 
     def assign_rejected(self, role: str, sampled: SampledCompletion) -> SegmentPosition:
-        """Return the segment position of a rejected completion: a segment of its own that nothing continues."""
+        """Return the segment position of a rejected completion: a separate segment that is never continued."""
         tail, ids = self._tails.get(role), sampled.trace.prompt_ids
         if tail is None:
             return self._open_segment(BoundaryReason.REJECTED)

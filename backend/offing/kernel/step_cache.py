@@ -26,7 +26,7 @@ MAX_TOOL_RESULTS = 10_000
 
 
 class StepCache:
-    """The steps of one run that one claim knows.
+    """The steps of one run in the memory of one claim.
 
     `last_seq` is the run's last step when the claim began. With `is_first_claim`, the store has no
     earlier steps. With `writes_at_exit`, the steps of the claim are not stored before its end, so none
@@ -49,7 +49,7 @@ class StepCache:
         self._latest_call = 0
         """The last step of a call that was made or repeated. Steps that others appended later are hidden, too."""
         self.last_seq = last_seq
-        """The last step that this claim knows."""
+        """The last step in the cache."""
         self._steps: OrderedDict[int, Step] = OrderedDict()
         self._kinds: dict[StepKind, deque[Step]] = {}
         self._messages: Sequence[Step] | None = [] if is_first_claim else None

@@ -46,7 +46,7 @@ class ToolCallOutcome:
     detail: str = ""
     spans: tuple[SourceSpan, ...] = ()
     rule: str = ""
-    """The tool policy rule that decided. Empty means that the tool policy was not asked.
+    """The tool policy rule that decided. Empty means that the tool policy was not evaluated.
 
     For a substituted call it names both rules, separated by a semicolon.
     """
@@ -83,8 +83,8 @@ class ToolExecutor:
 
     If `tool_policy` is `None`, the run has no valid tool policy and every call is denied. `call_counts`
     and `received_bytes` are the calls of each tool in earlier claims and the bytes that it returned,
-    for limits. If `taint_source` is `None`, taint is not tracked. If `approver` is `None`, nobody can
-    be asked.
+    for limits. If `taint_source` is `None`, taint is not tracked. If `approver` is `None`, no person
+    can be asked.
     """
 
     def __init__(

@@ -40,9 +40,9 @@ class UsageLedger:
         self._total, self._monotonic, self._charged_at = usage, monotonic, monotonic()
         self._open: dict[CallKey, UsageDelta] = {}
         self._child_turns: dict[CallKey, int] = {}
-        """Turns of child runs. If the consuming step is lost, the next claim counts the child run again."""
+        """Turns of child runs. After a crash before the consuming step, the next claim counts it again."""
         self._call_turns = set[CallKey]()
-        """Calls that count as a turn. If its step is lost, the next claim repeats the call and counts it then."""
+        """Calls that count as a turn. After a crash before its step, the next claim repeats and counts it."""
         self._without_step = set[CallKey]()
         self._open_seconds = 0.0
 

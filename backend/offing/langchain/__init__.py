@@ -1,6 +1,6 @@
 """The LangChain adapter: a chat model, the registration of a LangGraph graph, and tools.
 
-With these an existing LangGraph graph runs here without further changes.
+With them, an existing LangGraph graph runs on Offing without further changes.
 """
 
 from offing.langchain.chat import OffingChatModel

@@ -54,7 +54,7 @@ def register_langgraph(
     `OffingChatModel`s, by which engines are configured. `engine` is their default engine, such as
     `litellm:openai/gpt-4o-mini`. `question_key` is the state key for the question; `messages` receives
     it as a user message. `answer` is the state key that holds the answer, or a function of the final
-    values. `initial_state` returns the whole input, in place of the question only. `context` returns
+    values. `initial_state` returns the whole input instead of the question alone. `context` returns
     the graph's own runtime context. `state_types` are the graph's own classes in its state. `tools` are
     custom tools that `offing_tools` provides, as in `Graph.tools`.
 
@@ -134,7 +134,7 @@ class _CompiledGraph:
     graph: Any
 
     def compile(self, checkpointer: Any = None) -> Any:
-        """Return a copy of the graph with this checkpointer in place of its own."""
+        """Return a copy of the graph with this checkpointer instead of its own."""
         return self.graph.copy({"checkpointer": checkpointer})
 
     def __getattr__(self, name: str) -> Any:

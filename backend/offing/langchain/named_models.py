@@ -26,7 +26,7 @@ _roles: ContextVar[Mapping[str, str] | None] = ContextVar("offing_models_by_name
 
 
 class UnknownModelError(OffingError):
-    """A package requested a model by a name that stands for no role of its graph."""
+    """A package requested a model by a name that is mapped to no role of its graph."""
 
     code = "unknown_model"
 

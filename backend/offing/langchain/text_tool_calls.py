@@ -135,7 +135,7 @@ def parse_call(block: str) -> ChatToolCall | InvalidOutput:
 def find_spans(text: str) -> tuple[CompletionSpan, ...]:
     """Return the spans of a completion.
 
-    Calls are actions; other text is a thought beside a call, else the answer.
+    Calls are actions. Other text is a thought if there is a call, otherwise the answer.
     """
     calls = [CompletionSpan(SpanKind.ACTION, m.start(), m.end()) for m in _CALL.finditer(text)]
     if not calls:
@@ -197,7 +197,7 @@ def _render_signature(tool: ChatTool) -> str:
 
 
 def dump_json(value: Any) -> str:
-    """Return JSON with sorted keys, because stored JSON has lost the order of its keys."""
+    """Return JSON with sorted keys, because stored JSON does not keep the order of keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

@@ -1,6 +1,6 @@
 """The platform's tools as LangChain tools. Each call goes through the run's tool policy and journal.
 
-What they retrieve can be cited. The module also defines how a result is rendered in a conversation.
+The passages that they retrieve can be cited. The module also defines how a result is rendered in a conversation.
 """
 
 from typing import Any

@@ -65,7 +65,7 @@ class ChildResult:
     answer: str
     """Short answer. Empty means that the child gave none."""
     limits: str
-    """What the child's report says that it could not establish."""
+    """What the child could not establish, according to its report."""
     evidence: tuple[Evidence, ...]
     """Passages that the child retrieved, cited ones first, with their ids in the parent.
 

@@ -37,7 +37,7 @@ class StateView(StrEnum):
     """What the web UI's tab State shows of a run. Each view is drawn from the run's steps."""
 
     MEMORY = "memory"
-    """The memory records: what each turn learned."""
+    """The memory records of each turn."""
     VERSIONS = "versions"
     """The versions of the report, and what changed between them."""
     CONTEXT = "context"
@@ -81,7 +81,7 @@ class Graph:
     used.
     """
     tools: tuple[CustomTool | str, ...] = ()
-    """Custom tools that its runs may call, beside the platform's.
+    """Custom tools that its runs may call, in addition to the platform's.
 
     They are listed as values, or by the name under which another package provides them. Any other
     custom tool is rejected.

@@ -45,7 +45,7 @@ class HumanInputMixin(ABC):
     async def request_input(self, prompt: InputPrompt, turn: int) -> InputResponse:
         """Make an input request and return the recorded response.
 
-        Raises NoResponderError if nobody can respond and there is no default.
+        Raises NoResponderError if no person can respond and there is no default.
         """
 
     async def ask(

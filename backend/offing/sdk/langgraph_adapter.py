@@ -1,4 +1,4 @@
-"""The LangGraph adapter: what the platform must know about a graph that uses only LangGraph."""
+"""The LangGraph adapter: how the platform runs a graph that uses only LangGraph."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -17,13 +17,13 @@ ReportFunction = Callable[[RunInfo, Mapping[str, Any], tuple[Evidence, ...]], Re
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LangGraphAdapter:
-    """Its nodes find the run through `offing.sdk.current_run`, and its calls are keyed by what they ask."""
+    """Its nodes find the run through `offing.sdk.current_run`, and its calls are keyed by their requests."""
 
     build_report: ReportFunction
     context: Callable[[RunInfo], Any] | None = None
     """Returns the graph's own runtime context. `None` means that it has none."""
     state_types: tuple[type, ...] = ()
-    """The graph's own classes in its state, beside LangChain's messages.
+    """The graph's own classes in its state, in addition to LangChain's messages.
 
     Values of other classes are restored from a checkpoint as plain data.
     """

@@ -1,6 +1,6 @@
 """Library excerpt: the section of a role's prompt with experiences from earlier runs.
 
-The section is bounded and marked, and a rule says that it is data. A role without an excerpt stays
+The section is limited in size and marked, and a rule declares it to be data. A role without an excerpt stays
 unchanged.
 """
 

@@ -25,7 +25,7 @@ class ToolArgs(BaseModel, frozen=True, extra="forbid"):
 class ToolFailedError(Exception):
     """An expected failure: `ToolFailedError(message)`.
 
-    The message says in a sentence what to do differently.
+    The message is a sentence that explains what to do differently.
     """
 
     def __init__(self, message: str) -> None:

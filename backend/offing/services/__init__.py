@@ -1,1 +1,1 @@
-"""Use cases of the API, the command line and the workers. Each opens its own transactions."""
+"""Use cases of the API, the command line and the workers. Each function opens its own transactions."""

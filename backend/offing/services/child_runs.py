@@ -30,7 +30,7 @@ MAX_DEPTH = 2
 MAX_CHILDREN = 16
 """Maximum number of children of one run."""
 CHILD_BUDGET_FRACTION = Decimal("0.8")
-"""Fraction of the remaining tokens, money and seconds that children may have. The rest is for the parent's report."""
+"""Fraction of the remaining tokens, money and seconds that children may have. The parent's report gets the rest."""
 MIN_COST_STEP_USD = Decimal("0.000001")
 """Smallest amount of money that can be stored."""
 GRANTING_EFFECTS = frozenset({"allow", "ask"})

@@ -3,7 +3,7 @@
 A fork is a new run that continues from a recorded step of another, as if its worker had crashed right after
 that step.
 
-A fork has the steps of its origin up to that one, with the records stored beside them. A worker reads
+A fork has the steps of its origin up to that one, with the records of these steps. A worker reads
 recorded calls from there, as it does after a crash, so none of them is repeated.
 """
 

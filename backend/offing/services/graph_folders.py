@@ -50,7 +50,7 @@ class BrokenGraphProject:
     path: Path
     error: InvalidInput
     graphs: frozenset[str] = frozenset()
-    """Names of the graphs that it would offer, as far as they are known."""
+    """Names of the graphs that it would provide, if they are known."""
 
 
 def list_projects(paths: str) -> tuple[GraphProject | BrokenGraphProject, ...]:
@@ -173,7 +173,7 @@ def load_entry_point(project: GraphProject, data_dir: Path, group: Group, name: 
 
 
 def list_registrations(project: GraphProject, data_dir: Path) -> dict[Group, list[Registration]]:
-    """List what a project registers beside graphs and their tools."""
+    """List what a project registers in addition to graphs and their tools."""
     return {
         group: [
             Registration(

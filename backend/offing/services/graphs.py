@@ -181,7 +181,7 @@ class GraphRegistry(Mapping[str, Graph]):
         return good, broken
 
     def _register(self, project: GraphProject) -> None:
-        """Register what the project offers beside graphs. Raises InvalidInput for what cannot be used."""
+        """Register what the project provides in addition to graphs. Raises InvalidInput for what cannot be used."""
         assert self._data_dir is not None
         if self._registered.get(project.path) == project.version:
             return
@@ -228,7 +228,7 @@ def open_registry_from_settings(settings: Settings, on_problem: Callable[[str], 
 
 
 def register_folders(settings: Settings) -> None:
-    """Register what the folders of these settings offer beside graphs, for a command that opens no graphs.
+    """Register what the folders of these settings provide in addition to graphs, for commands that use no graphs.
 
     Unusable folders are logged.
     """

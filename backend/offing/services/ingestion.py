@@ -46,7 +46,7 @@ STORE_RETRY_SECONDS = (0.5, 2.0, 5.0)
 """Seconds between attempts to store a document while Postgres does not answer."""
 
 MAX_CONSECUTIVE_FAILURES = 4
-"""Number of successive documents that could not be stored after all attempts. The rest of the batch is then skipped."""
+"""Number of successive documents that cannot be stored, after which the remaining documents are skipped."""
 
 
 @dataclass(frozen=True, slots=True)

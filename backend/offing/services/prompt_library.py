@@ -133,7 +133,7 @@ def render_excerpt(library: PromptLibrary, question: str, is_rollout: bool) -> s
 
     Empty if there are none.
 
-    A rollout never sees a case of its own question, so that a score does not come from a remembered answer.
+    A rollout never sees a case of its own question, so that a score never comes from a stored answer.
     """
     cases = [case for case in library.cases if not (is_rollout and _fold_terms(case.question) == _fold_terms(question))]
     return "\n\n".join(filter(None, (render_experiences(library), render_cases(find_nearest_cases(cases, question)))))
@@ -211,7 +211,7 @@ async def _check_no_weights(connection: Connection, name: str) -> None:
 
 
 def _write_staging_dir(folder: Path, files: Mapping[str, str]) -> Path:
-    """Write the files to a temporary folder beside the versions, so that a single rename publishes them."""
+    """Write the files to a temporary folder next to the versions, so that a single rename publishes them."""
     aside = folder.resolve() / f".new-{new_id()}"
     aside.mkdir(parents=True)
     for name, text in files.items():

@@ -32,7 +32,10 @@ FIELD = "tool_policy"
 def build_tool_policy(
     graph: Graph, scope: Mapping[str, Any], requested: ToolPolicy | None, servers: McpServerRegistry
 ) -> ToolPolicy:
-    """What a new run may do. `wanted` None: the default. Raises InvalidInput that names the first thing wrong."""
+    """Return the tool policy of a new run. If `requested` is `None`, it is the default.
+
+    Raises InvalidInput with the first issue.
+    """
     outside = servers.build_rules(scope.get("mcp", ()))
     if requested is None:
         start = build_default_tool_policy(graph, web=bool(scope.get("web")), code=bool(scope.get("code")))
@@ -48,7 +51,7 @@ def build_tool_policy(
 
 
 def list_tool_specs(graph: Graph, scope: Mapping[str, Any], servers: McpServerRegistry) -> dict[str, ToolSpec]:
-    """Every tool that a run of this scope has, by name."""
+    """Return every tool that a run of this scope has, by name."""
     world, web, code = str(scope.get("world", "")), bool(scope.get("web")), bool(scope.get("code"))
     tools = create_tools(world, web=web, code=code, custom=custom_tools_of(graph))
     return {
@@ -57,7 +60,7 @@ def list_tool_specs(graph: Graph, scope: Mapping[str, Any], servers: McpServerRe
 
 
 def build_ceiling(specs: Iterable[ToolSpec], mcp_rules: Iterable[ToolRule]) -> ToolPolicy:
-    """The most that any policy of a run may allow. `outside`: the operator's rules for MCP servers."""
+    """Return the most permissive tool policy of a run. `mcp_rules` are the operator's rules for MCP servers."""
     rules = tuple(mcp_rules)
     bound = {rule.tool for rule in rules}
     free = (
@@ -69,7 +72,7 @@ def build_ceiling(specs: Iterable[ToolSpec], mcp_rules: Iterable[ToolRule]) -> T
 
 
 def _add_graph_tools(ceiling: ToolPolicy, requested: ToolPolicy) -> ToolPolicy:
-    """A graph's own tools are free, so that every rule about one allows less."""
+    """Add a rule without limits for each of the graph's own tools, so that any rule about one is a restriction."""
     own = sorted({rule.tool for rule in requested.rules if is_graph_tool(rule.tool)})
     return ToolPolicy(
         rules=(*ceiling.rules, *(ToolRule(tool=name, allow_other_args=True, allow_copied_text=True) for name in own))

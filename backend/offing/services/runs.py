@@ -54,7 +54,7 @@ class RunRequest:
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
-    """The durability. `exit` writes nothing before a slice ends, and a lost slice is repeated with the same seed."""
+    """The durability. `exit` writes nothing before a slice ends. A crash repeats the slice with the same seed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ log = logging.getLogger("offing.job")
 async def hold_lease(database: Database, job_token: JobFencingToken, lease_seconds: float) -> AsyncGenerator[None]:
     """Renew the lease while the block runs.
 
-    If the job is lost, the block is cancelled and LeaseLostError is raised.
+    If another process claims the job, the block is cancelled and LeaseLostError is raised.
 
     The block may release the job before it ends.
 
@@ -54,7 +54,7 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
 
 
 async def _is_released(database: Database, job_token: JobFencingToken) -> bool:
-    """Return whether the job was released. If the database does not answer, the job counts as lost."""
+    """Return whether the job was released. If the database does not answer, the result is `False`."""
     try:
         async with database.transaction(job_token.tenant_id) as connection:
             return await training_jobs.is_released(connection, job_token)

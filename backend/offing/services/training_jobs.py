@@ -187,7 +187,7 @@ async def resume_job(database: Database, tenant_id: UUID, job_id: UUID) -> Train
 async def resume_claimed_job(
     database: Database, tenant_id: UUID, job_id: UUID, claimant: JobClaimant
 ) -> JobFencingToken:
-    """Resume a job and claim it. A running job is claimed if its process was lost.
+    """Resume a job and claim it. A running job is claimed if its process has crashed.
 
     Raises NotFound, and Conflict if the job has ended or another process runs it.
     """

@@ -1,6 +1,6 @@
 """Export finalized runs as training records, and read one run as a trajectory.
 
-Chunks are read in short transactions of their own, so that a slow reader holds neither a connection nor a
+Each chunk is read in a separate short transaction, so that a slow reader holds neither a connection nor a
 snapshot. Only pages of runs and a few batches of segments are in memory.
 """
 
@@ -42,7 +42,7 @@ class ExportChunk:
     """The next records to write."""
 
     units: Callable[[], Sequence[UnitWithKey]]
-    """Builds the records. It runs in a thread, beside the reading of the next chunk."""
+    """Builds the records. It runs in a thread while the next chunk is read."""
     page_key: PageKey | None
     """The page key to continue from after this chunk."""
     run_count: int = 0

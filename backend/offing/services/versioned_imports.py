@@ -45,7 +45,7 @@ def unload_version(version: str) -> None:
 
 
 def restore_module_names(text: str) -> str:
-    """Replace private module names in an error message of Python by the names that an author knows."""
+    """Replace private module names in an error message of Python by the names in the author's code."""
     return re.sub(rf"{MODULE_PREFIX}[0-9a-f]{{{VERSION_CHARS}}}_", "", text)
 
 
@@ -60,7 +60,7 @@ class _VersionedFinder(MetaPathFinder):
         self._packages: dict[str, tuple[Path, Mapping[str, Any]]] = {}
 
     def add_version(self, folder: Path, packages: tuple[str, ...], version: str) -> None:
-        """Import the modules of a version from `folder`, as far as they are not imported yet.
+        """Import the modules of a version from `folder`, unless they are already imported.
 
         The folder added last is used: copies of one version in two data directories are equal, an earlier one may
         have been deleted, and errors should show the path that the caller named.

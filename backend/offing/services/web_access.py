@@ -41,7 +41,7 @@ class WebPageReader:
     backends: ToolBackends
 
     async def read(self, url: str, start: int, length: int) -> TextWindow | str:
-        """Return a window of a page's text, or a sentence that says why it is not available."""
+        """Return a window of a page's text, or a sentence that explains why it is unavailable."""
         target = parse_url(url)
         if isinstance(target, InvalidUrl):
             return target.problem

@@ -66,7 +66,7 @@ READ_VALUES = """
       select channel, version, base_version, type, item_count, body from checkpoint_value
        where thread_id = %(thread)s and ns = %(ns)s and channel = p.channel and version = p.version limit 1) as v
 """
-"""Each step is a lookup by key, whatever row counts the planner expects for the thread."""
+"""Each step is a lookup by key, for any row count that the planner expects for the thread."""
 
 READ_WRITES = """
     select checkpoint_id, task_id, idx, task_path, channel, type, body from checkpoint_write

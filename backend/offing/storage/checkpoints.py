@@ -1,7 +1,7 @@
 """Checkpoints of a run in Postgres, protected by the fencing token.
 
-A worker that lost the run cannot save. A checkpoint is a row without its large values. Those
-have rows of their own that contain only the changes since the previous version (`state_values`).
+A worker whose claim has ended cannot save. A checkpoint is a row without its large values. Those
+have separate rows that contain only the changes since the previous version (`state_values`).
 The caller decides which checkpoints are written, and when.
 """
 

@@ -68,7 +68,7 @@ LIST_ORPHANED = "select run_id, tenant_id from app.list_orphaned_runs(%s)"
 
 @dataclass(frozen=True, slots=True)
 class ChildRunRow:
-    """A child run as the page of its parent lists it."""
+    """A child run as its parent lists it."""
 
     id: UUID
     question: str

@@ -8,7 +8,7 @@ from collections import deque
 from contextvars import ContextVar
 
 low_priority: ContextVar[bool] = ContextVar("low_priority", default=False)
-"""Set in the context of work that nobody waits for, such as a slice of a rollout. Tasks started in
+"""Set in the context of work for which no person waits, such as a slice of a rollout. Tasks started in
 it inherit the value.
 """
 

@@ -2,7 +2,7 @@
 
 Money is reserved before a call and charged after it, within the daily spending limit. A
 reservation belongs to one epoch of one claim. The database releases it when the epoch or the
-run's status changes. The next claim releases what a lost claim has reserved, in a separate
+run's status changes. The next claim releases the reservations of a crashed worker, in a separate
 transaction.
 """
 
@@ -49,7 +49,7 @@ SETTLE_RESERVATION = """
       set used_usd = s.used_usd + excluded.used_usd, reserved_usd = greatest(0,
       s.reserved_usd - coalesce((select usd from freed), 0))
 """
-"""Usage is always charged, even after the claim was lost. At most the amount that this epoch still
+"""Usage is always charged, even after the claim has ended. At most the amount that this epoch still
 has reserved is released: triggers release the reservations of a claim or an epoch when it ends.
 """
 
@@ -114,7 +114,7 @@ async def settle_reservation(
 
 
 async def release_lost_reservations(connection: Connection, fence: FencingToken) -> None:
-    """Release the reservations of earlier, lost claims of the run.
+    """Release the reservations of earlier claims of the run, whose workers have crashed.
 
     Calling it again has no effect. It waits for other writers of the tenant's day, which a claim
     must never do; so call it in a separate transaction.

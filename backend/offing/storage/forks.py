@@ -110,7 +110,7 @@ COPY_INTENTS = """
      where i.run_id = %(origin)s and s.seq <= %(at)s
 """
 """Intents of side effects that have a result. One without a result belongs to the origin; the fork
-declares its own.
+declares another one.
 """
 
 COPY_SEGMENTS = """

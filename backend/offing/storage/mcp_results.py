@@ -1,6 +1,6 @@
 """Results of MCP tools, stored as sources.
 
-They have a collection of their own that library search does not include. Citations refer to the
+They have a separate collection that library search does not include. Citations refer to the
 text of a result, as to any other text.
 """
 

@@ -52,7 +52,7 @@ SET_SEARCH_PATHS = """
     end $$
 """
 """Functions that run with the owner's rights get a search path to which only the owner can add
-objects, in whichever migration they were created.
+objects, in all migrations.
 """
 
 

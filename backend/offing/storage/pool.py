@@ -34,7 +34,7 @@ KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""In seconds, except the last, which is in milliseconds. A lost network is noticed before a lease
+"""In seconds, except the last, which is in milliseconds. A network failure is noticed before a lease
 expires.
 """
 
@@ -97,7 +97,7 @@ class Database:
             except BaseException:
                 await _roll_back(connection)
                 raise
-            # It runs to its end: a statement that is cut off may still be executed, and nobody would know.
+            # It runs to its end, because an interrupted statement may still be executed without a response.
             if (await run_to_completion(connection.execute("commit"))).statusmessage != "COMMIT":
                 raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 

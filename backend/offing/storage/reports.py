@@ -1,4 +1,4 @@
-"""Reports as rows: the checked structure without its quotes, and each citation in a row of its own."""
+"""Reports as rows: the checked structure without its quotes, and each citation in a separate row."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,7 +41,7 @@ LIST_CITATIONS = """
 
 
 async def insert_report(connection: Connection, fence: FencingToken, seq: int, report: Report) -> None:
-    """Store the next version of a run's report beside its step."""
+    """Store the next version of a run's report, whose step is `seq`."""
     values = {
         "run": fence.run_id,
         "tenant": fence.tenant_id,
@@ -55,7 +55,7 @@ async def insert_report(connection: Connection, fence: FencingToken, seq: int, r
 
 
 async def find_latest_report(connection: Connection, run_id: UUID) -> Report | None:
-    """The newest version of a run's report. None: there is none."""
+    """Return the newest version of a run's report. `None` means that there is none."""
     row = await (await connection.execute(GET_LATEST_REPORT, (run_id,))).fetchone()
     if row is None:
         return None
@@ -65,7 +65,7 @@ async def find_latest_report(connection: Connection, run_id: UUID) -> Report | N
 
 
 def report_to_json(report: Report) -> dict[str, Any]:
-    """What of a report is stored as JSON."""
+    """Return the parts of a report that are stored as JSON."""
     return {
         "title": report.title,
         "answer": None if report.answer is None else _sentence_to_json(report.answer),
@@ -79,7 +79,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 
 def report_from_parts(status: str, reason: str, body: dict[str, Any], citations: tuple[Citation, ...]) -> Report:
-    """The stored parts as a report."""
+    """Build a report from its stored parts."""
     return Report(
         title=body["title"],
         status=ReportStatus(status),
@@ -151,7 +151,7 @@ class VerifiedReport:
     version: int
     report: Report
     unverified_citations: frozenset[int]
-    """Numbers of citations whose quote is not found any more."""
+    """Numbers of citations whose quote is no longer in the stored text."""
     erased_citations: frozenset[int]
     """Numbers of citations whose source was erased."""
     created_at: datetime

@@ -1,8 +1,8 @@
-"""Role calls as a trainer reads them, as rows: prompt, completion, sampling, usage, tokens, and what they may train.
+"""Role calls as rows: prompt, completion, sampling, usage, tokens, and how they may be used for training.
 
-Prompt parts are stored once by hash, messages and tokens once a segment; the parsed output is in the turn's step. What
-no role could use is a turn too, in a segment of its own.
-Storing them is in `turn_rows`, reading back in `segments`.
+Prompt parts are stored once by hash, messages and tokens once per segment. The parsed output is in the step of the role
+call. A rejected completion is a role call, too, in a separate segment. This module stores role calls; `segments` reads
+them.
 """
 
 import hashlib
@@ -97,7 +97,7 @@ class RoleCallRow:
     """A role call as `insert_role_calls` stores it."""
 
     columns: dict[str, Any]
-    """By the names of INPUT_ROWS, without `tokens`."""
+    """Values by the names of INPUT_ROWS, without `tokens`."""
     spans: Sequence[dict[str, Any]]
     parts: dict[bytes, str]
     """Prompt parts by hash."""
@@ -145,7 +145,7 @@ EXCLUDE_FROM_TRAINING = """
 
 @dataclass(frozen=True, slots=True)
 class Trainability:
-    """What a turn may be trained for, and why not for more."""
+    """How a role call may be used for training, and why not for more."""
 
     method: str
     """rl, sft or none."""
@@ -154,27 +154,27 @@ class Trainability:
 
 @dataclass(frozen=True, slots=True)
 class _CallContent:
-    """What was asked and written, whether or not a role could use it."""
+    """Prompt and completion of an accepted or a rejected role call."""
 
     model: str
     messages: tuple[Message, ...]
     text: str
     sampling: dict[str, Any]
     usage: Usage
-    """But for attempts that are turns of their own."""
+    """Usage, without that of attempts that are recorded as separate role calls."""
     trace: TokenTrace | None
     spans: tuple[CompletionSpan, ...]
     trainability: Trainability
     action_text: str
-    """What is the same for the same decision."""
+    """Text that is equal for equal decisions."""
     attempts: tuple[FailedAttempt, ...] = ()
     attempt: int = 1
     problem: str = ""
-    """Why no role could use it. Empty: one did."""
+    """Why the completion was rejected. Empty means that it was accepted."""
 
 
 def classify_trainability(response: EngineResponse) -> Trainability:
-    """Text alone trains by imitation; token ids and log-probabilities are needed for more."""
+    """Return how a response may be used for training. Text alone allows SFT; RL needs token ids and logprobs."""
     if not response.messages:
         return Trainability("none", "the engine is not a language model")
     if response.trace is not None:
@@ -187,10 +187,10 @@ def classify_trainability(response: EngineResponse) -> Trainability:
 def build_role_call_row(
     seq: int, origin: CallOrigin, response: EngineResponse, position: SegmentPosition | None
 ) -> RoleCallRow:
-    """The role call behind step `seq`.
+    """Build the row of the role call with step `seq`.
 
-    `place` None: it belongs to no segment, and its tokens are not kept. Raises BrokenRecord when its tokens contradict
-    one another.
+    If `position` is `None`, it belongs to no segment and its tokens are not stored. Raises CorruptTokensError if its
+    tokens are inconsistent.
     """
     return _build_row(seq, origin, _accepted_content(response if position else replace(response, trace=None)), position)
 
@@ -198,7 +198,7 @@ def build_role_call_row(
 def build_rejected_row(
     seq: int, origin: CallOrigin, rejection: RejectedCompletion, position: SegmentPosition
 ) -> RoleCallRow:
-    """A completion that no role could use, behind step `seq`. Raises BrokenRecord as `turn_of` does."""
+    """Build the row of a rejected completion with step `seq`. Raises CorruptTokensError."""
     return _build_row(seq, origin, _rejected_content(rejection), position)
 
 
@@ -223,7 +223,7 @@ async def mark_final_calls(connection: Connection, run_id: UUID, seqs: Sequence[
 
 
 async def exclude_from_training(connection: Connection, run_id: UUID, seqs: Sequence[int]) -> None:
-    """Keep turns on record that are not to be trained."""
+    """Exclude role calls from training. They stay on record."""
     await connection.execute(EXCLUDE_FROM_TRAINING, (run_id, list(seqs)))
 
 
@@ -244,7 +244,9 @@ def _accepted_content(response: EngineResponse) -> _CallContent:
 
 
 def _rejected_content(rejection: RejectedCompletion) -> _CallContent:
-    """All of the completion is one span. The database holds no NUL, which is one reason why none could use it."""
+    """Return the content of a rejected completion as one span. NUL characters are replaced, because Postgres cannot
+    store them.
+    """
     attempt, sampled = rejection.attempt, rejection.completion
     trace, text = sampled.trace, sampled.trace.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return _CallContent(
@@ -334,7 +336,7 @@ def _span_rows(seq: int, content: _CallContent) -> list[dict[str, Any]]:
 
 
 def _locate_spans(content: _CallContent) -> Sequence[TokenSpan | None]:
-    """What no role could use is one span, ids that decode to nothing included."""
+    """Return the token spans. A rejected completion is one span of all its ids."""
     if content.trace is None or not content.spans:
         return [None] * len(content.spans)
     if content.problem:
@@ -350,7 +352,7 @@ def _split_policy_label(policy: str) -> tuple[str, int | None]:
 
 
 def _content_key(*parts: str) -> str:
-    """The same for the same parts, in whichever run."""
+    """Return a key that is equal for equal parts in all runs."""
     return hashlib.blake2b("\0\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 

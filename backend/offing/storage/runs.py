@@ -75,7 +75,7 @@ BEGIN_EPOCH = """
     update run set epoch = epoch + 1, lease_until = clock_timestamp() + %s::interval
      where id = %s and fence = %s and status = 'running' returning epoch
 """
-"""Matches any epoch: an attempt whose result was lost has already raised it. The fencing token
+"""Matches any epoch: an attempt without a response has already raised it. The fencing token
 protects here, not the clock.
 """
 
@@ -169,7 +169,7 @@ class RunRow:
     kind: str
     """`interactive`, `rollout` or `child`."""
     durability: str
-    """`sync`, or `exit`: nothing is written before the slice ends, and a lost slice is repeated."""
+    """`sync`, or `exit`: nothing is written before the slice ends, and a slice is repeated after a crash."""
     waiting_since: datetime | None
     """When the current wait began; for a running run, when its last one began. `None` means that
     the run has ended.
@@ -191,7 +191,7 @@ class RunRow:
 
     @property
     def has_own_store(self) -> bool:
-        """Whether its graph has a LangGraph store of its own, as rollouts and their forks have."""
+        """Whether its graph has a private LangGraph store, as rollouts and their forks have."""
         return "rollout" in (self.kind, self.forked_kind)
 
 
@@ -228,7 +228,7 @@ class Claim:
     lease_expired: bool
     """The lease of the previous claim had expired."""
     stall_count: int
-    """Number of such losses in a row without progress."""
+    """Number of consecutive expired leases without progress."""
 
 
 @dataclass(frozen=True, slots=True)

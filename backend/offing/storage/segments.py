@@ -138,7 +138,7 @@ class StoredRoleCall:
     engine_build: str
     finish_reason: str
     is_final: bool
-    """The role's last call in a run that ended by itself."""
+    """The role's last call in a run that ended on its own."""
     checkpoint_id: str | None
     """The checkpoint from which a fork before this role call starts. `None` means that there is
     none.

@@ -14,7 +14,7 @@ class StateSerializer(JsonPlusSerializer):
     """msgpack of plain data, LangGraph's own types and `types`.
 
     A member of an enumeration that is not in `types` is stored as its value. LangGraph would
-    store the name of its class and later refuse to load it with a warning, because a stored blob
+    store the name of its class and later reject it with a warning, because a stored blob
     must never name code to run.
     """
 

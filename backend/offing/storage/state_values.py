@@ -95,7 +95,7 @@ class ValueEncoder:
         self._versions: dict[str, dict[str, _StoredVersion]] = {}
 
     def encode(self, ns: str, checkpoint: Checkpoint, *, incremental: bool) -> EncodedValues:
-        """Split the values into inline values and values with rows of their own.
+        """Split the values into inline values and values with separate rows.
 
         Inline values are stored in the checkpoint's row. If `incremental` is false, all values
         are inline, apart from snapshots of a DeltaChannel.

@@ -1,7 +1,7 @@
 """Rollout groups as a training job reads them: in the order in which they became complete.
 
 Only reads. The rollouts of a group are the last attempt of each member. Earlier attempts failed
-for reasons that say nothing about a policy.
+for reasons that are unrelated to a policy.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 This module creates and claims jobs and commits each training step with all of its decisions in
 one transaction. A job belongs to one process at a time. Each write checks its fencing token in
-the statement that updates the job, so a process that lost the job can commit nothing. The key of
+the statement that updates the job, so a process whose claim on the job has ended can commit nothing. The key of
 the ledger ensures that a job uses each rollout only once.
 """
 
@@ -341,7 +341,7 @@ async def renew_lease(
 ) -> str | None:
     """Renew the lease and return the requested action.
 
-    Raises `LeaseLostError` if the job has been lost.
+    Raises `LeaseLostError` if another process has claimed the job or it was released.
     """
     values = {
         "job": fencing_token.job_id,

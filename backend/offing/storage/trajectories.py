@@ -16,7 +16,7 @@ from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
 
 MAX_PAGE_RUNS = 256
-"""Maximum number of runs per page, whatever the caller requests."""
+"""Maximum number of runs per page, even if the caller requests more."""
 
 MAX_BATCH_BYTES = 4 * 2**20
 """Maximum size of the tokens that are read at once, unless a single segment is larger."""
@@ -143,7 +143,7 @@ LIST_EARLIER_ANSWERS = """
              as report on true
      where run.id = %s order by earlier.created_at desc limit 5
 """
-"""What the run knew about its thread when it began."""
+"""The thread's history that the run received when it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class TrajectoryQuery:
     """NAME@VERSION that sampled at least one completion."""
     status: str | None = None
     outcomes: tuple[str, ...] = ()
-    """Empty means all but `infra_error`, which says nothing about a policy."""
+    """Empty means all but `infra_error`, which is unrelated to a policy."""
     min_reward: float | None = None
     max_reward: float | None = None
     since: datetime | None = None

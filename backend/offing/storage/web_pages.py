@@ -1,6 +1,6 @@
 """Fetched web pages, stored as sources.
 
-They have a collection of their own that library search does not include. Citations refer to the
+They have a separate collection that library search does not include. Citations refer to the
 text of a page, as to any other text.
 """
 
@@ -29,7 +29,7 @@ FIND_WINDOW = """
 async def upsert_page(
     connection: Connection, tenant_id: UUID, *, source_id: UUID, url: str, title: str, text_id: UUID
 ) -> None:
-    """Store a text as the page at a URL. The previous text is kept for existing citations."""
+    """Store a text as the web page at a URL. The previous text is kept for existing citations."""
     source = await library.upsert_source(
         connection, tenant_id, source_id=source_id, collection=WEB_COLLECTION, name=url, title=title, text_id=text_id
     )

@@ -1,7 +1,7 @@
 """A document library in memory for tests.
 
 Documents are split into passages as on the platform and ranked by shared words. It replaces the
-stored library, so that a search needs nothing else of the platform.
+stored library, so that a search needs no other part of the platform.
 """
 
 import math

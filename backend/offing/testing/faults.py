@@ -1,6 +1,6 @@
 """Crash tests: the worker crashes at each possible moment of a run.
 
-The result must be the same, and nothing that is recorded may be done again.
+The result must be the same, and no recorded call may be repeated.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from offing.testing.simulation import SimulatedRun, simulate_run
 
 
 class RecoveryMismatchError(AssertionError):
-    """A run whose worker crashed took another course than one without a crash."""
+    """A run whose worker crashed took a different course than one without a crash."""
 
 
 async def assert_survives_worker_loss(graph: Graph, question: str, **options: Unpack[ScenarioOptions]) -> SimulatedRun:
@@ -36,7 +36,7 @@ async def assert_survives_worker_loss(graph: Graph, question: str, **options: Un
     for moment in range(whole.loss_points):
         lost = await simulate_run(graph, question, crash_at=moment, **options)
         if lost.interrupted_call is not None and lost.interrupted_call.name in effects:
-            # the run does not know the outcome and may take another course from here
+            # the outcome of the call is unknown, so the run may take a different course from here
             _assert_once(lost, effects, moment)
         else:
             _assert_same_run(whole, lost, moment)

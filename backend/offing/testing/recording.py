@@ -61,7 +61,7 @@ class Recording:
 
 
 class RecordingMismatchError(AssertionError):
-    """The graph did something else than the recording."""
+    """The graph did not do what is recorded."""
 
 
 async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:

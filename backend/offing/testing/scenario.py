@@ -16,10 +16,10 @@ from offing.sdk import Role, RuleContext
 from offing.sdk.tool import CustomTool
 
 ScriptedAnswer = BaseModel | Mapping[str, Any] | str | EngineFailure
-"""An answer as the role's type, as JSON, as a model's text, or a failure."""
+"""An answer as the output type of the role, as JSON, as the text of a model, or a failure."""
 
 AnswerScript = Sequence[ScriptedAnswer] | Callable[[Any], ScriptedAnswer]
-"""Answers in their order, or a function of the role's input."""
+"""Answers in order, or a function of the role's input."""
 
 
 class ScenarioOptions(TypedDict, total=False):
@@ -42,7 +42,7 @@ class ScenarioOptions(TypedDict, total=False):
 
 
 class OutOfAnswersError(AssertionError):
-    """A role was asked once more than its script has answers."""
+    """A role was called more often than its script has answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +53,35 @@ class Scenario:
     documents: Mapping[str, str] = field(default_factory=dict[str, str])
     """Texts by name, such as `tides.md`."""
     answers: Mapping[str, AnswerScript] = field(default_factory=dict[str, Any])
-    """By role."""
+    """Scripted answers by role."""
     rules: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Role to the name of the rule that answers it."""
+    """Names of the rules that answer roles, by role."""
     prompt_formats: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Role to the form that it is asked in."""
+    """Names of prompt formats, by role."""
     budget: Budget = field(default_factory=Budget)
     durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Seconds that a role or a tool takes on the virtual clock."""
+    """Seconds that a role or a tool takes on the virtual clock, by name."""
     user_messages: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What a person writes to the run, by the number of steps after which it comes."""
+    """User messages to the run, by the number of steps after which each arrives."""
     finish_after_steps: int | None = None
-    """Steps after which a person asks to stop and write. None: nobody does."""
+    """Number of steps after which a person requests the run to finish early. `None` means never."""
     tools: Sequence[CustomTool] = ()
-    """Own tools of other packages that the graph names."""
+    """Custom tools of other packages that the graph names."""
     tool_policy: ToolPolicy | None = None
-    """None: what the platform gives a run of this graph."""
+    """The tool policy. `None` means the default of this graph."""
     approves_tools: bool = False
-    """Whether a person allows calls that the policy asks about. False: they are denied."""
+    """Whether a person approves the calls that need an approval. With `False`, they are denied."""
     input_responses: Mapping[str, InputResponse] = field(default_factory=dict[str, InputResponse])
-    """What a person answers to the run, by the words of the question. Absent: the question's default."""
+    """Responses of a person to input requests, by prompt. Without one, the default of the input request is used."""
     prior_exchanges: tuple[tuple[str, str], ...] = ()
     seed: int = 0
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Tools that fail, with what they say."""
+    """Error messages of tools that fail, by name."""
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()
-    """What is in LangGraph's store before: namespace, key and value of each item."""
+    """Initial items of LangGraph's store: namespace, key and value of each item."""
 
     def answer(self, role: Role[Any, Any], inputs: Any, call_index: int, turn: int) -> BaseModel | EngineFailure:
-        """What the role answers when it is asked for the nth time, from 0."""
+        """Return the answer of the role to its call number `call_index`, from 0."""
         if (form := self.select_format(role)) is not None:
             form.render(inputs)
         else:
@@ -92,7 +92,7 @@ class Scenario:
         return _to_output(role, scripted, inputs, self.prompt_formats.get(role.name))
 
     def respond(self, input_prompt: InputPrompt) -> InputResponse:
-        """A person's answer. Raises InvalidInput for one that a person could not give."""
+        """Return the person's response. Raises InvalidInput for one that is not allowed."""
         if input_prompt.kind is InputKind.TOOL and input_prompt.prompt not in self.input_responses:
             return InputResponse(approved=self.approves_tools)
         reply = self.input_responses.get(input_prompt.prompt, input_prompt.default)
@@ -135,7 +135,10 @@ class Scenario:
 def _to_output(
     role: Role[Any, Any], answer: BaseModel | Mapping[str, Any] | str, inputs: Any, prompt_format: str | None
 ) -> BaseModel:
-    """What was said as the role's type. Raises AssertionError for what the platform would not accept."""
+    """Return a scripted answer as the output type of the role.
+
+    Raises AssertionError for an answer that the platform would not accept.
+    """
     if isinstance(answer, BaseModel):
         value: Any = answer
     elif isinstance(answer, str):

@@ -217,7 +217,7 @@ class _ScenarioEngines:
 
 @dataclass(frozen=True)
 class _SimulatedTool:
-    """A tool that takes its time on the virtual clock and fails if the scenario says so."""
+    """A tool that advances the virtual clock, and fails if the scenario requires it."""
 
     store: SimulationStore
     tool: Tool

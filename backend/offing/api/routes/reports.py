@@ -36,7 +36,7 @@ async def get_report(
     run_id: UUID,
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Absent: the latest version.")] = None,
 ) -> ReportOut:
-    """Get the report. `verified` tells for each citation whether its quote was just found in the stored text."""
+    """Get the report. `verified` is true for each citation whose quote is in the stored text now."""
     return serializers.serialize_report(
         run_id, await reports.get_report(deps.database, caller.tenant_id, run_id, version)
     )

@@ -125,7 +125,10 @@ async def wait_for_run(
 
 @router.post("/{run_id}/cancel", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
 async def cancel_run(caller: CurrentCaller, deps: Deps, run_id: UUID, body: CancelIn | None = None) -> RunOut:
-    """Cancel a run. `discard` ends it at once without a report; `finish` ends it with a report of what there is."""
+    """Cancel a run.
+
+    `discard` ends it at once without a report; `finish` ends it with a report from the evidence so far.
+    """
     mode = (body or CancelIn()).mode
     return serializers.serialize_run(
         await runs.cancel_run(deps.database, deps.notifier, caller.tenant_id, run_id, mode)
@@ -240,5 +243,5 @@ def operator_engines(deps: AppDependencies, graph: str) -> dict[str, EngineConfi
 
 @router.get("/{run_id}/tree", responses=RUN_NOT_FOUND)
 async def get_run_tree(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunTreeOut:
-    """The runs that a run has started, and the one that started it."""
+    """Get the runs that a run has started, and the run that started it."""
     return serialize_run_tree(await child_runs.get_run_tree(deps.database, caller.tenant_id, run_id))

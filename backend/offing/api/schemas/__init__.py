@@ -37,7 +37,7 @@ class ApiModel(BaseModel):
 
 
 class BudgetIn(ApiModel):
-    """Limits of a run. When one is reached, the run writes a report of what it has."""
+    """Limits of a run. When one is reached, the run writes a report from its evidence so far."""
 
     max_turns: int = Field(default=12, ge=0, le=2048, description="Maximum turns of the graph's loop.")
     max_tokens: int | None = Field(
@@ -205,7 +205,7 @@ class FullStepPage(Page):
 
 
 class ForkIn(ApiModel):
-    """Where to fork a run, and what the fork has in place of the run's own values."""
+    """Where to fork a run, and the values of the fork that replace those of the run."""
 
     at_seq: int | None = Field(
         default=None, ge=1, description="The last step to copy. null: the last one before the run ended."
@@ -430,7 +430,7 @@ class HealthOut(ApiModel):
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details. `field` and `remedy` tell what to change."""
+    """RFC 9457 problem details. `field` and `remedy` say what to change."""
 
     type: str
     title: str

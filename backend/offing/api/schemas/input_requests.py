@@ -54,7 +54,7 @@ class ResponseFormOut(ApiModel):
 
 
 class InputRequestOut(ApiModel):
-    """What a run asks a person. `number` is the seq of the step that asks."""
+    """What a run asks a person. `number` is the seq of the step with the request."""
 
     number: int
     kind: InputKind
@@ -181,7 +181,7 @@ def build_input_response(body: InputResponseIn) -> InputResponse:
 
 
 def check_decisions(prompt: InputPrompt, body: InputResponseIn) -> None:
-    """Raise InvalidInput if decisions are sent beside a text, or to an input request without tool calls."""
+    """Raise InvalidInput if decisions are sent together with a text, or to an input request without tool calls."""
     if body.decisions is None:
         return
     if prompt.response_form is None or not prompt.response_form.reviews:

@@ -78,7 +78,7 @@ def _find_tool_problems(rule: ToolRule, tools: Mapping[str, ToolSpec]) -> Iterat
 def _find_graph_tool_problems(rule: ToolRule) -> Iterator[Problem]:
     """Yield the problems of a rule about a graph's own tool.
 
-    The platform knows neither the arguments of such a tool nor the format of its result.
+    The arguments of such a tool and the format of its result are unknown to the platform.
     """
     if rule.substitute is not None:
         yield (

@@ -64,14 +64,14 @@ def deny(reason: str, rule: str = "") -> ToolPolicyDecision:
 def decide(
     tool_policy: ToolPolicy | None, spec: ToolSpec, args: Mapping[str, Any], context: ToolCallContext = NEW_RUN_CONTEXT
 ) -> ToolPolicyDecision:
-    """What happens to this call. `policy` None: it is denied like everything else."""
+    """Decide a tool call. If `tool_policy` is `None`, every call is denied."""
     if tool_policy is None:
         return deny("The run has no valid tool policy.")
     try:
         return _CallEvaluation(spec, args, context).decide(tool_policy)
     except UndecidableError as unjudged:
         return deny(str(unjudged))
-    except Exception as error:  # a policy that fails in an unforeseen way must not let a call through
+    except Exception as error:  # an unexpected error of the evaluation must not allow a call
         return deny(f"The tool policy could not be evaluated ({type(error).__name__}).")
 
 
@@ -86,7 +86,7 @@ _UNKNOWN_URL_MESSAGE = (
 
 
 class _CallEvaluation:
-    """One call, at one moment of its run."""
+    """The evaluation of one call in the current state of its run."""
 
     def __init__(self, spec: ToolSpec, args: Mapping[str, Any], context: ToolCallContext) -> None:
         self._spec, self._args, self._context = spec, args, context
@@ -94,7 +94,7 @@ class _CallEvaluation:
     def decide(self, tool_policy: ToolPolicy) -> ToolPolicyDecision:
         check_args(self._args)
         unknown = [name for name in self._args if name not in self._spec.args.model_fields]
-        if unknown and not is_graph_tool(self._spec.name):  # what such a tool declares is not known here
+        if unknown and not is_graph_tool(self._spec.name):  # the arguments of such a tool are not known here
             return deny(f"{self._spec.name} has no argument {unknown[0][:100]!r}.")
         rules = [
             (rule, render_rule_name(rule, n))
@@ -111,7 +111,7 @@ class _CallEvaluation:
         return self._decide_allow(rules)
 
     def _matching_rules(self, rules: list[tuple[ToolRule, str]], effect: RuleEffect) -> list[tuple[ToolRule, str]]:
-        """Rules of this effect, other than allow, that the call meets. Raises where one of them cannot be tried."""
+        """Return the rules of this effect, other than allow, that match the call. Raises UndecidableError."""
         return [(rule, name) for rule, name in rules if rule.effect == effect and self._matches(rule)]
 
     def _matches(self, rule: ToolRule) -> bool:
@@ -141,7 +141,7 @@ class _CallEvaluation:
         return ReplacementCall(substitute.tool, args)
 
     def _decide_approval(self, matching: list[tuple[ToolRule, str]]) -> ToolPolicyDecision:
-        """One rule that lets a person decide is enough."""
+        """Let a person decide if at least one of the rules has not reached its limits."""
         limits = [(self._find_limit(rule), rule, name) for rule, name in matching]
         for limit, rule, name in limits:
             if not limit:
@@ -160,7 +160,7 @@ class _CallEvaluation:
         return deny(refusals[0] if refusals else f"No rule allows {self._spec.name}.")
 
     def _find_denial(self, rule: ToolRule) -> str:
-        """Why an allow rule does not admit this call. Empty: it does."""
+        """Return why an allow rule does not admit this call. Empty means that it does."""
         if not self._applies_now(rule):
             return "It is not allowed before, or not after, the run has read text from outside."
         for condition in rule.when:
@@ -172,7 +172,7 @@ class _CallEvaluation:
         return self._find_limit(rule)
 
     def _find_limit(self, rule: ToolRule) -> str:
-        """What a rule that lets calls through does not let through. Empty: nothing stands against it."""
+        """Return which limit of an allow or ask rule the call exceeds. Empty means that it exceeds none."""
         spec, context = self._spec, self._context
         if rule.max_calls is not None and context.call_counts.get(spec.name, 0) >= rule.max_calls:
             return f"The run may call {spec.name} {rule.max_calls} times, and it has."
@@ -185,7 +185,7 @@ class _CallEvaluation:
         return "" if rule.allow_copied_text else self._find_leak()
 
     def _find_leak(self) -> str:
-        """What was copied from untrusted text and would go somewhere new. Empty: nothing."""
+        """Return a message if the call would send copied text to a new destination. Empty means that it would not."""
         if self._context.untrusted_shingles.is_complete and not self._context.untrusted_shingles.shingles:
             return ""
         texts = [text for value in self._args.values() for text in iter_strings(value)]
@@ -202,7 +202,7 @@ class _CallEvaluation:
         return _LEAK_MESSAGE.format(new[0] or "an address that cannot be read")
 
     def _is_unknown_url(self, text: str) -> bool:
-        """At a known host: an address that nobody gave, with something in it that was copied from untrusted text."""
+        """Return whether the text is an unknown address that contains copied untrusted text."""
         target = parse_url(text)
         if isinstance(target, InvalidUrl) or target.url in self._context.known_urls:
             return False
@@ -210,7 +210,10 @@ class _CallEvaluation:
 
 
 def _explain_unmet(condition: Condition, value: Any) -> str:
-    """In an allow rule a value of another type is one that is not allowed."""
+    """Explain why a value does not meet a condition of an allow rule.
+
+    A value that cannot be evaluated does not meet it.
+    """
     try:
         return explain_mismatch(condition, value, grants=True)
     except UndecidableError as unjudged:

@@ -1,6 +1,6 @@
 """Rules about a graph's own tools: their names in rules, and the default without a rule.
 
-The platform knows neither their arguments nor their behavior, so they need no rule. A rule that
+Their arguments and behavior are unknown to the platform, so they need no rule. A rule that
 names one applies.
 """
 

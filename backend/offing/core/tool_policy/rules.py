@@ -46,7 +46,10 @@ class Condition(BaseModel):
     characters `*`, `?` and `[`.
     """
     regex: str | None = Field(default=None, min_length=1)
-    """For the whole string, in the subset of `offing.core.tool_policy.pattern`. None: any string."""
+    """Regular expression for the whole string, in the subset of `offing.core.tool_policy.pattern`.
+
+    `None` means any string.
+    """
     host: Annotated[tuple[str, ...] | None, ListAsTuple] = Field(default=None, max_length=100)
     """Hosts of a URL: `docs.example.org`, or `*.example.org` for all subdomains.
 

@@ -1,7 +1,7 @@
 """Checks by a simulated run without a model.
 
 They find state that grows, worker crashes that a run does not survive, and prompts that share
-nothing with the turn before.
+nothing with the previous turn.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MAX_TURNS = 4
 MIN_SHARED_PREFIX = 0.5
 """Minimum fraction of the previous prompt that a prompt must repeat.
 
-Below it, the prompt shares no training rows and cached tokens with the turn before.
+Below it, the prompt shares no training rows and cached tokens with the previous turn.
 """
 MAX_GROWTH_BYTES = 1_024
 """Maximum growth of a checkpoint in bytes per turn."""

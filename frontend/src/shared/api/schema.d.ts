@@ -691,7 +691,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel Run
-         * @description Cancel a run. `discard` ends it at once without a report; `finish` ends it with a report of what there is.
+         * @description Cancel a run.
+         *
+         *     `discard` ends it at once without a report; `finish` ends it with a report from the evidence so far.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -920,7 +922,7 @@ export interface paths {
         };
         /**
          * Get Report
-         * @description Get the report. `verified` tells for each citation whether its quote was just found in the stored text.
+         * @description Get the report. `verified` is true for each citation whose quote is in the stored text now.
          */
         get: operations["get_report"];
         put?: never;
@@ -1022,7 +1024,7 @@ export interface paths {
         };
         /**
          * Get Run Tree
-         * @description The runs that a run has started, and the one that started it.
+         * @description Get the runs that a run has started, and the run that started it.
          */
         get: operations["get_run_tree"];
         put?: never;
@@ -1458,7 +1460,7 @@ export interface components {
         };
         /**
          * BudgetIn
-         * @description Limits of a run. When one is reached, the run writes a report of what it has.
+         * @description Limits of a run. When one is reached, the run writes a report from its evidence so far.
          */
         BudgetIn: {
             /**
@@ -2093,7 +2095,7 @@ export interface components {
         };
         /**
          * ForkIn
-         * @description Where to fork a run, and what the fork has in place of the run's own values.
+         * @description Where to fork a run, and the values of the fork that replace those of the run.
          * @example {
          *       "at_seq": 7,
          *       "budget": {
@@ -2333,7 +2335,7 @@ export interface components {
         };
         /**
          * InputRequestOut
-         * @description What a run asks a person. `number` is the seq of the step that asks.
+         * @description What a run asks a person. `number` is the seq of the step with the request.
          * @example {
          *       "choices": [],
          *       "default_at": null,
@@ -2507,7 +2509,7 @@ export interface components {
         };
         /**
          * Outcome
-         * @description How a rollout ended. Each outcome is trained in its own way.
+         * @description How a rollout ended. Training treats each outcome differently.
          * @enum {string}
          */
         Outcome: "answered" | "no_answer" | "truncated" | "violated" | "infra_error";
@@ -2699,7 +2701,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description RFC 9457 problem details. `field` and `remedy` tell what to change.
+         * @description RFC 9457 problem details. `field` and `remedy` say what to change.
          * @example {
          *       "detail": "question: String should have at least 3 characters",
          *       "field": "question",
