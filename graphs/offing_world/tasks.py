@@ -121,7 +121,7 @@ def task_from_question(world: World, question: WorldQuestion, number: int) -> Wo
         hops=question.hops,
         answers=() if question.answer is None else (question.answer,),
         evidence=tuple(_locate_evidence(world, need.relation, need.entity) for need in question.lookups),
-        scope={"world": spec},
+        scope={"environment": spec},
         difficulty=round(question.hops / MAX_HOPS, 3),
         tags=(str(question.kind), f"hops:{question.hops}", str(world.spec.split)),
     )

@@ -49,7 +49,7 @@ class WorldTool:
         )
 
     async def __call__(self, args: LookUpArgs, scope: ToolScope) -> ToolOutput:
-        world = await _load_world(scope.world)
+        world = await _load_world(scope.environment)
         entity = world.find_entity(args.entity)
         if args.relation not in RELATIONS:
             raise ToolFailedError(

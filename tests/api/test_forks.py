@@ -133,7 +133,7 @@ async def test_a_tool_policy_that_was_narrowed_later_is_as_it_was_at_the_step(ap
         after = parse_restriction(parse_stored_policy(before), rules)
         assert isinstance(after, ToolPolicy), after
         await tool_policies.update_tool_policy(connection, run, after)
-    note = StepDraft(StepKind.NOTE, "narrowed", {"narrow": rules, "refused": ""}, call_key=CallKey(2, "look", 0))
+    note = StepDraft(StepKind.NOTE, "narrowed", {"narrow": rules, "rejected": ""}, call_key=CallKey(2, "look", 0))
     (restricted,) = await api.hands.append(fence, note)
     created = [
         (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at_seq": at})).json() for at in (2, restricted.seq)

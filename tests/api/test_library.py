@@ -26,7 +26,7 @@ async def test_uploaded_documents_can_be_listed_found_and_read_in_context(api: A
     sent = await api.http.post("/api/v1/library", files=[part("salt.md", TEXT), part("no.bin", b"\x00\x01\x02")])
     assert sent.status_code == 200, sent.text
     files = sent.json()["files"]
-    assert [f["outcome"] for f in files] == ["added", "refused"]
+    assert [f["outcome"] for f in files] == ["added", "rejected"]
     assert files[1]["problem"]
     source = files[0]["source"]
     assert (source["name"], source["size_bytes"], len(source["snapshot"])) == ("salt.md", len(TEXT), 64)
@@ -73,7 +73,7 @@ async def test_one_file_that_is_too_large_is_rejected_and_the_others_are_kept(
     ]
     outcomes = (await api.http.post("/api/v1/library", files=files)).json()["files"]
     assert {f["name"]: f["outcome"] for f in outcomes} == {
-        "a.md": "added", "big.md": "refused", "b.md": "added", "just.txt": "added",
+        "a.md": "added", "big.md": "rejected", "b.md": "added", "just.txt": "added",
     }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ async def a_version(
 ) -> PolicyVersionRow:
     row, _ = await prompt_library.register_library(
         api.database, api.tenant, "lessons", library, folder, parent_id=parent.id if parent else None,
-        lineage={"seen": ["a" * 32], "compared": 1},
+        lineage={"used_groups": ["a" * 32], "compared": 1},
     )  # fmt: skip
     return row
 
@@ -57,7 +57,7 @@ async def test_rated_runs_are_counted_and_a_job_is_queued_once(api: Api, collect
     job: dict[str, Any] = created.json()
     assert (created.status_code, created.headers["Location"]) == (201, f"/api/v1/training-jobs/{job['id']}")
     assert (job["kind"], job["name"], job["state"], job["waiting_for"]) == ("prompt_library", "lessons", "queued", "")
-    assert (job["config"]["usd"], job["config"]["engine"]["options"]) == (0.5, {})
+    assert (job["config"]["max_cost_usd"], job["config"]["engine"]["options"]) == (0.5, {})
     again = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE, "max_cost_usd": 0.5})
     assert (again.status_code, again.json()["id"]) == (200, job["id"])
     other = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE})

@@ -56,7 +56,7 @@ async def test_a_job_is_queued_watched_and_told_what_to_do(api: Api) -> None:
     assert (await api.http.post(f"{path}/resume")).status_code == 409
     assert (await api.http.get(path)).json()["state"] == "cancelled"
     events = (await api.http.get(f"{path}/events")).json()
-    assert [e["kind"] for e in events["items"]] == ["created", "pause asked", "resumed", "cancel asked"]
+    assert [e["kind"] for e in events["items"]] == ["created", "pause_requested", "resumed", "cancel_requested"]
     assert (await api.http.get(f"{path}/events?after={events['next']}")).json() == {"items": [], "next": None}
 
 

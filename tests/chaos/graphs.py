@@ -19,7 +19,7 @@ narrow = configure_graph(
 
 brief = configure_graph(
     "supo-brief",
-    "Summarise when full, brief",
+    "Summarize when full, brief",
     "Sums up what it has read.",
     ContextConfig(
         max_context_tokens=2_000 + MIN_SUMMARY_TOKENS,

@@ -86,7 +86,7 @@ async def test_a_canary_that_does_worse_is_taken_back_by_the_trainer(
             blank = await policies.get_version_by_name(database, LOCAL_TENANT, BLANK)
             last = (await policies.list_events(database, LOCAL_TENANT, blank.id, None, 100))[-1]
     assert (blank.state, last.kind) == ("candidate", "canary_withdrawn")
-    assert f"below that of {END}" in last.detail["why"]
+    assert f"below that of {END}" in last.detail["reason"]
 
 
 @contextmanager
@@ -129,5 +129,5 @@ async def a_batch(room: LoopContext, seed: int) -> BatchRequest:
     drawn = await tasks.store_sampled_tasks(room.collector.database, LOCAL_TENANT, expected)
     others = parse_engine("rules:world")
     engines = {role.name: others for role in room.collector.graphs["agentflow"].roles}
-    ours = EngineConfig(engine="policy", model="planner", prompt_format="compact", options={"reasks": 0})
+    ours = EngineConfig(engine="policy", model="planner", prompt_format="compact", options={"max_corrections": 0})
     return BatchRequest("agentflow", drawn, 1, {**engines, "planner": ours}, budget=Budget(max_turns=3), seed=seed)

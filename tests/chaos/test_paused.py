@@ -68,7 +68,9 @@ def send(pids: Sequence[int], number: signal.Signals) -> None:
 @asynccontextmanager
 async def slow_runs(stack: PrivateStack, server: WireServer) -> AsyncGenerator[list[UUID]]:
     """Runs, all of them waiting for their first answer."""
-    choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
+    choice = EngineConfig(
+        engine="litellm", model="openai/stand-in", api_base=server.url, options={"output_mode": "text"}
+    )
     request = RunRequest("Count", "counting", budget=Budget(max_turns=2), engines={"speaker": choice})
     async with (
         Database(stack.servers.app_url, max_connections=2) as database,

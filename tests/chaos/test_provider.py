@@ -49,7 +49,7 @@ async def begun(client: Client, provider: WireServer, moment: Moment) -> Trial:
     trial = Trial(client.stack, moment)
     engines = {
         "speaker": EngineConfig(
-            engine="litellm", model=MODEL, api_base=provider.url, max_tokens=50, options={"form": "text"}
+            engine="litellm", model=MODEL, api_base=provider.url, max_tokens=50, options={"output_mode": "text"}
         )
     }
     request = RunRequest("Count", "counting", budget=Budget(max_turns=TURNS), engines=engines)

@@ -2,7 +2,8 @@
 
 It keeps the promises of `offing.sdk.RunContext` that a graph can notice: steps are appended in order, evidence is what
 tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives others,
-or names rules; a role that has a form named is asked in it, and its answer goes through the form's text.
+or names rules; a role with a prompt format is asked in it, and its answer is
+written and parsed in that format.
 """
 
 import math
@@ -57,14 +58,14 @@ Team = Callable[[ChildRequest], tuple[ChildResult, Sequence[SourceSpan]]]
 
 @dataclass(frozen=True, slots=True)
 class RoleCall:
-    """One role call that was answered: its prompt as it was asked, and the text of its form."""
+    """One role call that was answered: its prompt as it was asked, and the text in its prompt format."""
 
     seq: int
     role: str
     turn: int
     messages: tuple[Message, ...]
     text: str
-    """Empty: the role was asked in no form."""
+    """Empty means that the role has no prompt format."""
     spans: tuple[CompletionSpan, ...]
     fracture: BoundaryReason | None
 
@@ -164,8 +165,8 @@ class InMemoryContext:
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     rules: dict[str, str] = field(default_factory=dict[str, str])
     """Role name to the rule that answers it, where no engine does."""
-    forms: dict[str, str] = field(default_factory=dict[str, str])
-    """Role name to the form that it is asked in."""
+    prompt_formats: dict[str, str] = field(default_factory=dict[str, str])
+    """Prompt format by role name."""
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
     """What runs tools that are not the library's, by name."""
     said: list[RoleCall] = field(default_factory=list[RoleCall])
@@ -206,8 +207,8 @@ class InMemoryContext:
         self, role: Role[Any, Any], inputs: Any, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Any] | EngineFailure:
         role = extend_role(role)
-        form = role.find_format(self.forms[role.name]) if role.name in self.forms else None
-        messages = (form or role).render(inputs)
+        prompt_format = role.find_format(self.prompt_formats[role.name]) if role.name in self.prompt_formats else None
+        messages = (prompt_format or role).render(inputs)
         self.prompts.append((role.name, messages))
         self.given.append((role.name, inputs))
         answer = self._answer(role, inputs, turn)
@@ -216,15 +217,15 @@ class InMemoryContext:
                 StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn)
             )
             return answer
-        text = form.write(answer, inputs) if form and form.write else ""
-        if form and text:
-            answer = form.parse(text, inputs)
+        text = prompt_format.write(answer, inputs) if prompt_format and prompt_format.write else ""
+        if prompt_format and text:
+            answer = prompt_format.parse(text, inputs)
             assert not isinstance(answer, InvalidOutput), (text, answer)
         assert isinstance(answer, role.output)
         head = role.headline(answer)
         payload = {"role": role.name, "output": answer.model_dump(mode="json")}
         seq = self._append(StepDraft(role.step_kind, head.title, payload, role.label, head.detail, turn=turn))
-        spans = form.spans(text) if form else ()
+        spans = prompt_format.spans(text) if prompt_format else ()
         self.said.append(RoleCall(seq, role.name, turn, messages, text, spans, boundary))
         return RoleReply(seq, answer)
 
@@ -320,7 +321,7 @@ class InMemoryContext:
             ids = tuple(e.id for e in brought)
             findings = tuple(replace(f, evidence=ids) for f in result.findings)
             results.append(replace(result, seq=seq, evidence=brought, findings=findings))
-            self.turns += result.spent.turns
+            self.turns += result.usage.turns
         return tuple(results)
 
     async def search_thread(self, query: str, limit: int = 8, *, turn: int = 0) -> tuple[ThreadFinding, ...]:

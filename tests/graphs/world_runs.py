@@ -46,7 +46,7 @@ async def trial(
     task: WorldTask,
     rule: str,
     *,
-    forms: Mapping[str, str] | None = None,
+    prompt_formats: Mapping[str, str] | None = None,
     turns: int = TURNS,
     seed: int = 0,
     **more: Any,
@@ -59,9 +59,9 @@ async def trial(
         task.question,
         Budget(max_turns=turns),
         specs=SPECS,
-        handlers=handlers(task.scope["world"]),
+        handlers=handlers(task.scope["environment"]),
         rules=rules,
-        forms=dict(forms or {}),
+        prompt_formats=dict(prompt_formats or {}),
         seed=seed,
         **more,
     )
@@ -89,7 +89,7 @@ def is_right(task: WorldTask, ctx: InMemoryContext) -> bool:
 def handlers(world: str) -> dict[str, Handler]:
     """The world's tools as the platform has them."""
     no_port: Any = None  # these tools read nothing of the library
-    scope = ToolScope(NAMES, NAMES, "", no_port, world=world)
+    scope = ToolScope(NAMES, NAMES, "", no_port, environment=world)
     return {name: _handler(tool, scope) for name, tool in BY_NAME.items()}
 
 

@@ -40,7 +40,7 @@ async def test_a_call_is_read_and_recorded_in_words() -> None:
     assert answer.output == ChatReply(calls=(ChatToolCall(name="add", args={"a": 1}),))
     assert answer.text == '<tool_call>\n{"arguments": {"a": 1}, "name": "add"}\n</tool_call>'
     assert "# Tools" in answer.messages[0].text
-    assert answer.sampling["form"] == "native"
+    assert answer.sampling["output_mode"] == "native"
 
 
 async def test_several_calls_at_once_are_all_taken() -> None:

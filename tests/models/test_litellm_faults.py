@@ -271,7 +271,7 @@ async def test_a_missing_key_is_a_rejected_key_with_its_name(monkeypatch: pytest
         ({"model": "github_copilot/gpt-4o"}, "provider/model"),
         ({"model": "nobody/knows"}, "Provider"),
         ({"options": {"api_key": "x"}}, "options.api_key"),
-        ({"options": {"form": "xml"}}, "options.form"),
+        ({"options": {"output_mode": "xml"}}, "options.output_mode"),
         ({"options": {"sampling": {"logit_bias": {}}}}, "options.sampling.logit_bias"),
     ],
 )

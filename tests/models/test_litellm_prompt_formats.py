@@ -31,7 +31,7 @@ async def test_the_form_is_the_whole_prompt_and_its_parser_reads_the_answer() ->
     assert sent["messages"] == [{"role": "user", "content": "plain Is the evidence enough?"}]
     assert not {"response_format", "tools", "tool_choice"} & sent.keys()
     assert (answer.output, answer.text) == (Verdict(analysis="enough", stop=True), "stop enough</done>")
-    assert (answer.spans, answer.sampling["form"]) == ((CompletionSpan(SpanKind.SWITCH, 0, 4),), "plain")
+    assert (answer.spans, answer.sampling["prompt_format"]) == ((CompletionSpan(SpanKind.SWITCH, 0, 4),), "plain")
     assert answer.trace is None
 
 

@@ -14,22 +14,22 @@ from offing.sdk.role import Headline, Role
 from tests.model_provider import Completion, Tokens, WireServer, scripted
 from tests.models.builders import GOOD, Ledger, Question, Verdict, answered, choice, failed, litellm_engine, request
 
-FORMS = ("schema", "tool", "text")
+OUTPUT_MODES = ("schema", "tool", "text")
 
 
-def good(form: str, tokens: Tokens | None = None) -> Completion:
-    """A usable answer in the shape that `form` asks for."""
-    if form == "tool":
+def good(output_mode: str, tokens: Tokens | None = None) -> Completion:
+    """A usable answer in the shape that `output_mode` asks for."""
+    if output_mode == "tool":
         return Completion(tool="answer", arguments=GOOD, tokens=tokens)
     return Completion(GOOD, tokens=tokens)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-async def test_an_answer_comes_back_typed_with_the_provider_s_own_usage(form: str, stream: bool) -> None:
-    async with WireServer(scripted(good(form, Tokens(1000, 100)))) as server:
+@pytest.mark.parametrize("output_mode", OUTPUT_MODES)
+async def test_an_answer_comes_back_typed_with_the_provider_s_own_usage(output_mode: str, stream: bool) -> None:
+    async with WireServer(scripted(good(output_mode, Tokens(1000, 100)))) as server:
         meter = Ledger()
-        options = {"form": form, "stream": stream}
+        options = {"output_mode": output_mode, "stream": stream}
         answer = await answered(litellm_engine(), request(choice(server.url, options=options), meter=meter))
     assert answer.output == Verdict(analysis="enough", stop=True)
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (1000, 100)
@@ -87,7 +87,7 @@ async def test_a_model_that_takes_schemas_is_sent_a_strict_one() -> None:
 
 async def test_a_tool_is_forced_where_tools_are_the_form() -> None:
     async with WireServer(scripted(good("tool"))) as server:
-        await answered(litellm_engine(), request(choice(server.url, options={"form": "tool"})))
+        await answered(litellm_engine(), request(choice(server.url, options={"output_mode": "tool"})))
     (sent,) = server.bodies
     assert sent["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["answer"]
@@ -102,7 +102,7 @@ async def test_a_model_that_nobody_knows_gets_the_schema_in_words_and_a_price_of
     assert '"stop"' in sent["messages"][0]["content"]
     assert sent["messages"][0]["content"].startswith("You verify.\n\nBe strict.\n\n")
     assert answer.messages[0].parts[:2] == ("You verify.", "Be strict.")
-    assert answer.sampling["form"] == "text"
+    assert answer.sampling["output_mode"] == "text"
     assert (answer.usage.cost_usd, answer.usage.priced) == (Decimal(), False)
 
 
@@ -207,7 +207,7 @@ async def test_an_answer_cut_at_max_tokens_is_said_to_be_that() -> None:
 async def test_two_tool_calls_are_rejected_rather_than_one_left_undone(stream: bool) -> None:
     twice = Completion(tool="answer", arguments=GOOD, calls=2)
     async with WireServer(scripted(twice, good("tool"))) as server:
-        options = {"form": "tool", "stream": stream}
+        options = {"output_mode": "tool", "stream": stream}
         answer = await answered(litellm_engine(), request(choice(server.url, options=options)))
     assert ["2 tool calls" in attempt.message for attempt in answer.attempts] == [True]
 
@@ -231,7 +231,7 @@ async def test_multi_line_and_nested_arguments_arrive_whole() -> None:
     inputs = {"tool": "search", "args": {"query": "two\nlines", "nested": {"k": [1, {"stop": "no"}]}}}
     reply = Completion(tool="answer", arguments=json.dumps(inputs, indent=2))
     async with WireServer(scripted(reply)) as server:
-        options = {"form": "tool", "stream": True}
+        options = {"output_mode": "tool", "stream": True}
         answer = await answered(litellm_engine(), request(choice(server.url, options=options), role=role))
     assert answer.output == Command.model_validate(inputs)
     assert server.bodies[0]["tools"][0]["function"]["strict"] is False
@@ -249,16 +249,16 @@ async def test_many_calls_at_once_keep_their_own_answers() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("output_mode", OUTPUT_MODES)
 async def test_a_key_that_a_provider_repeats_is_not_in_the_answer_whole_or_in_pieces(
-    form: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+    output_mode: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "a-key-that-the-provider-was-sent"
     monkeypatch.setenv("SOME_API_KEY", key)
     text = json.dumps({"analysis": f"You sent {key}.", "stop": True})
-    reply = Completion(tool="answer", arguments=text) if form == "tool" else Completion(text)
+    reply = Completion(tool="answer", arguments=text) if output_mode == "tool" else Completion(text)
     async with WireServer(scripted(reply)) as server:
-        options = {"form": form, "stream": stream}
+        options = {"output_mode": output_mode, "stream": stream}
         answer = await answered(litellm_engine(), request(choice(server.url, options=options)))
     assert answer.output == Verdict(analysis="You sent [redacted].", stop=True)
     assert key not in str(answer)

@@ -273,14 +273,14 @@ async def test_a_compact_prompt_is_sampled_again_as_it_was() -> None:
 
 async def test_re_asks_can_be_switched_off() -> None:
     async with WireServer(policies := Policies(says("what"))) as server:
-        failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
+        failure = await failed(policy_engine(server.url), request(small(options={"max_corrections": 0})))
     assert (failure.kind, len(policies.chats)) == (FailureKind.INVALID_OUTPUT, 1)
     assert [a.completion is not None for a in failure.attempts] == [True]
 
 
 async def test_an_attempt_whose_tokens_are_not_known_is_kept_as_text() -> None:
     async with WireServer(Policies(says("what"), without=frozenset({"token_ids"}))) as server:
-        failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
+        failure = await failed(policy_engine(server.url), request(small(options={"max_corrections": 0})))
     assert [(a.text, a.completion) for a in failure.attempts] == [("what", None)]
 
 

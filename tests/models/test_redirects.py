@@ -136,7 +136,9 @@ async def test_no_secret_of_the_environment_arrives_at_a_server_that_was_only_ac
     async with WireServer(lambda _: Fault(500)) as elsewhere:
         for provider in sorted(providers | KEYLESS_PROVIDERS):
             async with redirecting(elsewhere) as named:
-                chosen = choice(named.url, model=f"{provider}/some-model", options={"form": "text"}, timeout_seconds=60)
+                chosen = choice(
+                    named.url, model=f"{provider}/some-model", options={"output_mode": "text"}, timeout_seconds=60
+                )
                 failure = await failed(litellm_engine(env=secrets), request(chosen))
                 assert arrived(named.requests) == set(), provider
                 assert failure.kind is FailureKind.BAD_REQUEST, failure
@@ -187,7 +189,7 @@ async def test_nobody_is_asked_what_a_model_can_do(provider: str, monkeypatch: p
 async def test_a_redirect_is_not_followed_and_says_what_to_do(model: str, stream: bool, status: int) -> None:
     async with WireServer(lambda _: Fault(500)) as elsewhere, redirecting(elsewhere, status) as named:
         env = {"OFFING_ALLOWED_ENGINE_URLS": named.url, f"{model.partition('/')[0].upper()}_API_KEY": KEY}
-        options = {"stream": stream, "form": "text"}
+        options = {"stream": stream, "output_mode": "text"}
         chosen = choice(named.url, model=model, options=options, timeout_seconds=60)
         failure, position = await failed(litellm_engine(env=env), request(chosen)), elsewhere.url.removesuffix("/v1")
     assert named.requests, failure

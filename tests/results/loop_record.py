@@ -44,7 +44,7 @@ class Record(TypedDict):
     success: dict[str, dict[str, float]]
     """Share of the held-out tasks that were answered correctly, by mode and `WHEN`."""
     by_look_ups: LookUps
-    why_not: str
+    rejection_reason: str
     """Why the planner did not pass the gate. Empty if it did."""
 
 
@@ -62,7 +62,7 @@ def record_of(result: Mapping[str, Any], by_look_ups: LookUps, config: str) -> R
     return Record(
         seed=result["seed"], commit=result["commit"], date=result["date"], config=config,
         minutes=round(result["minutes"], 1), tasks=len(result["after"][0]["rewards"]), success=success,
-        by_look_ups=by_look_ups, why_not=result["why_not"],
+        by_look_ups=by_look_ups, rejection_reason=result["rejection_reason"],
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def _mean(shares: Sequence[float]) -> str:
 
 
 def _origin(one: Record) -> list[str]:
-    return [str(one["seed"]), one["commit"], one["date"], f"{one['minutes']:.1f}", one["why_not"] or "passed"]
+    return [str(one["seed"]), one["commit"], one["date"], f"{one['minutes']:.1f}", one["rejection_reason"] or "passed"]
 
 
 def _look_ups(one: Record) -> list[str]:

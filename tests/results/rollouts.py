@@ -78,7 +78,7 @@ class How:
     """Maximum tokens of a prompt. `None` means no limit."""
     most: int = 16
     """Maximum tokens of a completion."""
-    reasks: int = 0
+    max_corrections: int = 0
     """Number of times an unusable completion is sampled again with the same prompt."""
 
 
@@ -188,7 +188,7 @@ class Rollout(InMemoryContext):
         boundary: BoundaryReason | None,
     ) -> RoleReply[Any] | EngineFailure:
         assert self.speaker is not None
-        for _ in range(1 + self.how.reasks):
+        for _ in range(1 + self.how.max_corrections):
             self.asked += 1
             trace = await self.speaker(Call(role, form, inputs, ids, Chair(self.seed, turn), self.asked))
             output = InvalidOutput("cut off") if trace.finish_reason == "length" else form.parse(trace.text, inputs)
@@ -313,7 +313,7 @@ def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
 
         return called
 
-    return {name: failing(handler) for name, handler in handlers(spec.task.scope["world"]).items()}
+    return {name: failing(handler) for name, handler in handlers(spec.task.scope["environment"]).items()}
 
 
 def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> list[Played]:

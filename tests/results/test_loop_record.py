@@ -12,7 +12,7 @@ from tests.results import closed_loop, loop_record, overlap
 from tests.results.loop_record import Record
 from tests.results.overlap import Overlap
 
-OVERLAP = Overlap(held_out=4, trained=100, texts=0, words=3, forms=2)
+OVERLAP = Overlap(held_out=4, trained=100, texts=0, words=3, prompt_formats=2)
 HASH = loop_record.config_hash({"steps": 70})
 PROSE = "# A planner\n\nWhat people wrote.\n\n"
 
@@ -24,7 +24,14 @@ def result(seed: int, after: float, commit: str = "abc1234") -> dict[str, Any]:
         rewards = [1.0] * round(4 * share) + [0.0] * round(4 * (1 - share))
         return [{"policy": "planner@1", "mode": mode, "rewards": rewards} for mode in loop_record.MODES]
 
-    origin = {"seed": seed, "commit": commit, "date": "2026-11-22", "minutes": 12.34, "why_not": "", "promoted": True}
+    origin = {
+        "seed": seed,
+        "commit": commit,
+        "date": "2026-11-22",
+        "minutes": 12.34,
+        "rejection_reason": "",
+        "promoted": True,
+    }
     return origin | {"before": scored(0.25), "after": scored(after), "compared": scored(0.5)}
 
 

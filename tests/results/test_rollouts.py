@@ -152,7 +152,7 @@ def test_what_the_form_cannot_read_ends_the_rollout_as_violated_and_is_kept_asid
 
 def test_what_cannot_be_read_may_be_asked_for_again(blank: Path) -> None:
     policy = opened(blank, "p@1")
-    (one,) = scripted(policy, "e0", "t5 r6 e0", "e0", "t5 r11 e1", "answer", how=How(reasks=1))
+    (one,) = scripted(policy, "e0", "t5 r6 e0", "e0", "t5 r11 e1", "answer", how=How(max_corrections=1))
     assert (one.outcome, one.reward, one.turns) == ("answered", 1.0, 3)
     boundaries = ["rejected", "root", "rejected", "workspace_reset", "workspace_reset"]
     assert [row.segment_info.boundary_reason for row in one.sample.rows] == boundaries

@@ -120,7 +120,7 @@ async def test_a_file_that_can_no_longer_be_read_leaves_search(
 ) -> None:
     await ingest(pool, folder, readers)
     (folder / "pools.md").write_bytes(b"")
-    assert (await ingest(pool, folder, readers))["pools.md"] == "refused"
+    assert (await ingest(pool, folder, readers))["pools.md"] == "rejected"
     assert await names(pool, "handshake") == []
 
 
@@ -141,8 +141,8 @@ async def test_one_bad_file_is_rejected_and_the_others_are_taken(
     (folder / "empty.md").write_bytes(b"")
     (folder / "code.py").write_text("pass")
     result = await ingestion.ingest_folder(pool, LOCAL_TENANT, folder, readers=readers)
-    assert Counter(file.outcome for file in result.files) == {"added": 2, "refused": 2}
-    assert all(file.problem.endswith(".") for file in result.files if file.outcome == "refused")
+    assert Counter(file.outcome for file in result.files) == {"added": 2, "rejected": 2}
+    assert all(file.problem.endswith(".") for file in result.files if file.outcome == "rejected")
     assert result.skipped == {".py": 1}
 
 

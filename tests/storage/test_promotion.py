@@ -17,6 +17,7 @@ from offing.storage import policy_versions, training_events
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
+from offing.storage.training_events import TrainingEvent
 from tests.storage.rollouts import Collected
 
 
@@ -70,9 +71,13 @@ def tasks(owner_url: str, count: int) -> list[UUID]:
     return created
 
 
-async def kinds(pool: Database, version: PolicyVersionRow) -> list[str]:
+async def events_of(pool: Database, version: PolicyVersionRow) -> list[TrainingEvent]:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return [event.kind for event in await training_events.list_events(connection, policy_version_id=version.id)]
+        return await training_events.list_events(connection, policy_version_id=version.id)
+
+
+async def kinds(pool: Database, version: PolicyVersionRow) -> list[str]:
+    return [event.kind for event in await events_of(pool, version)]
 
 
 async def test_a_policy_named_without_a_number_is_the_active_one_when_the_run_is_made(pool: Database) -> None:
@@ -126,10 +131,10 @@ async def test_a_canary_gets_its_share_of_runs_that_name_no_version_always_the_s
 async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_becomes_active(
     pool: Database, owner_url: str
 ) -> None:
-    champion, damaged, better = [await a_version(pool, nth) for nth in (1, 2, 3)]
+    active, damaged, better = [await a_version(pool, nth) for nth in (1, 2, 3)]
     await promotion.promote(pool, LOCAL_TENANT, "planner@1")
     frozen = tasks(owner_url, 12)
-    evaluated(owner_url, champion, {task: float(n % 2) for n, task in enumerate(frozen)})
+    evaluated(owner_url, active, {task: float(n % 2) for n, task in enumerate(frozen)})
     evaluated(owner_url, damaged, dict.fromkeys(frozen, 0.0), outcome="violated")
     evaluated(owner_url, better, dict.fromkeys(frozen, 1.0))
     with pytest.raises(Conflict, match=r"the difference to the active version is -0\.500.*violated a rule"):
@@ -139,7 +144,10 @@ async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_
     assert verdict is not None
     assert (created.state, verdict.comparison.pairs, verdict.comparison.difference) == ("active", 12, 0.5)
     assert verdict.comparison.low > 0
-    assert await kinds(pool, damaged) == ["gate"]
+    (gate,) = await events_of(pool, damaged)
+    assert (gate.kind, gate.detail["passed"], gate.detail["active_version"]) == ("gate", False, "planner@1")
+    assert gate.detail["comparison"]["difference"] == -0.5
+    assert len(gate.detail["reasons"]) == 2
     assert await kinds(pool, better) == ["gate", "promoted"]
 
 

@@ -56,7 +56,7 @@ async def trained(bench: Bench) -> Path:
 
 
 @pytest.mark.slow
-async def test_a_damaged_candidate_is_rejected_wherever_it_is_named_and_the_champion_stays(bench: Bench) -> None:
+async def test_a_damaged_candidate_is_rejected_wherever_it_is_named_and_the_active_version_stays(bench: Bench) -> None:
     folder = await trained(bench)
     stored, database = bench.home / "kept", bench.database
     shutil.copytree(folder, stored)

@@ -140,12 +140,13 @@ class Peek:
     spec = ToolSpec("peek", "Look at the world.", Words, "peek")
 
     async def __call__(self, args: Words, scope: Any) -> ToolOutput:
-        return ToolOutput({"seen": scope.world}, "peeked")
+        return ToolOutput({"seen": scope.environment}, "peeked")
 
 
 def generate_tasks(sample: TaskSample) -> Any:
     for n in range(sample.count):
-        yield {"name": f"acme/{n}", "question": f"What is {n}?", "answers": [str(n)], "scope": {"world": sample.spec}}
+        scope = {"environment": sample.spec}
+        yield {"name": f"acme/{n}", "question": f"What is {n}?", "answers": [str(n)], "scope": scope}
 
 
 def guess(inputs: PlannerInput, context: Any) -> Plan:
@@ -247,7 +248,7 @@ def test_an_environment_has_its_tools_rules_and_tasks() -> None:
     assert [tool.spec.name for tool in create_tools("acme:one")] == ["peek"]
     assert {rule.tool: rule.max_calls for rule in default_tool_policy().rules}["peek"] == 5
     (first, second) = sample_tasks(TaskSample("acme:one", 2))
-    assert (first.question, second.scope_of_run()) == ("What is 0?", {"world": "acme:one"})
+    assert (first.question, second.scope_of_run()) == ("What is 0?", {"environment": "acme:one"})
     with pytest.raises(InvalidInput, match=r"no environment 'nowhere'\. Use one of: acme, world"):
         create_tools("nowhere:one")
 

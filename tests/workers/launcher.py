@@ -37,8 +37,10 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch(world: str, *, web: bool, code: bool = False, custom: Sequence[CustomTool] = ()) -> tuple[Tool, ...]:
-    return (*create_tools(world, web=web, code=code, custom=custom), Launch())
+def with_launch(
+    environment: str, *, web: bool, code: bool = False, custom: Sequence[CustomTool] = ()
+) -> tuple[Tool, ...]:
+    return (*create_tools(environment, web=web, code=code, custom=custom), Launch())
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ async def send(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:
     for one in results:
         text = f"{one.question}: {one.status}, {one.stop}, {len(one.findings)} said"
         await ctx.append_steps(StepDraft(StepKind.MEMORY, one.question, {"said": text}, turn=1))
-    return {"turn": 1 + sum(one.spent.turns for one in results)}
+    return {"turn": 1 + sum(one.usage.turns for one in results)}
 
 
 async def write(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ async def run_question(platform: Platform, folder: Path, *replies: Reply, form: 
             model="openai/stand-in",
             api_base=server.url,
             prompt_format=form,
-            options={} if form else {"form": "text"},
+            options={} if form else {"output_mode": "text"},
         )
         request = RunRequest(
             "Who built the third tower?",

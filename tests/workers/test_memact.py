@@ -77,7 +77,7 @@ async def run_question(platform: Platform, folder: Path, *replies: Reply, form: 
     (folder / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
     await ingest_folder(platform.database, platform.tenant, folder)
     async with WireServer(scripted(*replies)) as server:
-        options = {} if form else {"form": "text"}
+        options = {} if form else {"output_mode": "text"}
         choice = EngineConfig(
             engine="litellm", model="openai/stand-in", api_base=server.url, prompt_format=form, options=options
         )

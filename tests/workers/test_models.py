@@ -46,7 +46,7 @@ def says(value: object) -> Completion:
 
 
 def through(server: WireServer) -> dict[str, EngineConfig]:
-    options = {"form": "text"}
+    options = {"output_mode": "text"}
     choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options=options)
     return dict.fromkeys(ROLES, choice)
 

@@ -189,7 +189,7 @@ async def test_what_was_distilled_is_not_compared_again(collected: Collected, tm
 async def test_groups_without_a_difference_and_evaluations_teach_nothing(collected: Collected, tmp_path: Path) -> None:
     await a_group(collected, 1.0, 1.0)
     await a_group(collected, 1.0, 0.0, tags=["evaluation"])
-    result = await distill(collected.database, tmp_path, teaching("Search first."), cases=False)
+    result = await distill(collected.database, tmp_path, teaching("Search first."), include_cases=False)
     assert (result.version, result.job.state) == (None, "done")
 
 
@@ -240,7 +240,7 @@ async def test_consent_that_is_taken_back_meanwhile_ends_the_job_with_what_it_ha
     database = collected.database
     await a_group(collected, 1.0, 0.0)
     await a_group(collected, 1.0, 0.0)
-    await queued(database, teaching("First.", "Second."), cases=False)
+    await queued(database, teaching("First.", "Second."), include_cases=False)
 
     def of_people(runs: Sequence[RatedRun]) -> list[RatedRunGroup]:
         return [RatedRunGroup(f"asked {group.key}", group.runs) for group in group_rated_runs(runs)]

@@ -89,7 +89,7 @@ class DistillationTrial:
 
     def planner(self, library: str = "") -> EngineConfig:
         return EngineConfig(
-            engine="litellm", model="openai/stand-in", api_base=self.server.url, options={"form": "text"},
+            engine="litellm", model="openai/stand-in", api_base=self.server.url, options={"output_mode": "text"},
             prompt_library=library,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ class DistillationTrial:
 
     async def gated(self, library: str) -> GateResult | None:
         _, verdict = await promotion.promote(
-            self.platform.database, self.platform.tenant, library, GateRules(least_pairs=4)
+            self.platform.database, self.platform.tenant, library, GateRules(min_pairs=4)
         )
         return verdict
 
@@ -198,7 +198,7 @@ async def test_what_people_said_about_runs_is_in_the_prompt_of_the_next_one_once
     verdict = await trial.gated("lessons@2")
     assert verdict is not None
     assert verdict.passed
-    assert verdict.comparison.candidate > verdict.comparison.champion
+    assert verdict.comparison.candidate > verdict.comparison.active
 
     taught = await trial.ask("lessons@active")
     assert taught.engines["planner"].prompt_library == "lessons@2"
@@ -226,7 +226,7 @@ async def test_a_candidate_is_measured_by_its_job_and_passes_the_gate_with_what_
         for question in ("Who built the third Eddystone tower?", "Which person built the third tower?")
     ]
     await tasks.store_tasks(trial.platform.database, trial.platform.tenant, "held-out", specs)
-    distilled = await trial.learn(GateConfig("held-out", trial.planner(), members=4, turns=2))
+    distilled = await trial.learn(GateConfig("held-out", trial.planner(), rollouts_per_task=4, max_turns=2))
     created = distilled.stored.version
     job = UUID(created.lineage["job"])
     seen, _ = await policies.list_evaluations(trial.platform.database, trial.platform.tenant, None, "lessons", None, 10)
@@ -235,7 +235,7 @@ async def test_a_candidate_is_measured_by_its_job_and_passes_the_gate_with_what_
     assert [event.kind for event in events] == ["created", "registered", "gate"]
     verdict = await promotion.run_gate(trial.platform.database, trial.platform.tenant, created.label, GateRules())
     assert verdict is not None
-    assert (events[-1].detail["passed"], events[-1].detail["pairs"]) == (verdict.passed, 8)
+    assert (events[-1].detail["passed"], events[-1].detail["comparison"]["pairs"]) == (verdict.passed, 8)
 
 
 async def test_workers_killed_while_they_compare_and_measure_make_one_candidate_that_counts_nothing_twice(
@@ -256,7 +256,7 @@ async def test_workers_killed_while_they_compare_and_measure_make_one_candidate_
         return True
 
     trial.stand_in.kill = kill
-    distilled = await trial.learn(GateConfig("held-out", trial.planner(), members=2, turns=2))
+    distilled = await trial.learn(GateConfig("held-out", trial.planner(), rollouts_per_task=2, max_turns=2))
     assert (killed, trial.stand_in.compared) == (["compare", "plan"], 3)
     library = distilled.stored.library
     assert [(one.text, one.groups, len(one.run_ids)) for one in library.experiences] == [(NOTE, 1, 1), (OTHER, 1, 1)]

@@ -56,7 +56,7 @@ def sampled_at(temperature: float) -> EngineConfig:
         "model": "planner@1",
         "prompt_format": "compact",
         "max_tokens": 64,
-        "options": {"reasks": 5},
+        "options": {"max_corrections": 5},
     }
     return EngineConfig.model_validate(inputs | {"temperature": temperature})
 

@@ -98,7 +98,9 @@ def tables(sql: Sql) -> dict[str, str]:
 
 
 async def run_question(platform: Platform, graph: str, server: WireServer) -> RunRow:
-    choice = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options={"form": "text"})
+    choice = EngineConfig(
+        engine="litellm", model="openai/stand-in", api_base=server.url, options={"output_mode": "text"}
+    )
     request = RunRequest("What is echoed?", graph, scope={"web": True}, engines={"speaker": choice})
     graphs = open_registry(leaking_graphs.GRAPHS)
     submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)

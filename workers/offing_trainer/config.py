@@ -174,7 +174,7 @@ class CollectConfig(_TomlTable):
     max_attempts: int = Field(default=3, ge=1, le=10)
     scorers: tuple[str, ...] = ()
     """Empty means `exact_match`."""
-    reasks: int = Field(default=0, ge=0, le=5)
+    max_corrections: int = Field(default=0, ge=0, le=5)
     """How often a role call is repeated after an invalid output."""
     max_tokens: int = Field(default=2048, ge=1)
     """Maximum tokens of a completion of the trained role, also in evaluations.

@@ -114,10 +114,10 @@ async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopRes
     await _activate_first_version(context, start)
     trained, job = await _train(context, config, start)
     after = await _evaluate(context, config, trained)
-    why_not = await _promote(context, config, trained)
-    context.report(why_not or f"{trained.label} is now active")
+    rejection_reason = await _promote(context, config, trained)
+    context.report(rejection_reason or f"{trained.label} is now active")
     compared = await _train_comparison(context, config, start, job) if config.compare else ()
-    return LoopResult(before, after, compared, not why_not, why_not)
+    return LoopResult(before, after, compared, not rejection_reason, rejection_reason)
 
 
 async def _activate_first_version(context: LoopContext, start: PolicyVersionRow) -> None:

@@ -190,13 +190,13 @@ def _build_tools(
     sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
     database, tenant, reach = epoch.database, epoch.fencing_token.tenant_id, epoch.tool_backends
     library = build_library_access(database, tenant, LibraryScope(collections, sources))
-    world, web = str(row.scope.get("world", "")), bool(row.scope.get("web"))
+    environment, web = str(row.scope.get("environment", "")), bool(row.scope.get("web"))
     port = WebPageReader(database, tenant, reach) if web and reach else None
     mcp = mcp_access.build_run_mcp_servers(database, tenant, row, reach)
     code = build_run_sandbox(database, tenant, row, library, reach.code_runner if reach else None)
-    scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port, mcp, code)
+    scope = ToolScope(tenant, row.id, "", library, collections, sources, environment, port, mcp, code)
     tools: tuple[Any, ...] = (
-        *create_tools(world, web=web, code=bool(row.scope.get("code")), custom=custom_tools),
+        *create_tools(environment, web=web, code=bool(row.scope.get("code")), custom=custom_tools),
         *create_mcp_tools(mcp.servers.values() if mcp else ()),
     )
     return tools, scope

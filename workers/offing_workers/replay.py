@@ -86,7 +86,7 @@ async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, too
 def _list_shown_tools(row: RunRow, graph: Graph, mcp_servers: McpServerRegistry | None) -> tuple[Tool, ...]:
     """Return the tools in the prompts of the run."""
     web, code = bool(row.scope.get("web")), bool(row.scope.get("code"))
-    tools = create_tools(str(row.scope.get("world", "")), web=web, code=code, custom=custom_tools_of(graph))
+    tools = create_tools(str(row.scope.get("environment", "")), web=web, code=code, custom=custom_tools_of(graph))
     return (
         *tools,
         *create_mcp_tools(select_usable(mcp_servers or McpServerRegistry(), row.scope.get("mcp", ())).values()),

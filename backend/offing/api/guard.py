@@ -78,8 +78,8 @@ class RequestGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._find_problem(scope)
-        await (refused or self.app)(scope, receive, with_headers)
+        rejection = self._find_problem(scope)
+        await (rejection or self.app)(scope, receive, with_headers)
 
     def _find_problem(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)

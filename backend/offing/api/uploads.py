@@ -228,4 +228,4 @@ async def _serialize_outcome(database: Database, tenant_id: UUID, ingested: Inge
 
 def _serialize_too_large(file: UploadFile) -> UploadedFileOut:
     problem = f"The file has more than {MAX_FILE_BYTES // 2**20} MB. Split it."
-    return UploadedFileOut(name=(file.filename or "")[:200], outcome="refused", source=None, problem=problem)
+    return UploadedFileOut(name=(file.filename or "")[:200], outcome="rejected", source=None, problem=problem)

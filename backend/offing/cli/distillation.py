@@ -99,9 +99,9 @@ class DistillOptions:
             parse_engine_config(self.gate_engine, "--gate-engine") if self.gate_engine else engine,
             self.gate_graph,
             self.gate_role,
-            count=self.gate_max_tasks,
-            members=self.gate_rollouts_per_task,
-            usd=self.gate_max_run_cost_usd,
+            max_tasks=self.gate_max_tasks,
+            rollouts_per_task=self.gate_rollouts_per_task,
+            max_run_cost_usd=self.gate_max_run_cost_usd,
         )
 
 
@@ -209,7 +209,7 @@ def _print_result(job: TrainingJobRow, version: PolicyVersionRow | None, as_json
     if as_json:
         _print_json({"job": asdict(job), "version": asdict(version) if version else None})
         return 1 if job.state == "failed" else 0
-    for reason in version.lineage.get("refused", ()) if version else ():
+    for reason in version.lineage.get("rejected_edits", ()) if version else ():
         print(f"left out: {strip_control(reason)}", file=sys.stderr)
     if job.error or job.stop_reason:
         print(f"{job.state}: {strip_control(job.error or job.stop_reason)}", file=sys.stderr)

@@ -170,7 +170,7 @@ def _print_result(result: "LoopResult", as_json: bool) -> int:
     if as_json:
         document = {
             "promoted": result.promoted,
-            "why_not": result.rejection_reason,
+            "rejection_reason": result.rejection_reason,
             **{
                 name: [_describe_score(score) for score in getattr(result, name)]
                 for name in ("before", "after", "compared")

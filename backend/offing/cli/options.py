@@ -97,17 +97,17 @@ class CollectOptions:
     """Options of `offing rollouts collect`."""
 
     tasks: str
-    """A file with one JSON object per line with `question`, `answers` and other fields, or
-    `world:SPEC`."""
+    """A file with one JSON object per line with `question`, `answers` and other fields, or `NAME:SPEC`
+    of an environment, such as `world:train-12@500`."""
     graph: str = "agentflow"
     """The graph to run."""
     max_tasks: int | None = None
-    """Maximum number of tasks. For a world, the exact number. Default: all tasks of a file, 100 of a
-    world."""
+    """Maximum number of tasks. For an environment, the exact number. Default: all tasks of a file, 100
+    of an environment."""
     hops: str = "1-4"
-    """Minimum and maximum number of look-ups per question of a world."""
+    """Minimum and maximum number of tool calls per task of an environment."""
     kinds: Annotated[tuple[str, ...], Parameter(name="--kind")] = ()
-    """Kinds of questions of a world. Default: all kinds."""
+    """Kinds of tasks of an environment. Default: all kinds."""
     group_size: int = 8
     """Number of runs per task."""
     policies: Annotated[tuple[str, ...], Parameter(name="--policy")] = ()
@@ -133,7 +133,7 @@ class CollectOptions:
     seed: int = 0
     """The same seed and tasks give the same seeds of runs."""
     dataset: str = ""
-    """Name under which the tasks are stored. Default: the name of the file or the world."""
+    """Name under which the tasks are stored. Default: the name of the file, or `NAME:SPEC`."""
     name: str = ""
     """Name of the rollout batch."""
     tags: Annotated[tuple[str, ...], Parameter(name="--tag")] = ()

@@ -33,7 +33,7 @@ from offing.storage.pool import Database
 
 
 def promote_version(options: PromoteOptions) -> int:
-    rules = None if options.force else GateRules(options.margin, options.require_confidence, kl_ceiling=options.max_kl)
+    rules = None if options.force else GateRules(options.margin, options.require_confidence, max_kl=options.max_kl)
     mode = "greedy" if options.greedy else None
 
     results: list[tuple[PolicyVersionRow, GateResult | None]] = []
@@ -46,14 +46,14 @@ def promote_version(options: PromoteOptions) -> int:
         await serve_on_replicas(database, options.policy, options.replica_urls, flip)
 
     run_with_database(work)
-    row, verdict = results[0]
+    row, result = results[0]
     if options.as_json:
-        return _print_json({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
+        return _print_json({"policy": asdict(row), "result": None if result is None else asdict(result)})
     print(f"{row.label} is {row.state}")
-    if verdict is not None:
-        p = verdict.comparison
+    if result is not None:
+        p = result.comparison
         interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        print(f"mean reward {p.candidate:.3f} compared with {p.champion:.3f} on {p.pairs} pairs; {interval}")
+        print(f"mean reward {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}")
     return 0
 
 

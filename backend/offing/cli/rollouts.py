@@ -38,12 +38,10 @@ from offing.services.tasks import TaskSpec
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.tools.environment import TaskSample
+from offing.tools.environment import TaskSample, find_spec
 
-WORLD_PREFIX = "world:"
-
-DEFAULT_WORLD_TASKS = 100
-"""Number of tasks of a world if `--max-tasks` is not given."""
+DEFAULT_ENVIRONMENT_TASKS = 100
+"""Number of tasks of an environment if `--max-tasks` is not given."""
 
 POLL_SECONDS = 0.5
 """Interval in seconds between queries of a batch."""
@@ -172,12 +170,10 @@ def render_batch(batch_status: BatchStatus) -> dict[str, Any]:
 
 
 def _load_tasks(options: CollectOptions) -> list[TaskSpec]:
-    if not options.tasks.startswith(WORLD_PREFIX):
+    if (spec := find_spec(options.tasks)) is None:
         return tasks.read_task_file(Path(options.tasks), options.max_tasks)
-    spec, kinds = options.tasks.removeprefix(WORLD_PREFIX), options.kinds or None
-    return tasks.sample_tasks(
-        TaskSample(spec, options.max_tasks or DEFAULT_WORLD_TASKS, _parse_hops(options.hops), kinds, options.seed)
-    )
+    count = options.max_tasks or DEFAULT_ENVIRONMENT_TASKS
+    return tasks.sample_tasks(TaskSample(spec, count, _parse_hops(options.hops), options.kinds or None, options.seed))
 
 
 def _parse_hops(text: str) -> tuple[int, int]:
@@ -197,7 +193,7 @@ async def _collect(
     settings: Settings,
     progress: ProgressPrinter,
 ) -> BatchStatus:
-    dataset = options.dataset or (options.tasks if options.tasks.startswith(WORLD_PREFIX) else Path(options.tasks).stem)
+    dataset = options.dataset or (Path(options.tasks).stem if find_spec(options.tasks) is None else options.tasks)
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         stored = await tasks.store_tasks(database, LOCAL_TENANT, dataset, specs)
         max_cost_usd = None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd))

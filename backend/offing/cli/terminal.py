@@ -81,7 +81,7 @@ class ProgressPrinter:
         summary = ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "no documents"
         self._console.print(f"[bold]{strip_control(result.collection)}[/bold]  {summary}")
         for outcome in result.files:
-            if outcome.outcome in ("refused", "failed"):
+            if outcome.outcome in ("rejected", "failed"):
                 self._console.print(
                     f"  [red]{outcome.outcome}[/red] {strip_control(outcome.name)}: {strip_control(outcome.problem)}"
                 )

@@ -221,8 +221,8 @@ def parse_engine(text: str) -> EngineConfig:
     if marked:
         return parse_engine(text).model_copy(update={"prompt_library": library})
     named, _, rest = text.partition(":")
-    engine, _, form = named.partition("+")
+    engine, _, prompt_format = named.partition("+")
     model, at, heat = rest.rpartition("@")
     if engine == "policy" or not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
-        return EngineConfig(engine=engine, model=rest, prompt_format=form)
-    return EngineConfig(engine=engine, model=model, prompt_format=form, temperature=float(heat))
+        return EngineConfig(engine=engine, model=rest, prompt_format=prompt_format)
+    return EngineConfig(engine=engine, model=model, prompt_format=prompt_format, temperature=float(heat))

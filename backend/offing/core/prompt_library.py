@@ -136,11 +136,11 @@ def apply_edits(
     An edit is rejected if its id does not exist, if its text is empty or already present, or if it adds
     to a full library. It then changes nothing.
     """
-    refused: list[str] = []
+    rejected: list[str] = []
     for edit in edits:
         library, why = _apply_edit(library, edit, tuple(run_ids))
-        refused += [why] if why else []
-    return library, tuple(refused)
+        rejected += [why] if why else []
+    return library, tuple(rejected)
 
 
 def add_cases(library: PromptLibrary, cases: Sequence[Case]) -> PromptLibrary:

@@ -55,7 +55,7 @@ class ChildRunClient:
         keyed_requests = [(call.key, request) for call, request in zip(calls, requests, strict=True)]
         recorded = {call.key: self._journal.take_recorded(call, TOOL_RESULT_KINDS) for call in calls}
         existing = {key: step for key, step in recorded.items() if step is not None}
-        if reason := next((step.payload["refused"] for step in existing.values() if "refused" in step.payload), ""):
+        if reason := next((step.payload["rejected"] for step in existing.values() if "rejected" in step.payload), ""):
             return ChildRunsUnavailable(reason)
         if missing := [one for one in keyed_requests if one[0] not in existing]:
             await self._check_new(calls, existing)
@@ -89,7 +89,7 @@ class ChildRunClient:
         key, request = keyed_request
         payload = (
             _build_base_payload(request, ToolStatus.DENIED, reason)
-            | {"refused": reason}
+            | {"rejected": reason}
             | provenance.PLATFORM_LABEL.to_json()
         )
         title = f"No child runs: {reason}"
@@ -133,7 +133,7 @@ def _build_result_payload(request: ChildRequest, child: ChildRun, result: Stored
         "run": str(child.id),
         "ended": child.status,
         "stop_reason": child.stop_reason or StopReason.CANCELLED,
-        "spent": asdict(child.usage) | {"cost_usd": str(child.usage.cost_usd)},
+        "child_usage": asdict(child.usage) | {"cost_usd": str(child.usage.cost_usd)},
         "used": result.call_counts,
         "received": result.received_bytes,
     }
@@ -195,7 +195,7 @@ def child_result_from_step(step: Step, evidence: EvidenceIndex) -> ChildResult:
         question=p["args"]["question"],
         status=RunStatus(p["ended"]),
         stop=StopReason(p["stop_reason"]),
-        spent=replace(RunUsage(**p["spent"]), cost_usd=Decimal(p["spent"]["cost_usd"])),
+        usage=replace(RunUsage(**p["child_usage"]), cost_usd=Decimal(p["child_usage"]["cost_usd"])),
         answer=p["content"]["answer"],
         limits=p["content"]["limits"],
         evidence=tuple(brought),

@@ -35,7 +35,7 @@ class Intent:
     args: Mapping[str, Any]
 
 
-ENCLOSING_CALL_KEY = "within"
+ENCLOSING_CALL_KEY = "enclosing_call"
 """Payload key of a step: the call of the graph's own tool to which the step belongs, as text."""
 
 

@@ -401,8 +401,8 @@ class _ReplayCalls:
         recorded = self._stored_run.prompts.get(step.seq)
         if step.kind is StepKind.FAILURE or not recorded:
             return
-        form = role.find_format(self._stored_run.engines.get(role.name, EngineConfig()).prompt_format)
-        rendered: tuple[Message, ...] = form.render(inputs) if form else role.render(inputs)
+        prompt_format = role.find_format(self._stored_run.engines.get(role.name, EngineConfig()).prompt_format)
+        rendered: tuple[Message, ...] = prompt_format.render(inputs) if prompt_format else role.render(inputs)
         pairs = zip(rendered, recorded, strict=False)
         if len(rendered) > len(recorded) or not all(now.text in then.text for now, then in pairs):
             raise ReplayMismatchError(f"step {step.seq}: the prompt of {role.name} differs from the recorded one")
@@ -481,8 +481,8 @@ class _ReplayCalls:
         usage = self._run.components.journal.usage_ledger
         key = step.call_key or CallKey(0, "", 0)
         usage.add_usage(key, step.tokens, ZERO_USD)
-        if step.kind is StepKind.TOOL_RESULT and "spent" in step.payload:
-            usage.begin_turn(usage.total.turns + int(step.payload["spent"]["turns"]))
+        if step.kind is StepKind.TOOL_RESULT and "child_usage" in step.payload:
+            usage.begin_turn(usage.total.turns + int(step.payload["child_usage"]["turns"]))
         if (
             self._graph.langgraph_adapter is not None
             and "role" in step.payload

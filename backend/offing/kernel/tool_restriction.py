@@ -24,17 +24,17 @@ async def restrict_tools(
     Return the reason for a rejection. Empty means that the restriction is in effect.
     """
     if step := journal.take_recorded(call, NOTE_KINDS):
-        return str(step.payload["refused"])
+        return str(step.payload["rejected"])
     journal.check_new(call)
     async with executor.restriction_lock:  # parallel proposals must not overwrite each other
         restricted = parse_restriction(executor.tool_policy, rules)
-        refused = restricted if isinstance(restricted, str) else ""
-        payload = {"narrow": [dict(rule) for rule in rules], "refused": refused}
-        title = "Restriction of the tool policy rejected" if refused else "Tool policy restricted"
-        draft = StepDraft(StepKind.NOTE, title, payload, detail=refused, ok=not refused, turn=turn, call_key=call.key)
+        rejected = restricted if isinstance(restricted, str) else ""
+        payload = {"narrow": [dict(rule) for rule in rules], "rejected": rejected}
+        title = "Restriction of the tool policy rejected" if rejected else "Tool policy restricted"
+        draft = StepDraft(StepKind.NOTE, title, payload, detail=rejected, ok=not rejected, turn=turn, call_key=call.key)
         await journal.append(
             JournalEntry(draft, ToolPolicyAttachment(restricted) if isinstance(restricted, ToolPolicy) else None)
         )
         if isinstance(restricted, ToolPolicy):
             executor.tool_policy = restricted
-    return refused
+    return rejected

@@ -81,14 +81,14 @@ def match_tools(name: str, server: McpServerConfig, pin: PinnedTools | None) -> 
         return McpServerTools(name, server, None, (), {})
     listed = {tool.name: tool for tool in pin.tools}
     tools: list[AllowedMcpTool] = []
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     for remote, allowed in server.tools.items():
         match = _match_tool(name, allowed, listed.get(remote))
         if isinstance(match, str):
-            refused[remote] = match
+            rejected[remote] = match
         else:
             tools.append(match)
-    return McpServerTools(name, server, pin, tuple(tools), refused)
+    return McpServerTools(name, server, pin, tuple(tools), rejected)
 
 
 def _match_tool(server: str, allowed: AllowedToolConfig, tool: McpToolListing | None) -> AllowedMcpTool | str:

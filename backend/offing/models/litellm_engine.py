@@ -35,7 +35,14 @@ from offing.models.litellm_request import (
     estimate_prompt_tokens,
     parse_options,
 )
-from offing.models.prompt_formats import RolePromptFormat, cut_at_stop, label_spans, parse_completion, select_format
+from offing.models.prompt_formats import (
+    RolePromptFormat,
+    cut_at_stop,
+    describe_format,
+    label_spans,
+    parse_completion,
+    select_format,
+)
 from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import AttemptFailure, CallSettings, RoleCallRunner, correction_messages, truncated_output
@@ -69,7 +76,9 @@ class LitellmEngine:
         output_mode: OutputMode = "text"
         if prompt_format is None:
             output_mode = (
-                options.form if options.form != "auto" else await choose_output_mode(request.engine_config.model)
+                options.output_mode
+                if options.output_mode != "auto"
+                else await choose_output_mode(request.engine_config.model)
             )
         schema: Schema = {} if prompt_format else request.role.output.model_json_schema()
         prompt = prompt_format.render(request.inputs) if prompt_format else request.role.render(request.inputs)
@@ -157,9 +166,7 @@ class _LitellmAdapter:
         """Return `None`, because providers send no token ids."""
 
     def build_response(self, request: LitellmRequest, reply: LitellmReply, output: Any) -> EngineResponse:
-        sampling = build_sampling_params(request) | {
-            "form": self.prompt_format.name if self.prompt_format else request.output_mode
-        }
+        sampling = build_sampling_params(request) | describe_format(self.prompt_format, request.output_mode)
         if request.options.stream:
             sampling["stream"] = True
         if reply.usage_estimated:

@@ -56,7 +56,7 @@ class LitellmOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stream: bool = False
-    form: Literal["auto", "schema", "tool", "text"] = "auto"
+    output_mode: Literal["auto", "schema", "tool", "text"] = "auto"
     """`auto` chooses by what litellm knows about the model."""
     send_seed: bool = False
     """Whether to send the run's seed. Not every server accepts one."""

@@ -46,7 +46,15 @@ from offing.models.policy_protocol import (
     parse_reply,
     parse_scores,
 )
-from offing.models.prompt_formats import COMPACT, TEXT, RolePromptFormat, label_spans, parse_completion, select_format
+from offing.models.prompt_formats import (
+    COMPACT,
+    TEXT,
+    RolePromptFormat,
+    describe_format,
+    label_spans,
+    parse_completion,
+    select_format,
+)
 from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import (
@@ -72,7 +80,7 @@ class PolicyOptions(BaseModel):
     """`0` means all tokens."""
     stop: tuple[str, ...] = ()
     """Stop strings in addition to those of the prompt format."""
-    reasks: int = Field(default=MAX_CORRECTIONS, ge=0, le=5)
+    max_corrections: int = Field(default=MAX_CORRECTIONS, ge=0, le=5)
     """Maximum number of corrections of an invalid completion. `0` ends the call, as training may need."""
     logprobs_mode: Literal["", "processed_logprobs"] = ""
     """Log-probability mode of the server, if it does not report it."""
@@ -102,7 +110,7 @@ class PolicyEngine:
         first_request = await _build_first_request(request, options, prompt_format)
         settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
         return await RoleCallRunner(
-            _PolicyAdapter(request, endpoint, prompt_format), request, settings, options.reasks
+            _PolicyAdapter(request, endpoint, prompt_format), request, settings, options.max_corrections
         ).run(first_request)
 
 
@@ -172,7 +180,7 @@ class _PolicyAdapter:
         )
 
     def _sampling(self, request: PolicyRequest, reply: PolicyReply) -> dict[str, Any]:
-        sampling = build_sampling_params(request) | {"form": self.prompt_format.name if self.prompt_format else "json"}
+        sampling = build_sampling_params(request) | describe_format(self.prompt_format, "json")
         return sampling | ({"prefix": True} if reply.prefix_used else {})
 
     def remedy(self, kind: FailureKind) -> str:

@@ -35,6 +35,11 @@ def select_format(request: RoleRequest, default: str = "") -> RolePromptFormat |
     return prompt_format
 
 
+def describe_format(prompt_format: RolePromptFormat | None, output_mode: str) -> dict[str, str]:
+    """Return what a stored role call says about the format of its completion."""
+    return {"prompt_format": prompt_format.name} if prompt_format else {"output_mode": output_mode}
+
+
 def parse_completion(prompt_format: RolePromptFormat | None, text: str, request: RoleRequest) -> Any | InvalidOutput:
     """Parse a completion as the role's output."""
     if "\x00" in text:

@@ -60,7 +60,7 @@ class ChildResult:
     question: str
     status: RunStatus
     stop: StopReason
-    spent: RunUsage
+    usage: RunUsage
     """Usage of the child, which is also charged to the parent."""
     answer: str
     """Short answer. Empty means that the child gave none."""

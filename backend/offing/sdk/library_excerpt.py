@@ -40,11 +40,11 @@ def add_excerpt(role: Role[Any, Any], excerpt: LibraryExcerpt) -> Role[Any, Any]
     """Return the role with the excerpt in its prompts, in all prompt formats. Its output stays unchanged."""
     if not excerpt.text:
         return role
-    forms = tuple(replace(form, render=_render_with_excerpt(form.render, excerpt)) for form in role.prompt_formats)
+    formats = tuple(replace(one, render=_render_with_excerpt(one.render, excerpt)) for one in role.prompt_formats)
     native = role.native_chat and replace(
         role.native_chat, build_chat=_build_chat_with_excerpt(role.native_chat.build_chat, excerpt)
     )
-    return replace(role, render=_render_with_excerpt(role.render, excerpt), prompt_formats=forms, native_chat=native)
+    return replace(role, render=_render_with_excerpt(role.render, excerpt), prompt_formats=formats, native_chat=native)
 
 
 def insert_excerpt(messages: tuple[Message, ...], excerpt: LibraryExcerpt) -> tuple[Message, ...]:

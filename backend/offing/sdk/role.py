@@ -71,4 +71,4 @@ class Role(Generic[Input, Output]):
 
     def find_format(self, name: str) -> PromptFormat[Input, Output] | None:
         """Return the prompt format with this name. `None` means that there is none."""
-        return next((form for form in self.prompt_formats if form.name == name), None)
+        return next((one for one in self.prompt_formats if one.name == name), None)

@@ -162,7 +162,7 @@ async def _tool_policy_at(
     """Return the tool policy that the run had at a step, without later restrictions."""
     run = origin.run
     notes = await forks.list_steps_of_kind(connection, run.id, 0, StepKind.NOTE)
-    narrowed = [step for step in notes if step.payload.get("narrow") and not step.payload.get("refused")]
+    narrowed = [step for step in notes if step.payload.get("narrow") and not step.payload.get("rejected")]
     if not any(step.seq > seq for step in narrowed):
         return run.tool_policy, run.tool_policy_sha256
     requested = (

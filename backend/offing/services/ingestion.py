@@ -28,7 +28,7 @@ from offing.storage.pool import Connection, Database
 log = logging.getLogger(__name__)
 
 
-IngestOutcome = Literal["added", "unchanged", "replaced", "refused", "failed"]
+IngestOutcome = Literal["added", "unchanged", "replaced", "rejected", "failed"]
 """`rejected`: no text can be extracted from the file. `failed`: it was not stored this time; sending it again
 can help.
 """
@@ -135,7 +135,7 @@ async def ingest_folder(
     outcomes = tuple(batch.outcomes[name] for name in listing.names)
     gone = 0
     if not listing.truncated and batch.failures < MAX_CONSECUTIVE_FAILURES:
-        present = [file.name for file in outcomes if file.outcome != "refused"]
+        present = [file.name for file in outcomes if file.outcome != "rejected"]
         async with db.transaction(tenant_id) as connection:
             gone = await rows.mark_removed(connection, tenant_id, batch.collection, present)
     return IngestedFolder(batch.collection, outcomes, listing.skipped, gone, listing.truncated)
@@ -148,12 +148,12 @@ def _hash_files(root: Path, names: Sequence[str], batch: _IngestBatch) -> list[_
         path = root / name
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
-                batch.set_outcome(name, "refused", problem=_too_large_problem(path.stat().st_size))
+                batch.set_outcome(name, "rejected", problem=_too_large_problem(path.stat().st_size))
             else:
                 files.append(_File(name, hashlib.sha256(path.read_bytes()).digest(), path.read_bytes))
         except OSError as error:
             batch.set_outcome(
-                name, "refused", problem=f"The file cannot be read: {error.strerror}. Check its permissions."
+                name, "rejected", problem=f"The file cannot be read: {error.strerror}. Check its permissions."
             )
     return files
 
@@ -187,7 +187,7 @@ def _hash_uploads(named: Mapping[str, Upload], batch: _IngestBatch) -> list[_Fil
         load = data if callable(data) else partial(bytes, data)
         size = upload.size if upload.size is not None else len(load())
         if size > MAX_FILE_BYTES:
-            batch.set_outcome(name, "refused", problem=_too_large_problem(size))
+            batch.set_outcome(name, "rejected", problem=_too_large_problem(size))
         else:
             files.append(_File(name, hashlib.sha256(load()).digest(), load))
     return files
@@ -300,8 +300,8 @@ async def _ingest_document(
             return await _store_with_retry(db, batch, files, known_text, replaced)
         async with readers.acquire(batch.tenant_id) as turn:
             await _store_with_retry(db, batch, files, await _read_document(turn, files[0]), replaced)
-    except (DocumentRejectedError, OSError) as refusal:
-        _set_outcomes(batch, files, "refused", str(refusal))
+    except (DocumentRejectedError, OSError) as rejection:
+        _set_outcomes(batch, files, "rejected", str(rejection))
     except (Unavailable, ReadersBusyError) as error:
         _set_outcomes(
             batch,

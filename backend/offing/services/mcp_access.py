@@ -94,7 +94,7 @@ def build_run_mcp_servers(
     database: Database, tenant_id: UUID, row: RunRow, backends: ToolBackends | None
 ) -> RunMcpServers | None:
     """Return the MCP servers in the scope of a run, or `None` if it has none or this process has no MCP client."""
-    names = () if row.scope.get("world") else row.scope.get("mcp", ())
+    names = () if row.scope.get("environment") else row.scope.get("mcp", ())
     if not names or backends is None or backends.mcp_client is None:
         return None
     return RunMcpServers(database, tenant_id, row.id, backends.mcp_client, select_usable(backends.mcp_servers, names))

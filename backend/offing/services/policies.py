@@ -273,6 +273,6 @@ async def set_version_state(database: Database, tenant_id: UUID, version_id: UUI
         policy = row.label
         detail = {"policy": policy, "from": row.state, "to": state, "before": before and str(before.id)}
         await training_events.insert_event(
-            connection, tenant_id, kind, {**detail, "gate": "not asked"}, policy_version_id=changed.id
+            connection, tenant_id, kind, {**detail, "gate": "skipped"}, policy_version_id=changed.id
         )
         return changed

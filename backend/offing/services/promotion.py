@@ -147,17 +147,17 @@ async def run_gate(
     """
     async with database.transaction(tenant_id) as connection:
         candidate = await policies.require_version(connection, policy, "policy")
-        champion = await policy_versions.find_version_in_state(connection, candidate.name, "active")
-        if champion is None or champion.id == candidate.id:
+        active = await policy_versions.find_version_in_state(connection, candidate.name, "active")
+        if active is None or active.id == candidate.id:
             return None
-        ours, theirs = await _load_comparable_results(connection, candidate, champion, dataset, mode)
+        ours, theirs = await _load_comparable_results(connection, candidate, active, dataset, mode)
         kl = await _find_last_kl(connection, candidate)
-        verdict = judge_gate(compare_paired(ours, theirs), rules, kl)
-        detail = {"champion": champion.label, **_serialize_gate_result(verdict)}
+        result = judge_gate(compare_paired(ours, theirs), rules, kl)
+        detail = {"active_version": active.label, **_serialize_gate_result(result)}
         await training_events.insert_event(
             connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=_find_job_id(candidate)
         )
-    return verdict
+    return result
 
 
 async def promote(
@@ -175,26 +175,26 @@ async def promote(
     files, too.
     """
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
-    verdict = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
-    if verdict is not None and not verdict.passed:
+    result = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
+    if result is not None and not result.passed:
         raise Conflict(
-            f"{policy} did not pass the gate: {'; '.join(verdict.why_not)}.", "Train further, or use --force."
+            f"{policy} did not pass the gate: {'; '.join(result.reasons)}.", "Train further, or use --force."
         )
     async with database.transaction(tenant_id) as connection:
         row = await _lock_for_transition(connection, policy, "active")
         if row.state == "active":
-            return row, verdict
+            return row, result
         before = await policy_versions.find_version_in_state(connection, row.name, "active")
         detail = {
             "policy": policy,
             "before": None if before is None else str(before.id),
-            "gate": "not asked" if rules is None else "passed" if verdict else "nothing to compare with",
+            "gate": "skipped" if rules is None else "passed" if result else "no active version to compare with",
         }
         promoted = await policy_versions.set_state(connection, row, "active")
         await training_events.insert_event(
             connection, tenant_id, "promoted", detail, policy_version_id=promoted.id, job_id=_find_job_id(promoted)
         )
-    return promoted, verdict
+    return promoted, result
 
 
 async def start_canary(database: Database, tenant_id: UUID, policy: str, fraction: float) -> PolicyVersionRow:
@@ -208,7 +208,7 @@ async def start_canary(database: Database, tenant_id: UUID, policy: str, fractio
     async with database.transaction(tenant_id) as connection:
         row = await _lock_for_transition(connection, policy, "canary")
         canary = await policy_versions.set_state(connection, row, "canary", fraction)
-        detail = {"policy": policy, "share": fraction}
+        detail = {"policy": policy, "fraction": fraction}
         await training_events.insert_event(
             connection, tenant_id, "canary", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
         )
@@ -255,7 +255,7 @@ async def withdraw_version(
 async def _restore_previous(connection: Connection, tenant_id: UUID, active: PolicyVersionRow, reason: str) -> str:
     """Make the previously active version active again. Raises Conflict if there is none."""
     before = await _get_previous_active(connection, active)
-    detail = {"policy": active.label, "back_to": before.label, "why": reason}
+    detail = {"policy": active.label, "back_to": before.label, "reason": reason}
     await policy_versions.set_state(connection, await policy_versions.lock_version(connection, before.id), "active")
     await training_events.insert_event(
         connection, tenant_id, "rolled_back", detail, policy_version_id=active.id, job_id=_find_job_id(active)
@@ -317,7 +317,7 @@ def _variance(values: Sequence[float]) -> float:
 async def _end_canary(connection: Connection, tenant_id: UUID, canary: PolicyVersionRow, reason: str) -> None:
     locked = await policy_versions.lock_version(connection, canary.id)
     await policy_versions.set_state(connection, locked, "candidate")
-    detail = {"policy": canary.label, "why": reason}
+    detail = {"policy": canary.label, "reason": reason}
     await training_events.insert_event(
         connection, tenant_id, "canary_withdrawn", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
     )
@@ -404,8 +404,8 @@ def _results_from_rows(rows: Sequence[EvaluationResultRow]) -> list[EvaluationRe
 def _serialize_gate_result(result: GateResult) -> dict[str, Any]:
     return {
         "passed": result.passed,
-        "why_not": list(result.why_not),
-        **asdict(result.comparison),
+        "reasons": list(result.reasons),
+        "comparison": asdict(result.comparison),
         "rules": asdict(result.rules),
     }
 

@@ -37,13 +37,13 @@ class GateRules:
     """Maximum difference by which its mean reward may be below that of the active version."""
     confident: bool = False
     """Whether to use the lower end of the interval instead of the mean."""
-    format_margin: float = 0.02
+    violation_margin: float = 0.02
     """Maximum increase of the fraction of rollouts that violated a rule of their graph."""
-    kl_ceiling: float | None = None
+    max_kl: float | None = None
     """Maximum KL divergence from its parent in nats per token, as its job measured it last. `None` means that it
     is not checked.
     """
-    least_pairs: int = 8
+    min_pairs: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,17 @@ class PairedComparison:
 
     pairs: int
     tasks: int
-    left_out: int
+    excluded_pairs: int
     """Number of pairs in which the platform failed or one side is missing."""
     candidate: float
     """Mean reward of the candidate."""
-    champion: float
+    active: float
+    """Mean reward of the active version."""
     difference: float
     low: float
     """Lower end of the interval of the difference."""
     high: float
-    violated: tuple[float, float]
+    violation_fractions: tuple[float, float]
     """Fractions of rollouts that violated a rule: of the candidate, and of the active version."""
 
 
@@ -70,7 +71,7 @@ class GateResult:
     """Whether a candidate may become active, and if not, why."""
 
     passed: bool
-    why_not: tuple[str, ...]
+    reasons: tuple[str, ...]
     comparison: PairedComparison
     rules: GateRules = field(default_factory=GateRules)
 
@@ -91,13 +92,13 @@ def compare_paired(
     return PairedComparison(
         pairs=len(scored),
         tasks=len(means),
-        left_out=len(keys) - len(scored),
+        excluded_pairs=len(keys) - len(scored),
         candidate=_mean([a.reward or 0.0 for a, _ in scored]),
-        champion=_mean([b.reward or 0.0 for _, b in scored]),
+        active=_mean([b.reward or 0.0 for _, b in scored]),
         difference=_mean(means),
         low=low,
         high=high,
-        violated=(_violation_fraction([a for a, _ in scored]), _violation_fraction([b for _, b in scored])),
+        violation_fractions=(_violation_fraction([a for a, _ in scored]), _violation_fraction([b for _, b in scored])),
     )
 
 
@@ -106,22 +107,22 @@ def judge_gate(comparison: PairedComparison, rules: GateRules, kl: float | None 
 
     `kl` is that of the candidate to its parent; `None` means that it was not measured.
     """
-    why: list[str] = []
-    if comparison.pairs < rules.least_pairs:
-        why.append(f"there are only {comparison.pairs} pairs, and the minimum is {rules.least_pairs}")
+    reasons: list[str] = []
+    if comparison.pairs < rules.min_pairs:
+        reasons.append(f"there are only {comparison.pairs} pairs, and the minimum is {rules.min_pairs}")
     gain, what = (
         (comparison.low, "lower bound of the difference") if rules.confident else (comparison.difference, "difference")
     )
     if comparison.pairs and gain < -rules.margin:
-        why.append(f"the {what} to the active version is {gain:+.3f}, and the minimum is {-rules.margin:+.3f}")
-    if comparison.violated[0] > comparison.violated[1] + rules.format_margin:
+        reasons.append(f"the {what} to the active version is {gain:+.3f}, and the minimum is {-rules.margin:+.3f}")
+    if comparison.violation_fractions[0] > comparison.violation_fractions[1] + rules.violation_margin:
         template = "{:.1%} of its rollouts violated a rule of the graph, compared with {:.1%} for the active version"
-        why.append(template.format(*comparison.violated))
-    if rules.kl_ceiling is not None and kl is not None and kl > rules.kl_ceiling:
-        why.append(
-            f"its KL divergence from its parent is {kl:.3g} nats per token, and the maximum is {rules.kl_ceiling:.3g}"
+        reasons.append(template.format(*comparison.violation_fractions))
+    if rules.max_kl is not None and kl is not None and kl > rules.max_kl:
+        reasons.append(
+            f"its KL divergence from its parent is {kl:.3g} nats per token, and the maximum is {rules.max_kl:.3g}"
         )
-    return GateResult(not why, tuple(why), comparison, rules)
+    return GateResult(not reasons, tuple(reasons), comparison, rules)
 
 
 def _index_by_task_member(results: Sequence[EvaluationResult]) -> Mapping[tuple[UUID, int], EvaluationResult]:

@@ -58,12 +58,12 @@ class GateConfig:
     """The role whose prompt shows the library."""
     tasks: tuple[UUID, ...] = ()
     """Tasks of the dataset. `create_job` fills them in."""
-    count: int = 50
+    max_tasks: int = 50
     """Maximum number of tasks."""
-    members: int = 1
+    rollouts_per_task: int = 1
     """Rollouts per task."""
-    turns: int = 12
-    usd: float | None = None
+    max_turns: int = 12
+    max_run_cost_usd: float | None = None
     """Maximum cost of one run in USD. `None` means that only the tenant's daily spending limit applies."""
 
 
@@ -78,11 +78,11 @@ class DistillationRequest:
     graph: str | None = None
     tag: str | None = None
     """Only rollouts of batches with this tag. `None` means any."""
-    groups: int = 50
+    max_groups: int = 50
     """Maximum number of groups to compare."""
-    cases: bool = True
+    include_cases: bool = True
     """Whether runs are also stored as cases."""
-    usd: float | None = None
+    max_cost_usd: float | None = None
     """Maximum cost of all comparisons together in USD. `None` means that only the tenant's daily spending limit
     applies.
     """
@@ -186,14 +186,14 @@ def serialize_request(request: DistillationRequest) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "graph": request.graph,
         "tag": request.tag,
-        "groups": request.groups,
-        "cases": request.cases,
+        "max_groups": request.max_groups,
+        "include_cases": request.include_cases,
     }
     gate = request.gate
     if gate is not None:
         tasks = [str(task) for task in gate.tasks]
         fields["gate"] = asdict(gate) | {"tasks": tasks, "engine": gate.engine.model_dump(mode="json")}
-    return fields | {"usd": request.usd, "engine": request.engine.model_dump(mode="json")}
+    return fields | {"max_cost_usd": request.max_cost_usd, "engine": request.engine.model_dump(mode="json")}
 
 
 def parse_request(job: TrainingJobRow) -> DistillationRequest:
@@ -202,7 +202,14 @@ def parse_request(job: TrainingJobRow) -> DistillationRequest:
     choice = EngineConfig.model_validate(config["engine"])
     gate = _parse_gate(config["gate"]) if config.get("gate") else None
     return DistillationRequest(
-        job.name, choice, config["graph"], config["tag"], config["groups"], config["cases"], config["usd"], gate
+        job.name,
+        choice,
+        config["graph"],
+        config["tag"],
+        config["max_groups"],
+        config["include_cases"],
+        config["max_cost_usd"],
+        gate,
     )
 
 
@@ -226,7 +233,7 @@ async def _check_gate(database: Database, tenant_id: UUID, gate: GateConfig, gra
         remedy = "Use one, such as litellm:openai/gpt-5-mini."
         raise InvalidInput("gate.engine", "a prompt library needs a language model to read it", remedy)
     try:
-        task_ids = await tasks.list_dataset_task_ids(database, tenant_id, gate.dataset, min(gate.count, MAX_TASKS))
+        task_ids = await tasks.list_dataset_task_ids(database, tenant_id, gate.dataset, min(gate.max_tasks, MAX_TASKS))
     except InvalidInput as error:
         raise InvalidInput("gate.dataset", error.problem, error.remedy) from error
     return replace(gate, tasks=tuple(task_ids))
@@ -264,7 +271,7 @@ async def list_rated_runs(
 
 def filter_new_groups(runs: Sequence[RatedRun], start: PolicyVersionRow | None) -> list[RatedRunGroup]:
     """Return the groups, with their current ratings, that a version was not distilled from."""
-    used_digests = frozenset(start.lineage.get("seen", ())) if start else frozenset[str]()
+    used_digests = frozenset(start.lineage.get("used_groups", ())) if start else frozenset[str]()
     return [group for group in group_rated_runs(runs) if group.digest not in used_digests]
 
 
@@ -337,10 +344,10 @@ def _index_experiences(library: PromptLibrary) -> Mapping[str, Experience]:
 def _check_request(request: DistillationRequest) -> None:
     prompt_library.check_name(request.name)
     _check_engine("engine", request.engine)
-    if not 1 <= request.groups <= MAX_GROUPS:
-        raise InvalidInput("max_groups", f"{request.groups} is out of range", f"Use 1 to {MAX_GROUPS}.")
-    if request.usd is not None and not 0 <= request.usd <= 100_000:
-        raise InvalidInput("max_cost_usd", f"{request.usd} is out of range", "Use 0 to 100000.")
+    if not 1 <= request.max_groups <= MAX_GROUPS:
+        raise InvalidInput("max_groups", f"{request.max_groups} is out of range", f"Use 1 to {MAX_GROUPS}.")
+    if request.max_cost_usd is not None and not 0 <= request.max_cost_usd <= 100_000:
+        raise InvalidInput("max_cost_usd", f"{request.max_cost_usd} is out of range", "Use 0 to 100000.")
 
 
 def _check_engine(field: str, engine_config: EngineConfig) -> None:

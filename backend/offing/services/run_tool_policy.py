@@ -52,8 +52,8 @@ def build_tool_policy(
 
 def list_tool_specs(graph: Graph, scope: Mapping[str, Any], servers: McpServerRegistry) -> dict[str, ToolSpec]:
     """Return every tool that a run of this scope has, by name."""
-    world, web, code = str(scope.get("world", "")), bool(scope.get("web")), bool(scope.get("code"))
-    tools = create_tools(world, web=web, code=code, custom=custom_tools_of(graph))
+    environment, web, code = str(scope.get("environment", "")), bool(scope.get("web")), bool(scope.get("code"))
+    tools = create_tools(environment, web=web, code=code, custom=custom_tools_of(graph))
     return {
         tool.spec.name: tool.spec for tool in (*tools, *create_mcp_tools(servers.require_servers(scope.get("mcp", ()))))
     }

@@ -21,7 +21,7 @@ from offing.core.scoring import Reference, ReferenceEvidence
 from offing.storage import tasks
 from offing.storage.pool import Database
 from offing.storage.tasks import NewTask, TaskRow
-from offing.tools.environment import TaskSample, get_environment
+from offing.tools.environment import TaskSample, get_environment, qualify_spec
 
 MAX_TASKS_PER_TRANSACTION = 1_000
 """Maximum number of tasks that are stored in one transaction."""
@@ -59,8 +59,10 @@ class TaskScope(BaseModel, frozen=True, extra="forbid"):
         default=[], max_length=100, description="Collections of the document library. Empty: all."
     )
     sources: list[UUID] = Field(default=[], max_length=1_000, description="Empty: all sources of the collections.")
-    world: str = Field(
-        default="", max_length=200, description="Name of a generated world to use instead of the document library."
+    environment: str = Field(
+        default="",
+        max_length=200,
+        description="`NAME:SPEC` of an environment to use instead of the library. Without `NAME:`, it is `world`.",
     )
 
 
@@ -194,9 +196,9 @@ async def list_dataset_task_ids(
 
 
 async def store_sampled_tasks(database: Database, tenant_id: UUID, sample: TaskSample) -> list[UUID]:
-    """Generate tasks of an environment and store them under the name of its world. Raises InvalidInput."""
+    """Generate tasks of an environment and store them under its name. Raises InvalidInput."""
     specs = await asyncio.to_thread(sample_tasks, sample)
-    return (await store_tasks(database, tenant_id, f"world:{sample.spec}", specs)).task_ids
+    return (await store_tasks(database, tenant_id, qualify_spec(sample.spec), specs)).task_ids
 
 
 def hash_task(spec: TaskSpec) -> str:

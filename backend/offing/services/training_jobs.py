@@ -212,7 +212,7 @@ async def _set_requested_action(database: Database, tenant_id: UUID, job_id: UUI
         if row.state in ENDED_STATES or (row.state == "failed" and action == "pause"):
             raise Conflict(f"The job is {row.state}.", "There is nothing to do.")
         row = await training_jobs.request_action(connection, job_id, action)
-        await training_events.insert_event(connection, tenant_id, f"{action} asked", {}, job_id=job_id)
+        await training_events.insert_event(connection, tenant_id, f"{action}_requested", {}, job_id=job_id)
     return row
 
 

@@ -61,11 +61,12 @@ the first.
 GET_COPIED_USAGE = """
     select coalesce(max(s.turn), 0),
            count(*) filter (where s.superstep is not null and jsonb_exists(s.payload, 'role')),
-           coalesce(sum((s.payload->'spent'->>'turns')::integer), 0)::integer,
-           coalesce(sum(s.tokens + coalesce((s.payload->'spent'->>'tokens')::bigint, 0)), 0)::bigint,
+           coalesce(sum((s.payload->'child_usage'->>'turns')::integer), 0)::integer,
+           coalesce(sum(s.tokens + coalesce((s.payload->'child_usage'->>'tokens')::bigint, 0)), 0)::bigint,
            coalesce(sum(coalesce(t.cost_usd, 0) + coalesce((s.payload->'usage'->>'cost_usd')::numeric, 0)
-                        + coalesce((s.payload->'spent'->>'cost_usd')::numeric, 0)), 0),
-           coalesce(sum(coalesce(s.ms, 0) / 1000.0 + coalesce((s.payload->'spent'->>'seconds')::float8, 0)), 0)::float8
+                        + coalesce((s.payload->'child_usage'->>'cost_usd')::numeric, 0)), 0),
+           coalesce(sum(coalesce(s.ms, 0) / 1000.0
+                        + coalesce((s.payload->'child_usage'->>'seconds')::float8, 0)), 0)::float8
       from step s left join role_call t using (run_id, seq)
      where s.run_id = %s and s.seq <= %s
 """
@@ -86,7 +87,7 @@ INSERT_RUN = f"""
            %(traceparent)s, 'interactive',
            'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
            %(cost_usd)s, %(seconds)s, id,
-           %(at)s, coalesce(forked_kind, kind), %(spent)s
+           %(at)s, coalesce(forked_kind, kind), %(usage)s
       from run where id = %(origin)s
     returning {runs.COLUMNS}
 """
@@ -326,8 +327,13 @@ async def insert_fork(connection: Connection, origin: RunRow, new: NewFork) -> R
 
 
 def _fork_parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
-    spent = new.copied_usage
-    usage = {"turns": spent.turns, "tokens": spent.tokens, "cost_usd": str(spent.cost_usd), "seconds": spent.seconds}
+    copied = new.copied_usage
+    usage = {
+        "turns": copied.turns,
+        "tokens": copied.tokens,
+        "cost_usd": str(copied.cost_usd),
+        "seconds": copied.seconds,
+    }
     return {
         "id": new.id,
         "origin": origin.id,
@@ -340,8 +346,8 @@ def _fork_parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
         "policy_sha256": new.tool_policy_sha256,
         "budget": _jsonb(runs.budget_to_json(new.budget)),
         **usage,
-        "cost_usd": Decimal(spent.cost_usd),
-        "spent": _jsonb(usage),
+        "cost_usd": Decimal(copied.cost_usd),
+        "usage": _jsonb(usage),
         "idempotency_key": new.idempotency_key,
         "request_sha256": new.request_sha256,
         "traceparent": new.traceparent,

@@ -79,7 +79,7 @@ LIST_UNUSED_LABELS = """
        where choice.value->>'engine' = 'policy')
     select name || '@' || version from policy_version
      where name = %(name)s and kind <> 'prompt_library'
-       and (state in ('retired', 'blocked') or (state = 'candidate' and name || '@' || version = %(refused)s))
+       and (state in ('retired', 'blocked') or (state = 'candidate' and name || '@' || version = %(blocked)s))
        and not exists (select from needed where label = name || '@' || version)
      order by version
 """
@@ -255,7 +255,7 @@ async def list_unused_labels(connection: Connection, name: str, blocked_label: s
     They are retired or blocked, and no run or group in progress is pinned to them.
     `blocked_label` is a candidate that is treated as blocked.
     """
-    rows = await (await connection.execute(LIST_UNUSED_LABELS, {"name": name, "refused": blocked_label})).fetchall()
+    rows = await (await connection.execute(LIST_UNUSED_LABELS, {"name": name, "blocked": blocked_label})).fetchall()
     return [label for (label,) in rows]
 
 

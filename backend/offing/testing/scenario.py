@@ -108,7 +108,9 @@ class Scenario:
         prompt_format = role.find_format(name) if name else None
         if name and prompt_format is None:
             raise InvalidInput(
-                f"forms.{role.name}", f"the role has no prompt format {name!r}", "Use one of its prompt formats."
+                f"prompt_formats.{role.name}",
+                f"the role has no prompt format {name!r}",
+                "Use one of its prompt formats.",
             )
         return prompt_format
 

@@ -201,12 +201,12 @@ class _ScenarioEngines:
 
     def get_config(self, role: str) -> EngineConfig:
         scene = self.store.scene
-        form = scene.prompt_formats.get(role, "")
+        prompt_format = scene.prompt_formats.get(role, "")
         if role in scene.answers:
-            return EngineConfig(engine="scripted", prompt_format=form)
+            return EngineConfig(engine="scripted", prompt_format=prompt_format)
         if role in scene.rules:
-            return EngineConfig(engine="rules", model=scene.rules[role], prompt_format=form)
-        return EngineConfig(prompt_format=form)
+            return EngineConfig(engine="rules", model=scene.rules[role], prompt_format=prompt_format)
+        return EngineConfig(prompt_format=prompt_format)
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role

@@ -7,19 +7,19 @@ from offing.tools.tool import Tool
 
 
 def create_tools(
-    world: str = "", *, web: bool = False, code: bool = False, custom: Sequence[CustomTool] = ()
+    environment: str = "", *, web: bool = False, code: bool = False, custom: Sequence[CustomTool] = ()
 ) -> tuple[Tool, ...]:
     """Return the tools of a run: those of the platform, or those of its environment instead.
 
-    An empty `world` means no environment. `web` adds the tools that use the web, `code` the one that runs code, and
-    `custom` the tools of the run's graph. Raises InvalidInput for a world of an unknown environment.
+    An empty `environment` means that the run uses the library. `web` adds the tools that use the web, `code` the
+    one that runs code, and `custom` the tools of the run's graph. Raises InvalidInput for an unknown environment.
     """
     from offing.tools.custom import CustomToolAdapter
     from offing.tools.environment import get_environment
     from offing.tools.platform_tool import list_permissions, list_platform_tools
 
     permissions = list_permissions(web=web, code=code)
-    found = get_environment(world).tools if world else list_platform_tools(*permissions)
+    found = get_environment(environment).tools if environment else list_platform_tools(*permissions)
     return (*(one.tool for one in found), *map(CustomToolAdapter, custom))
 
 

@@ -17,7 +17,7 @@ from offing.sdk.type_vars import Input, Output
 from offing.tools.platform_tool import PlatformTool
 
 DEFAULT_ENVIRONMENT = "world"
-"""The environment that a scope means whose `world` has no `NAME:` before it."""
+"""The environment of a spec without `NAME:`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class TaskSample:
     """Which tasks of an environment to generate."""
 
     spec: str
-    """Which world, in the environment's own notation, such as `train-12@500`."""
+    """`NAME:SPEC`, or `SPEC` for the environment `world`, such as `train-12@500`."""
     count: int
     hops: tuple[int, int] = (1, 4)
     """Minimum and maximum number of tool calls that a task needs."""
@@ -50,7 +50,7 @@ class Environment:
 
     name: str
     tools: tuple[PlatformTool, ...]
-    """The tools of its runs, in the order of prompts. They find the world in `ToolScope.world`."""
+    """The tools of its runs, in the order of prompts. They find the spec in `ToolScope.environment`."""
     generate_tasks: Callable[[TaskSample], Iterable[Mapping[str, Any]]]
     """Generates tasks as JSON objects, in the format of a task file. It is CPU-bound and may raise InvalidInput."""
     roles: tuple[RoleExtension[Any, Any], ...] = ()
@@ -70,10 +70,23 @@ ENVIRONMENTS: Registry[Environment] = Registry(
 """The environments by name."""
 
 
-def get_environment(world: str) -> Environment:
-    """Return the environment of a world: `NAME:SPEC`, or `SPEC` for the default one. Raises InvalidInput."""
-    name, colon, _ = world.partition(":")
-    return ENVIRONMENTS.get_named(name if colon else DEFAULT_ENVIRONMENT, "world")
+def get_environment(spec: str) -> Environment:
+    """Return the environment of `NAME:SPEC`, or of `SPEC` for the default one. Raises InvalidInput."""
+    name, _, _ = qualify_spec(spec).partition(":")
+    return ENVIRONMENTS.get_named(name, "environment")
+
+
+def qualify_spec(spec: str) -> str:
+    """Return `NAME:SPEC` with the name of the environment."""
+    return spec if ":" in spec else f"{DEFAULT_ENVIRONMENT}:{spec}"
+
+
+def find_spec(text: str) -> str | None:
+    """Return the spec if `text` is `NAME:SPEC` of an installed environment. `None` means that it is not."""
+    name, colon, spec = text.partition(":")
+    if not colon or name not in ENVIRONMENTS:
+        return None
+    return spec if name == DEFAULT_ENVIRONMENT else text
 
 
 def list_environment_tools() -> tuple[PlatformTool, ...]:

@@ -169,8 +169,8 @@ class ToolScope:
     collections: tuple[str, ...] = ()
     """Collections that the run may see. Empty means all. `library` enforces it; tools use it in messages."""
     source_ids: tuple[UUID, ...] = ()
-    world: str = ""
-    """The world of the run's task, in the notation of its environment. Empty means none."""
+    environment: str = ""
+    """The spec of the run's environment. Empty means that the run uses the library."""
     web: WebAccess | None = None
     """Web access. `None` means that the run may not use the web."""
     mcp: McpAccess | None = None

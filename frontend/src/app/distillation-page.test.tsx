@@ -130,7 +130,7 @@ test("a distillation job shows its progress and cost, and no charts", async () =
       page([
         aMetric(2, "compared", 2),
         aMetric(2, "total", 3),
-        aMetric(2, "usd", 0.04),
+        aMetric(2, "cost_usd", 0.04),
         aMetric(2, "priced", 0),
         aMetric(2, "prompt_tokens", 3000),
         aMetric(2, "completion_tokens", 120),

@@ -175,7 +175,7 @@ test("attached documents are uploaded first, each with its outcome, and the run 
       HttpResponse.json({
         files: [
           { name: "a.md", outcome: "added", source: aSource(), problem: "" },
-          { name: "b.bin", outcome: "refused", source: null, problem: "Upload PDF, HTML, Markdown, text or DOCX." },
+          { name: "b.bin", outcome: "rejected", source: null, problem: "Upload PDF, HTML, Markdown, text or DOCX." },
         ],
       }),
     ),

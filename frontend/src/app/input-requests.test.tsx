@@ -192,10 +192,10 @@ test("arguments that are too long cannot be edited, and the value of the interru
 
 test("a rejected response names the field, and the form keeps its input", async () => {
   serveWaitingRun(aToolReview(7, [SEND]));
-  let refused = 0;
+  let rejected = 0;
   server.use(
     http.post(at("/runs/:id/input-requests/:number/response"), () => {
-      refused += 1;
+      rejected += 1;
       return problem(422, "must be a string", {
         field: "decisions[0].edited_action.args.to",
         remedy: "Send a string.",
@@ -211,7 +211,7 @@ test("a rejected response names the field, and the form keeps its input", async 
   expect(screen.getByLabelText(/^Arguments of send/)).toHaveValue('{"to": 3}');
   for (const times of [2, 3]) {
     fireEvent.click(screen.getByRole("button", { name: "Approve" }));
-    await waitFor(() => expect(refused).toBe(times));
+    await waitFor(() => expect(rejected).toBe(times));
   }
 });
 

@@ -132,7 +132,7 @@ test("a folder without readable files does not end the upload before it", async 
 test("the library still shows the rejected files after its view was closed", async () => {
   server.use(
     http.post(at("/library"), () =>
-      HttpResponse.json({ files: [{ name: "b.md", outcome: "refused", source: null, problem: "It is empty." }] }),
+      HttpResponse.json({ files: [{ name: "b.md", outcome: "rejected", source: null, problem: "It is empty." }] }),
     ),
   );
   const { user } = renderPage("/library");

@@ -16,13 +16,13 @@ def build() -> Any:
     from langgraph.graph import END, START
 
     graph = create_state_graph(State)
-    graph.add_node("analyse", nodes.analyse)
+    graph.add_node("analyze", nodes.analyze)
     graph.add_node("planner", nodes.planner)
     graph.add_node("executor", nodes.executor)
     graph.add_node("verifier", nodes.verifier)
     graph.add_node("generator", nodes.generator)
-    graph.add_edge(START, "analyse")
-    for node, following in (("analyse", "planner"), ("planner", "executor"), ("executor", "verifier")):
+    graph.add_edge(START, "analyze")
+    for node, following in (("analyze", "planner"), ("planner", "executor"), ("executor", "verifier")):
         graph.add_conditional_edges(node, build_stop_router(following, "generator"), [following, "generator"])
     graph.add_conditional_edges("verifier", build_stop_router("planner", "generator"), ["planner", "generator"])
     graph.add_edge("generator", END)

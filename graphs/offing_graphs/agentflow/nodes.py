@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 
-async def analyse(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Split the question into parts."""
     ctx: RunContext = runtime.context
     if reason := check_limits(ctx, state["turn"], begins_turn=True):

@@ -37,7 +37,7 @@ ANALYST = Role(
     prompts.render_analyst_prompt,
     _render_analysis_headline,
     step_kind=StepKind.ANALYSIS,
-    label="analyse",
+    label="analyze",
     extractive=extractive.analyze_question,
     prompt_formats=(prompts.ANALYST_TEXT_FORMAT,),
 )

@@ -21,13 +21,13 @@ def build(config: ContextConfig = EDITING_CONFIG) -> Any:
     graph.add_node("agent", nodes.agent)
     graph.add_node("tool", nodes.tool)
     graph.add_node("memory", nodes.memory)
-    graph.add_node("summarise", nodes.summarise)
+    graph.add_node("summarize", nodes.summarize)
     graph.add_node("finish", nodes.finish)
     graph.add_edge(START, "agent")
     graph.add_conditional_edges("agent", _route_next, ["tool", "memory", "finish"])
-    graph.add_conditional_edges("tool", _route_next, ["agent", "summarise", "finish"])
-    graph.add_conditional_edges("memory", _route_next, ["agent", "summarise", "finish"])
-    graph.add_conditional_edges("summarise", _route_next, ["agent", "finish"])
+    graph.add_conditional_edges("tool", _route_next, ["agent", "summarize", "finish"])
+    graph.add_conditional_edges("memory", _route_next, ["agent", "summarize", "finish"])
+    graph.add_conditional_edges("summarize", _route_next, ["agent", "finish"])
     graph.add_edge("finish", END)
     return graph
 

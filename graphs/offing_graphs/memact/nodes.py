@@ -97,7 +97,7 @@ class AgentNodes:
         records = flatten_records([*note.context, record])
         return {"records": records, "since": state["turn"], "fracture": BoundaryReason.MEMORY_EDIT, "next": ""}
 
-    async def summarise(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
+    async def summarize(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Ask the agent for a summary in the full context, which the summary then replaces."""
         ctx: RunContext = runtime.context
         turn = state["turn"]
@@ -151,7 +151,7 @@ class AgentNodes:
         if estimate_size(inputs) < self.config.summarize_at_tokens:
             return {"records": records, "next": ""}
         await ctx.append_steps(draft_discard(record))
-        return {"next": "summarise"}
+        return {"next": "summarize"}
 
     async def _request_final_answer(
         self, ctx: RunContext, state: State, reason: StopReason

@@ -141,7 +141,7 @@ class TeamNodes:
         )
         if isinstance(results, ChildRunsUnavailable):
             return {}
-        turn = state["turn"] + sum(result.spent.turns for result in results)
+        turn = state["turn"] + sum(result.usage.turns for result in results)
         for result in results:
             await ctx.append_steps(draft_record(record_from_child(result, turn)))
         return {"turn": turn, "since": turn, "part": state["parts"], "team": len(results)}

@@ -19,13 +19,13 @@ def build() -> Any:
 
     graph = create_state_graph(State)
     graph.add_node("route", nodes.route)
-    graph.add_node("look", nodes.look)
-    for node in (loop.analyse, loop.planner, loop.executor, loop.verifier, loop.generator):
+    graph.add_node("search", nodes.search)
+    for node in (loop.analyze, loop.planner, loop.executor, loop.verifier, loop.generator):
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "route")
-    graph.add_conditional_edges("route", _route_after_mode, ["look", "analyse", "generator"])
-    graph.add_conditional_edges("analyse", _route_after_analysis, ["look", "planner", "generator"])
-    graph.add_conditional_edges("look", _route_after_search, ["look", "analyse", "planner", "generator"])
+    graph.add_conditional_edges("route", _route_after_mode, ["search", "analyze", "generator"])
+    graph.add_conditional_edges("analyze", _route_after_analysis, ["search", "planner", "generator"])
+    graph.add_conditional_edges("search", _route_after_search, ["search", "analyze", "planner", "generator"])
     for node, following in (("planner", "executor"), ("executor", "verifier"), ("verifier", "planner")):
         graph.add_conditional_edges(node, build_stop_router(following, "generator"), [following, "generator"])
     graph.add_edge("generator", END)
@@ -33,19 +33,19 @@ def build() -> Any:
 
 
 async def _route_after_mode(state: State) -> str:
-    return "generator" if state["stop"] else "look" if state["mode"] == Mode.INSTANT else "analyse"
+    return "generator" if state["stop"] else "search" if state["mode"] == Mode.INSTANT else "analyze"
 
 
 async def _route_after_analysis(state: State) -> str:
-    return "generator" if state["stop"] else "look" if state["mode"] == Mode.REASONING else "planner"
+    return "generator" if state["stop"] else "search" if state["mode"] == Mode.REASONING else "planner"
 
 
 async def _route_after_search(state: State) -> str:
     if state["stop"]:
         return "generator"
     if state["mode"] != Mode.AGENTIC:
-        return "look"
-    return "planner" if state["analysis"] else "analyse"
+        return "search"
+    return "planner" if state["analysis"] else "analyze"
 
 
 graph = Graph(

@@ -51,7 +51,7 @@ async def route(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     return {"mode": ranked[0].mode.value}
 
 
-async def look(state: State, runtime: "Runtime[Any]") -> StateUpdate:
+async def search(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Make one search in a turn: for the whole question or for its next part.
 
     After the last search, either answer or continue with the loop.

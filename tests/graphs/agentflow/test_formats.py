@@ -38,25 +38,25 @@ def look_up_record(values: str, turn: int = 1, status: str = "ok") -> MemoryReco
 @pytest.mark.slow
 @pytest.mark.parametrize("planner", ["", "text", "compact"])
 async def test_an_oracle_answers_the_questions_of_a_held_out_world(planner: str) -> None:
-    forms, count = ({"planner": planner}, 60) if planner else ({}, 200)
-    assert await accuracy(graph, "oracle", count, forms=forms) >= 0.95
+    prompt_formats, count = ({"planner": planner}, 60) if planner else ({}, 200)
+    assert await accuracy(graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
 
 
 @pytest.mark.slow
 async def test_a_random_planner_answers_less_than_a_quarter_of_them() -> None:
-    assert await accuracy(graph, "random", forms={"planner": "compact"}) < 0.25
+    assert await accuracy(graph, "random", prompt_formats={"planner": "compact"}) < 0.25
 
 
 async def test_every_role_in_plain_text_answers_as_in_json() -> None:
     for task in held_out(5):
-        done = await trial(graph, task, "oracle", forms=PLAIN)
+        done = await trial(graph, task, "oracle", prompt_formats=PLAIN)
         assert done.right, task.question
         assert {text.role for text in done.ctx.said if text.text} == set(PLAIN)
 
 
 async def test_a_run_over_documents_in_plain_text_gives_the_report_that_it_gives_in_json() -> None:
     question = "Compare the Heron and the Tern"
-    text, json = InMemoryContext(harbour(), question, forms=PLAIN), InMemoryContext(harbour(), question)
+    text, json = InMemoryContext(harbour(), question, prompt_formats=PLAIN), InMemoryContext(harbour(), question)
     await carry_out(text, graph)
     await carry_out(json, graph)
     assert text.report.answer == json.report.answer
@@ -65,7 +65,7 @@ async def test_a_run_over_documents_in_plain_text_gives_the_report_that_it_gives
 
 
 async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None:
-    (done,) = await trials(graph, "random", held_out(1, (4, 4)), forms={"planner": "compact"})
+    (done,) = await trials(graph, "random", held_out(1, (4, 4)), prompt_formats={"planner": "compact"})
     messages = [s for s in done.ctx.said if s.role == "planner"]
     assert len(messages) > 3
     for before, after in pairwise(messages):
@@ -78,7 +78,7 @@ async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None
 
 
 async def test_a_four_hop_rollout_of_the_compact_planner_adds_at_most_128_tokens() -> None:
-    for done in await trials(graph, "oracle", held_out(20, (4, 4)), forms={"planner": "compact"}):
+    for done in await trials(graph, "oracle", held_out(20, (4, 4)), prompt_formats={"planner": "compact"}):
         last = [s for s in done.ctx.said if s.role == "planner"][-1]
         words = [word for m in last.messages for word in m.text.split()] + last.text.split()
         assert set(words) <= set(VOCABULARY)

@@ -86,9 +86,9 @@ def test_start_sets_every_key_of_the_state() -> None:
 
 def test_the_diagram_shows_the_loop() -> None:
     drawn = graph.build().compile().get_graph().draw_mermaid()
-    for edge in ("analyse -.-> planner", "planner -.-> executor", "executor -.-> verifier", "verifier -.-> planner"):
+    for edge in ("analyze -.-> planner", "planner -.-> executor", "executor -.-> verifier", "verifier -.-> planner"):
         assert edge in drawn
-    for node in ("analyse", "planner", "executor", "verifier"):
+    for node in ("analyze", "planner", "executor", "verifier"):
         assert f"{node} -.-> generator" in drawn
 
 
@@ -116,7 +116,7 @@ async def test_a_verdict_in_the_last_turn_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "nth_request"), [("analyse", 0), ("planner", 1), ("executor", 2), ("verifier", 3), ("second planner", 4)]
+    ("node", "nth_request"), [("analyze", 0), ("planner", 1), ("executor", 2), ("verifier", 3), ("second planner", 4)]
 )
 async def test_every_node_asks_whether_to_stop_before_it_does_anything(node: str, nth_request: int) -> None:
     ctx = run(stops=[None] * nth_request + [StopReason.FINISH_REQUESTED], engines={"verifier": verdicts(False)})

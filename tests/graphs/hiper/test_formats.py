@@ -149,7 +149,10 @@ def test_json_without_a_switch_keeps_and_a_report_belongs_to_the_end_alone() -> 
 
 
 async def test_a_run_over_documents_in_plain_text_gives_the_report_that_it_gives_in_json() -> None:
-    text, json = run("Compare the Heron and the Tern", forms={"agent": "text"}), run("Compare the Heron and the Tern")
+    text, json = (
+        run("Compare the Heron and the Tern", prompt_formats={"agent": "text"}),
+        run("Compare the Heron and the Tern"),
+    )
     await carry_out(text, graph)
     await carry_out(json, graph)
     assert text.report.citations == json.report.citations
@@ -185,19 +188,19 @@ def test_a_compact_turn_has_three_spans() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["", "text", "compact"])
-async def test_an_oracle_answers_the_questions_of_a_held_out_world(form: str) -> None:
-    forms, count = ({"agent": form}, 60) if form else ({}, 200)
-    assert await accuracy(graph, "oracle", count, forms=forms) >= 0.95
+@pytest.mark.parametrize("prompt_format", ["", "text", "compact"])
+async def test_an_oracle_answers_the_questions_of_a_held_out_world(prompt_format: str) -> None:
+    prompt_formats, count = ({"agent": prompt_format}, 60) if prompt_format else ({}, 200)
+    assert await accuracy(graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
 
 
 @pytest.mark.slow
 async def test_a_random_agent_answers_less_than_a_quarter_of_them() -> None:
-    assert await accuracy(graph, "random", forms={"agent": "compact"}) < 0.25
+    assert await accuracy(graph, "random", prompt_formats={"agent": "compact"}) < 0.25
 
 
 async def test_look_ups_of_one_relation_share_a_segment() -> None:
-    done = await trials(graph, "oracle", held_out(40), forms={"agent": "compact"})
+    done = await trials(graph, "oracle", held_out(40), prompt_formats={"agent": "compact"})
     for one in done:
         result = records(one.ctx)
         assert [r.boundary for r in result] == [
@@ -207,7 +210,7 @@ async def test_look_ups_of_one_relation_share_a_segment() -> None:
 
 
 async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None:
-    (done,) = await trials(graph, "random", held_out(1, (4, 4)), forms={"agent": "compact"}, turns=6)
+    (done,) = await trials(graph, "random", held_out(1, (4, 4)), prompt_formats={"agent": "compact"}, turns=6)
     text = done.ctx.said
     assert len(text) > 3
     for before, after in pairwise(text):
@@ -220,7 +223,7 @@ async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None
 
 
 async def test_a_four_hop_rollout_of_the_compact_agent_adds_at_most_128_tokens() -> None:
-    for done in await trials(graph, "oracle", held_out(20, (4, 4)), forms={"agent": "compact"}):
+    for done in await trials(graph, "oracle", held_out(20, (4, 4)), prompt_formats={"agent": "compact"}):
         last = done.ctx.said[-1]
         words = [word for m in last.messages for word in m.text.split()] + last.text.split()
         assert set(words) <= set(VOCABULARY)

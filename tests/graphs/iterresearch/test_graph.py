@@ -319,6 +319,6 @@ async def test_an_oracle_answers_a_world_and_chance_does_not() -> None:
     assert await accuracy(graph, "random") < 0.25
 
 
-@pytest.mark.parametrize("form", ["text", "compact"])
-async def test_an_oracle_answers_a_world_in_every_form(form: str) -> None:
-    assert await accuracy(graph, "oracle", 60, forms={"researcher": form}) >= 0.95
+@pytest.mark.parametrize("prompt_format", ["text", "compact"])
+async def test_an_oracle_answers_a_world_in_every_form(prompt_format: str) -> None:
+    assert await accuracy(graph, "oracle", 60, prompt_formats={"researcher": prompt_format}) >= 0.95

@@ -314,12 +314,12 @@ def test_no_text_breaks_the_parser_or_its_spans(text: str) -> None:
         assert ends == sorted(ends)
 
 
-@pytest.mark.parametrize("form", ["text", "compact"])
+@pytest.mark.parametrize("prompt_format", ["text", "compact"])
 @pytest.mark.parametrize("rule", ["oracle", "random"])
-async def test_what_rules_write_in_a_form_is_read_back_as_the_same_answer(form: str, rule: str) -> None:
-    for done in await trials(graph, rule, held_out(200)[:30], forms={"researcher": form}):
+async def test_what_rules_write_in_a_form_is_read_back_as_the_same_answer(prompt_format: str, rule: str) -> None:
+    for done in await trials(graph, rule, held_out(200)[:30], prompt_formats={"researcher": prompt_format}):
         role = extend_role(graph.roles[0])
-        used = role.find_format(form)
+        used = role.find_format(prompt_format)
         assert used is not None
         assert used.write is not None
         for (_, given_), said_ in zip(done.ctx.given, done.ctx.said, strict=True):
@@ -330,7 +330,7 @@ async def test_what_rules_write_in_a_form_is_read_back_as_the_same_answer(form: 
 
 
 async def test_a_small_planner_reads_and_writes_words_of_its_vocabulary() -> None:
-    for done in await trials(graph, "random", held_out(200)[:30], forms={"researcher": "compact"}):
+    for done in await trials(graph, "random", held_out(200)[:30], prompt_formats={"researcher": "compact"}):
         for said_ in done.ctx.said:
             words = " ".join([*(m.text for m in said_.messages), said_.text]).split()
             assert set(words) <= set(VOCABULARY)

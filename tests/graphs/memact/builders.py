@@ -88,7 +88,7 @@ def limits(
     return ContextConfig(full + MIN_SUMMARY_TOKENS, 400, False, full, summaries)
 
 
-def summarising(turns: int) -> dict[str, Any]:
+def summarizing(turns: int) -> dict[str, Any]:
     """An agent that searches, sums up when asked, and answers in turn `turns`."""
 
     def agent(inputs: AgentInput) -> Act:

@@ -103,7 +103,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda a: str(a.args or a.summary))
 async def test_a_failed_edit_is_a_recorded_turn_that_changes_nothing(broken: Act) -> None:
-    ctx = run(engines=acts(SEARCH, broken, SEARCH, DONE), forms={"agent": "text"})
+    ctx = run(engines=acts(SEARCH, broken, SEARCH, DONE), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     before, after = ctx.said[1], ctx.said[2]
     assert texts(after.messages)[: len(before.messages)] == texts(before.messages)

@@ -62,7 +62,7 @@ async def test_a_message_in_mid_run_stays_where_it_was_first_shown_and_puts_an_a
             ctx.say("Also say when the Heron departs last.")
         return {1: SEARCH, 2: DONE, 3: SEARCH}.get(inputs.turn, DONE)
 
-    ctx = run(engines={"agent": agent}, forms={"agent": "text"})
+    ctx = run(engines={"agent": agent}, prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     assert ctx.turns == 4
     assert len(rows(ctx.said)) == 1
@@ -132,5 +132,5 @@ async def test_what_the_documents_do_not_say_is_said_to_be_missing() -> None:
 def test_the_diagram_shows_the_loop() -> None:
     for built_graph in (graph, supo):
         drawn = built_graph.build().compile().get_graph().draw_mermaid()
-        for edge in ("agent -.-> tool", "agent -.-> memory", "tool -.-> agent", "tool -.-> summarise"):
+        for edge in ("agent -.-> tool", "agent -.-> memory", "tool -.-> agent", "tool -.-> summarize"):
             assert edge in drawn

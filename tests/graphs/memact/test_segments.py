@@ -23,7 +23,7 @@ EDITED = (SEARCH, SEARCH, prune("r1", note="n"), prune("r77"), write("w"), SEARC
 async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_their_edit(
     edit: tuple[Act, ...],
 ) -> None:
-    ctx = run(engines=acts(*edit), forms={"agent": "text"})
+    ctx = run(engines=acts(*edit), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     segments = rows(ctx.said)
     assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
@@ -35,7 +35,7 @@ async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_
 
 
 async def test_a_message_names_its_turn_only_in_the_segment_in_which_it_was_sampled() -> None:
-    ctx = run(engines=acts(*EDITED), forms={"agent": "text"})
+    ctx = run(engines=acts(*EDITED), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     for row in rows(ctx.said):
         first = len(row[0].messages)
@@ -54,7 +54,7 @@ async def test_any_sequence_of_actions_gives_segments_that_hold_each_completion_
             return SEARCH
         return write(one) if isinstance(one, str) else prune(*map(build_record_id, one), note="n" * len(one))
 
-    ctx = run(engines=acts(*map(act, drawn), DONE), forms={"agent": "text"})
+    ctx = run(engines=acts(*map(act, drawn), DONE), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     segments = rows(ctx.said)
     assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]

@@ -11,12 +11,12 @@ from offing_graphs.memact.context import EDIT_ACTIONS, MIN_SUMMARY_TOKENS, SUMMA
 from offing_graphs.memact.graph import configure_graph
 from offing_graphs.shared.token_estimate import estimate_tokens
 from tests.graphs.in_memory_context import carry_out
-from tests.graphs.memact.builders import DONE, SEARCH, acts, limits, prune, rows, run, summarising, summing, trained
+from tests.graphs.memact.builders import DONE, SEARCH, acts, limits, prune, rows, run, summarizing, summing, trained
 
 
 async def test_a_full_context_is_summed_up_and_work_continues_from_question_and_latest_summary() -> None:
     graph = summing(1_200)
-    ctx = run(engines=summarising(10), forms={"agent": "text"})
+    ctx = run(engines=summarizing(10), prompt_formats={"agent": "text"})
     state = await carry_out(ctx, graph)
     assert ctx.report.stop_reason == StopReason.ANSWERED
     assert state["summaries"] >= 2
@@ -34,7 +34,7 @@ async def test_a_full_context_is_summed_up_and_work_continues_from_question_and_
 async def test_no_prompt_is_longer_than_the_window_and_no_action_is_asked_for_in_a_full_context() -> None:
     for room in (500, 900, 2_000, 4_000):
         config = limits(room)
-        ctx = run(engines=summarising(12), budget=Budget(max_turns=14))
+        ctx = run(engines=summarizing(12), budget=Budget(max_turns=14))
         await carry_out(ctx, configure_graph("small", "", "", config))
         for (_, request), (_, messages) in zip(ctx.given, ctx.prompts, strict=True):
             length = estimate_tokens(*(p for m in messages for p in m.parts))
@@ -42,7 +42,7 @@ async def test_no_prompt_is_longer_than_the_window_and_no_action_is_asked_for_in
 
 
 async def test_the_pair_that_did_not_fit_is_on_record_and_its_tool_ran_once() -> None:
-    ctx = run(engines=summarising(10), forms={"agent": "text"})
+    ctx = run(engines=summarizing(10), prompt_formats={"agent": "text"})
     await carry_out(ctx, summing(1_200))
     left_out = [s.payload for s in ctx.steps if s.kind is StepKind.MEMORY]
     assert left_out
@@ -55,7 +55,7 @@ async def test_the_pair_that_did_not_fit_is_on_record_and_its_tool_ran_once() ->
 
 
 async def test_summaries_close_their_segment_and_every_completion_is_in_one_segment() -> None:
-    ctx = run(engines=summarising(10), forms={"agent": "text"})
+    ctx = run(engines=summarizing(10), prompt_formats={"agent": "text"})
     state = await carry_out(ctx, summing(1_200))
     segments = rows(ctx.said)
     assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
@@ -65,7 +65,7 @@ async def test_summaries_close_their_segment_and_every_completion_is_in_one_segm
 
 
 async def test_after_the_last_summary_a_full_context_is_the_end() -> None:
-    ctx = run(engines=summarising(99), budget=Budget(max_turns=40))
+    ctx = run(engines=summarizing(99), budget=Budget(max_turns=40))
     state = await carry_out(ctx, summing(1_200, summaries=2))
     assert state["summaries"] == 2
     assert ctx.report.stop_reason == StopReason.CONTEXT_LIMIT
@@ -73,7 +73,7 @@ async def test_after_the_last_summary_a_full_context_is_the_end() -> None:
 
 
 async def test_without_an_overflow_it_is_a_plain_loop_with_one_segment() -> None:
-    ctx = run(engines=summarising(4), forms={"agent": "text"})
+    ctx = run(engines=summarizing(4), prompt_formats={"agent": "text"})
     state = await carry_out(ctx, supo)
     assert state["summaries"] == 0
     assert len(rows(ctx.said)) == 1

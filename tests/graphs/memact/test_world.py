@@ -27,7 +27,7 @@ def test_facts_in_a_note_are_read_back() -> None:
 
 async def compact_trial(built_graph: Any = graph, hops: int = 4, **more: Any) -> Trial:
     task = next(t for t in held_out(200) if t.hops == hops)
-    return await trial(built_graph, task, "oracle", forms={"agent": "compact"}, **more)
+    return await trial(built_graph, task, "oracle", prompt_formats={"agent": "compact"}, **more)
 
 
 async def test_the_compact_form_only_appends_within_a_segment_and_is_short() -> None:
@@ -51,18 +51,18 @@ async def test_a_note_holds_what_the_oracle_still_needs_and_no_more() -> None:
 
 async def test_the_world_can_be_summed_up() -> None:
     task = next(t for t in held_out(200) if t.hops == 4)
-    for form in ("text", "compact"):
+    for prompt_format in ("text", "compact"):
         built_graph = summing(250, question=task.question, specs=SPECS)
-        done = await trial(built_graph, task, "oracle", forms={"agent": form}, turns=30)
+        done = await trial(built_graph, task, "oracle", prompt_formats={"agent": prompt_format}, turns=30)
         assert done.right, [c.text for c in done.ctx.said]
         assert any(call.fracture is BoundaryReason.COMPACTION for call in done.ctx.said)
         rows(done.ctx.said)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["", "text", "compact"])
+@pytest.mark.parametrize("prompt_format", ["", "text", "compact"])
 @pytest.mark.parametrize("built_graph", [graph, supo], ids=lambda g: g.name)
-async def test_the_oracle_answers_and_a_random_planner_does_not(built_graph: Any, form: str) -> None:
-    forms, count = ({"agent": form}, 60) if form else ({}, 200)
-    assert await accuracy(built_graph, "oracle", count, forms=forms) >= 0.95
-    assert await accuracy(built_graph, "random", count, forms=forms) < 0.25
+async def test_the_oracle_answers_and_a_random_planner_does_not(built_graph: Any, prompt_format: str) -> None:
+    prompt_formats, count = ({"agent": prompt_format}, 60) if prompt_format else ({}, 200)
+    assert await accuracy(built_graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
+    assert await accuracy(built_graph, "random", count, prompt_formats=prompt_formats) < 0.25

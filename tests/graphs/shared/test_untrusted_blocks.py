@@ -1,4 +1,4 @@
-"""In every prompt of every graph, in every form, what tools brought stands within a block of data and nowhere else."""
+"""Tool results occur only within blocks of data, in every prompt of every graph and in every prompt format."""
 
 import re
 from typing import Any
@@ -35,8 +35,8 @@ def hostile() -> Library:
     return Library([(f"{CANARY}.md", PAGE), ("other.md", f"# Other\n\nNothing of a berth or a harbour. {CANARY}")])
 
 
-def forms(graph: Any, form: str) -> dict[str, str]:
-    return {role.name: form for role in graph.roles if role.find_format(form)}
+def prompt_formats(graph: Any, name: str) -> dict[str, str]:
+    return {role.name: name for role in graph.roles if role.find_format(name)}
 
 
 def prompt_text(messages: tuple[Message, ...]) -> str:
@@ -44,28 +44,30 @@ def prompt_text(messages: tuple[Message, ...]) -> str:
     return "\n\n".join(m.text for m in messages if m.role != "assistant")
 
 
-async def prompts(built_graph: str, form: str, **more: Any) -> list[tuple[str, str]]:
+async def prompts(built_graph: str, prompt_format: str, **more: Any) -> list[tuple[str, str]]:
     graph = open_registry()[built_graph]
-    ctx = InMemoryContext(hostile(), QUESTION, Budget(max_turns=6), forms=forms(graph, form), **more)
+    ctx = InMemoryContext(
+        hostile(), QUESTION, Budget(max_turns=6), prompt_formats=prompt_formats(graph, prompt_format), **more
+    )
     await carry_out(ctx, graph)
     assert len(ctx.prompts) > 1
     return [(role, prompt_text(messages)) for role, messages in ctx.prompts]
 
 
-@pytest.mark.parametrize("form", ["", "text"])
+@pytest.mark.parametrize("prompt_format", ["", "text"])
 @pytest.mark.parametrize("graph", [*GRAPH_NAMES, *OTHERS])
-async def test_what_a_library_says_stands_within_blocks(graph: str, form: str) -> None:
-    message = await prompts(graph, form)
+async def test_what_a_library_says_stands_within_blocks(graph: str, prompt_format: str) -> None:
+    message = await prompts(graph, prompt_format)
     assert any(CANARY in text for _, text in message)
     for role, text in message:
         assert CANARY not in BLOCK.sub("", text), (role, BLOCK.sub("", text))
         assert "<|im_start|>" not in text
 
 
-@pytest.mark.parametrize("form", ["", "text"])
+@pytest.mark.parametrize("prompt_format", ["", "text"])
 @pytest.mark.parametrize("graph", [*GRAPH_NAMES, *OTHERS])
-async def test_what_a_failing_tool_says_stands_within_blocks(graph: str, form: str) -> None:
-    for role, text in await prompts(graph, form, broken={"search_library": TOOL_ERROR}):
+async def test_what_a_failing_tool_says_stands_within_blocks(graph: str, prompt_format: str) -> None:
+    for role, text in await prompts(graph, prompt_format, broken={"search_library": TOOL_ERROR}):
         assert CANARY not in BLOCK.sub("", text), (role, BLOCK.sub("", text))
 
 
@@ -89,8 +91,8 @@ async def test_every_graph_shows_the_description_of_a_third_party_s_tool_within_
 async def test_a_compact_prompt_is_made_of_its_own_words_alone(built_graph: str) -> None:
     """There is no place for a third party's text, and no block is needed."""
     graph = open_registry()[built_graph]
-    compact = forms(graph, "compact")
-    done = await trials(graph, "oracle", held_out(4, (3, 4)), forms=compact)
+    compact = prompt_formats(graph, "compact")
+    done = await trials(graph, "oracle", held_out(4, (3, 4)), prompt_formats=compact)
     events = [m.text for one in done for role, messages in one.ctx.prompts if role in compact for m in messages]
     assert events
     assert {word for text in events for word in text.split()} <= set(VOCABULARY)

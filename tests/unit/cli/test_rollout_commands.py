@@ -91,7 +91,7 @@ def test_tasks_are_told_apart_by_question_scope_and_what_is_right() -> None:
         TaskSpec(question="Why is that?", answers=["b"]),
         TaskSpec(question="Why is that?", answers=[]),
         TaskSpec(question="Why is that?"),
-        TaskSpec.model_validate({"question": "Why is that?", "answers": ["a"], "scope": {"world": "train-1@50"}}),
+        TaskSpec.model_validate({"question": "Why is that?", "answers": ["a"], "scope": {"environment": "train-1@50"}}),
     ]
     assert hash_task(spec) == hash_task(same)
     assert len({hash_task(spec), *map(hash_task, others)}) == 5
@@ -100,7 +100,7 @@ def test_tasks_are_told_apart_by_question_scope_and_what_is_right() -> None:
 def test_tasks_of_a_world_come_with_their_scope_and_reference() -> None:
     drawn = sample_tasks(TaskSample("train-3@50", 12, (1, 2), None, 5))
     assert len(drawn) == 12
-    assert all(spec.scope_of_run() == {"world": "train-3@50"} and spec.reference is not None for spec in drawn)
+    assert all(spec.scope_of_run() == {"environment": "train-3@50"} and spec.reference is not None for spec in drawn)
     assert drawn == sample_tasks(TaskSample("train-3@50", 12, (1, 2), None, 5))
 
 

@@ -139,7 +139,7 @@ def test_named_tools_are_the_only_ones_that_are_granted_and_prohibitions_stay() 
 
 
 def test_no_scope_grows() -> None:
-    mine = {"collections": ["/papers"], "sources": [], "web": True, "world": "w"}
+    mine = {"collections": ["/papers"], "sources": [], "web": True, "environment": "w"}
     assert build_child_scope(mine, ChildRequest("q")) == mine
     narrow = build_child_scope(mine, ChildRequest("q", collections=("/papers", "/secret"), allow_web=False))
     assert narrow == mine | {"collections": ["/papers"], "web": False}

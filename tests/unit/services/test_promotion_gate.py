@@ -14,7 +14,7 @@ def results(*rewards: float | None, outcome: str = "answered", member: int = 0) 
 
 def test_differences_are_taken_task_by_task_and_the_interval_holds_their_mean() -> None:
     result = compare_paired(results(*[1.0] * 10), results(*[1.0, 0.0] * 5))
-    assert (result.pairs, result.candidate, result.champion, result.difference) == (10, 1.0, 0.5, 0.5)
+    assert (result.pairs, result.candidate, result.active, result.difference) == (10, 1.0, 0.5, 0.5)
     assert 0.1 < result.low < 0.5 < result.high < 0.9
     assert compare_paired(results(*[1.0] * 10), results(*[1.0, 0.0] * 5)) == result
     same = compare_paired(results(*[1.0, 0.0] * 5), results(*[1.0, 0.0] * 5))
@@ -34,20 +34,20 @@ def test_a_task_counts_once_however_many_members_it_has() -> None:
 
 def test_a_fault_of_the_platform_leaves_its_pair_and_is_no_zero() -> None:
     result = compare_paired(results(1.0, None, 1.0), results(1.0, 1.0, None))
-    assert (result.pairs, result.left_out, result.difference) == (1, 2, 0.0)
-    assert compare_paired(results(1.0), []).left_out == 1
+    assert (result.pairs, result.excluded_pairs, result.difference) == (1, 2, 0.0)
+    assert compare_paired(results(1.0), []).excluded_pairs == 1
 
 
 def test_each_rule_rejects_with_its_numbers() -> None:
     worse = compare_paired(results(*[0.0] * 10), results(*[0.5] * 10))
     assert judge_gate(worse, GateRules(margin=0.5)).passed
-    assert "-0.500" in judge_gate(worse, GateRules(margin=0.1)).why_not[0]
+    assert "-0.500" in judge_gate(worse, GateRules(margin=0.1)).reasons[0]
     loose = compare_paired(results(*[1.0] * 10, outcome="violated"), results(*[1.0] * 10))
-    assert "100.0% of its rollouts violated a rule" in judge_gate(loose, GateRules()).why_not[0]
+    assert "100.0% of its rollouts violated a rule" in judge_gate(loose, GateRules()).reasons[0]
     even = compare_paired(results(*[1.0] * 10), results(*[1.0] * 10))
-    assert judge_gate(even, GateRules(kl_ceiling=0.1), kl=0.05).passed
-    assert "0.2 nats" in judge_gate(even, GateRules(kl_ceiling=0.1), kl=0.2).why_not[0]
-    assert "only 2 pairs" in judge_gate(compare_paired(results(1.0, 1.0), results(1.0, 1.0)), GateRules()).why_not[0]
+    assert judge_gate(even, GateRules(max_kl=0.1), kl=0.05).passed
+    assert "0.2 nats per token" in judge_gate(even, GateRules(max_kl=0.1), kl=0.2).reasons[0]
+    assert "only 2 pairs" in judge_gate(compare_paired(results(1.0, 1.0), results(1.0, 1.0)), GateRules()).reasons[0]
 
 
 def test_a_confident_gate_wants_the_whole_interval() -> None:

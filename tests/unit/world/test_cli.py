@@ -47,7 +47,7 @@ def test_a_folder_with_something_in_it_is_not_written_to(tmp_path: Path) -> None
 def test_tasks_are_lines_that_say_where_they_are_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.tasks(SPEC, count=7, hops="2", kinds=("comparison", "counting")) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["scope"] for line in lines] == [{"world": SPEC}] * 7
+    assert [line["scope"] for line in lines] == [{"environment": SPEC}] * 7
     assert {line["hops"] for line in lines} == {2}
     assert {line["kind"] for line in lines} == {"comparison", "counting"}
 

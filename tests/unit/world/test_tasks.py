@@ -61,7 +61,7 @@ def test_the_answer_of_a_question_that_cannot_be_answered_is_an_empty_list() -> 
 def test_a_task_says_where_it_is_set_and_how_hard_it_is_in_json() -> None:
     task = next(generate_tasks("heldout-6", count=1, hops=(3, 3), kinds=["lookup"]))
     line = json.loads(json.dumps(task.as_json()))
-    assert line["scope"] == {"world": "heldout-6@500"}
+    assert line["scope"] == {"environment": "heldout-6@500"}
     assert (line["difficulty"], line["split"], line["dataset"]) == (0.5, "heldout", "world:heldout-6@500")
     assert line["tags"] == ["lookup", "hops:3", "heldout"]
     assert line["evidence"][0].keys() == {"document", "start", "end", "quote", "relation", "entity"}

@@ -27,7 +27,7 @@ class NoLibrary:
         raise AssertionError("a world's tool reads no library")
 
 
-SCOPE = ToolScope(UUID(int=9), UUID(int=3), "key", NoLibrary(), world=WORLD)
+SCOPE = ToolScope(UUID(int=9), UUID(int=3), "key", NoLibrary(), environment=WORLD)
 
 
 def a_fact() -> tuple[str, str, tuple[str, ...]]:

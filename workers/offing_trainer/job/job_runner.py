@@ -380,7 +380,7 @@ async def _stop_at_guard(progress: _JobProgress, violation: GuardViolation, on_t
     good = progress.job.last_good_step
     folder = find_checkpoint(progress.folder, good) if good else None
     await on_thread(lambda: progress.trainer.load(folder))
-    detail = {"step": progress.job.step + 1, "why": str(violation), "back_to_step": good}
+    detail = {"step": progress.job.step + 1, "reason": str(violation), "back_to_step": good}
     async with progress.context.database.transaction(progress.fencing_token.tenant_id) as connection:
         await training_events.insert_event(
             connection, progress.fencing_token.tenant_id, "guard", detail, job_id=progress.fencing_token.job_id

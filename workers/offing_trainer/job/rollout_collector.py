@@ -198,7 +198,7 @@ def build_engine_configs(graph: Graph, collect: CollectConfig, policy: PolicyVer
     """Return the engine configs: the policy for its role, and the configured engines for the others."""
     policy_engine = EngineConfig(
         engine="policy", model=policy.label, prompt_format=collect.prompt_format, max_tokens=collect.max_tokens,
-        options={"reasks": collect.reasks},
+        options={"max_corrections": collect.max_corrections},
     )  # fmt: skip
     return {**build_other_engine_configs(graph, collect), collect.role: policy_engine}
 

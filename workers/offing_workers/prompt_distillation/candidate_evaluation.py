@@ -41,8 +41,8 @@ async def evaluate_candidate(
     """
     tenant = token.tenant_id
     async with database.transaction(tenant) as connection:
-        champion = await policy_versions.find_version_in_state(connection, candidate.name, "active")
-    sides = [side for side in (champion, candidate) if side is not None]
+        active = await policy_versions.find_version_in_state(connection, candidate.name, "active")
+    sides = [side for side in (active, candidate) if side is not None]
     frozen = build_evaluation_setup(gate, graph_registry.get_graph(graphs, gate.graph))
     batches: dict[UUID, UUID] = {}
     for side in sides:
@@ -58,7 +58,7 @@ async def evaluate_candidate(
         return action
     for side in sides:
         await _store_evaluation(database, tenant, side, batches[side.id], frozen)
-    if champion is not None and champion.id != candidate.id:
+    if active is not None and active.id != candidate.id:
         await promotion.run_gate(
             database, tenant, candidate.label, GateRules(), dataset=frozen.dataset, mode=frozen.mode
         )
@@ -67,11 +67,11 @@ async def evaluate_candidate(
 
 def build_evaluation_setup(gate: GateConfig, graph: Graph) -> EvaluationSetup:
     """Build the setup for both versions: the same tasks, seeds, budgets and engines."""
-    usd = None if gate.usd is None else Decimal(str(gate.usd))
+    usd = None if gate.max_run_cost_usd is None else Decimal(str(gate.max_run_cost_usd))
     engines = {role.name: gate.engine for role in graph.roles}
     return EvaluationSetup(
-        gate.dataset, gate.tasks, gate.graph, gate.role, rollouts_per_task=gate.members, greedy=False,
-        budget=Budget(gate.turns, None, usd, None), engines=engines,
+        gate.dataset, gate.tasks, gate.graph, gate.role, rollouts_per_task=gate.rollouts_per_task, greedy=False,
+        budget=Budget(gate.max_turns, None, usd, None), engines=engines,
     )  # fmt: skip
 
 

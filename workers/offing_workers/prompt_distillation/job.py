@@ -51,7 +51,7 @@ MAX_USED_GROUPS = 10_000
 MAX_REJECTED_EDITS = 100
 """Maximum number of rejected edits that are kept with their reasons."""
 
-PROGRESS_KEY = "course"
+PROGRESS_KEY = "progress"
 
 log = structlog.get_logger()
 
@@ -62,15 +62,15 @@ class DistillationProgress(BaseModel, frozen=True):
     start: str
     """The version that is extended, as NAME@VERSION."""
     library: PromptLibrary
-    seen: tuple[str, ...] = ()
+    used_groups: tuple[str, ...] = ()
     """Digests of the groups that were used."""
     compared: int = 0
     total: int = 0
     """Total number of comparisons."""
     edits: int = 0
-    refused: tuple[str, ...] = ()
+    rejected_edits: tuple[str, ...] = ()
     """Rejected edits with their reasons."""
-    usd: float = 0.0
+    cost_usd: float = 0.0
     priced: bool = True
     """`False` means that the cost is a lower bound."""
     prompt_tokens: int = 0
@@ -163,14 +163,14 @@ async def _load_job(context: DistillationContext, token: JobFencingToken) -> _Ac
         stored_progress = (await training_jobs.get_plugin_state(connection, token.job_id)).get(PROGRESS_KEY)
     request = prompt_distillation.parse_request(job)
     if stored_progress is not None:
-        course = DistillationProgress.model_validate(stored_progress)
-        parent = await prompt_library.get_library(context.database, token.tenant_id, course.start)
-        return _ActiveJob(context, token, job, request, parent, course)
+        progress = DistillationProgress.model_validate(stored_progress)
+        parent = await prompt_library.get_library(context.database, token.tenant_id, progress.start)
+        return _ActiveJob(context, token, job, request, parent, progress)
     parent = await prompt_distillation.open_start_version(context.database, token.tenant_id, job.name, context.folder)
-    course = DistillationProgress(start=parent.version.label, library=parent.library)
-    run = _ActiveJob(context, token, job, request, parent, course)
+    progress = DistillationProgress(start=parent.version.label, library=parent.library)
+    run = _ActiveJob(context, token, job, request, parent, progress)
     telling = sum(group.is_informative for group in await _list_remaining_groups(run))
-    run = replace(run, progress=course.model_copy(update={"total": min(telling, request.groups)}))
+    run = replace(run, progress=progress.model_copy(update={"total": min(telling, request.max_groups)}))
     async with context.database.transaction(token.tenant_id) as connection:
         await training_jobs.store_initial_state(
             connection, token, context.lease_seconds, {PROGRESS_KEY: run.progress.model_dump(mode="json")}
@@ -204,11 +204,11 @@ async def _list_remaining_groups(job: _ActiveJob) -> list[RatedRunGroup]:
     runs = await prompt_distillation.list_distillable_runs(
         job.context.database, tenant, request.graph, request.tag, job.job.data_until
     )
-    seen = frozenset(job.progress.seen)
+    used = frozenset(job.progress.used_groups)
     return [
         group
         for group in prompt_distillation.filter_new_groups(runs.runs, job.base.version)
-        if group.digest not in seen
+        if group.digest not in used
     ]
 
 
@@ -223,47 +223,53 @@ async def _run_step(job: _ActiveJob, groups: Sequence[RatedRunGroup]) -> _Active
 
     If `stop_reason` is set, the job ends before the step.
     """
-    if groups[-1].is_informative and job.progress.compared >= job.request.groups:
-        return replace(job, stop_reason=f"all {job.request.groups} requested groups are compared")
+    if groups[-1].is_informative and job.progress.compared >= job.request.max_groups:
+        return replace(job, stop_reason=f"all {job.request.max_groups} requested groups are compared")
     did = await _load_steps(job, groups)
     if did is None:
         return replace(job, stop_reason="training_opt_in was switched off")
     if groups[-1].is_informative:
         job = await _run_comparison(job, groups[-1], did)
     library = job.progress.library
-    for group in groups if job.request.cases else ():
+    for group in groups if job.request.include_cases else ():
         library = add_cases(library, select_cases(group, did))
-    digests = (*job.progress.seen, *(group.digest for group in groups))
-    return job if job.stop_reason else job.with_progress(library=library, seen=digests)
+    digests = (*job.progress.used_groups, *(group.digest for group in groups))
+    return job if job.stop_reason else job.with_progress(library=library, used_groups=digests)
 
 
 async def _run_comparison(
     job: _ActiveJob, group: RatedRunGroup, steps_by_run: Mapping[UUID, Sequence[Step]]
 ) -> _ActiveJob:
     """Run one comparison, and add its cost even if it fails."""
-    course, request = job.progress, job.request
-    if request.usd is not None and course.usd >= request.usd:
-        return replace(job, stop_reason=f"the cost limit is reached: {course.usd:.4f} USD")
+    progress, request = job.progress, job.request
+    if request.max_cost_usd is not None and progress.cost_usd >= request.max_cost_usd:
+        return replace(job, stop_reason=f"the cost limit is reached: {progress.cost_usd:.4f} USD")
     engine = create_engine(request.engine)
     if isinstance(engine, EngineFailure):
         return replace(job, stop_reason=engine.message)
-    distiller_input = _build_distiller_input(group, steps_by_run, course.library)
-    meter = LimitedMeter(TenantMeter(job.context.database, job.token.tenant_id), request.usd, course.usd)
-    answer = await engine.answer(RoleRequest(DISTILLER, distiller_input, request.engine, course.compared + 1, 0, meter))
-    job = job.with_progress(**_add_usage(course, answer.usage))
+    distiller_input = _build_distiller_input(group, steps_by_run, progress.library)
+    meter = LimitedMeter(
+        TenantMeter(job.context.database, job.token.tenant_id), request.max_cost_usd, progress.cost_usd
+    )
+    answer = await engine.answer(
+        RoleRequest(DISTILLER, distiller_input, request.engine, progress.compared + 1, 0, meter)
+    )
+    job = job.with_progress(**_add_usage(progress, answer.usage))
     if isinstance(answer, EngineFailure):
         return replace(job, stop_reason=f"{answer.kind}: {answer.message}")
     lesson = answer.output
     assert isinstance(lesson, DistillerOutput)
-    library, refused = apply_edits(course.library, lesson.edits, [str(one.run_id) for one in group.best_and_worst])
-    edit_count = course.edits + len(lesson.edits) - len(refused)
-    rejected_edits = (*course.refused, *refused)[-MAX_REJECTED_EDITS:]
-    return job.with_progress(library=library, compared=course.compared + 1, edits=edit_count, refused=rejected_edits)
+    library, rejected = apply_edits(progress.library, lesson.edits, [str(one.run_id) for one in group.best_and_worst])
+    edit_count = progress.edits + len(lesson.edits) - len(rejected)
+    rejected_edits = (*progress.rejected_edits, *rejected)[-MAX_REJECTED_EDITS:]
+    return job.with_progress(
+        library=library, compared=progress.compared + 1, edits=edit_count, rejected_edits=rejected_edits
+    )
 
 
 def _add_usage(progress: DistillationProgress, usage: Usage) -> dict[str, Any]:
     return {
-        "usd": progress.usd + float(usage.cost_usd),
+        "cost_usd": progress.cost_usd + float(usage.cost_usd),
         "priced": progress.priced and usage.priced,
         "prompt_tokens": progress.prompt_tokens + usage.prompt_tokens,
         "completion_tokens": progress.completion_tokens + usage.completion_tokens,
@@ -335,7 +341,7 @@ def _build_metrics(progress: DistillationProgress) -> dict[str, float]:
         "edits": progress.edits,
         "experiences": len(progress.library.experiences),
         "cases": len(progress.library.cases),
-        "usd": progress.usd,
+        "cost_usd": progress.cost_usd,
         "priced": float(progress.priced),
         "prompt_tokens": progress.prompt_tokens,
         "completion_tokens": progress.completion_tokens,
@@ -343,8 +349,12 @@ def _build_metrics(progress: DistillationProgress) -> dict[str, float]:
 
 
 def _render_phase(job: _ActiveJob) -> str:
-    course = job.progress
-    return f"comparing {course.compared + 1} of {course.total}" if course.compared < course.total else "registering"
+    progress = job.progress
+    return (
+        f"comparing {progress.compared + 1} of {progress.total}"
+        if progress.compared < progress.total
+        else "registering"
+    )
 
 
 async def _register_candidate(job: _ActiveJob) -> TrainingJobRow:
@@ -352,13 +362,13 @@ async def _register_candidate(job: _ActiveJob) -> TrainingJobRow:
 
     If the first comparison failed, there is no candidate, and the failed job can be resumed.
     """
-    course, parent = job.progress, job.base
-    if course.library == parent.library:
+    progress, parent = job.progress, job.base
+    if progress.library == parent.library:
         if job.stop_reason:
             return await _release_job(job.context, job.token, "failed", error=job.stop_reason)
         return await _release_job(job.context, job.token, "done", reason="the comparisons gave no new experiences")
     version, _ = await prompt_library.register_library(
-        job.context.database, job.token.tenant_id, job.job.name, course.library, job.context.folder,
+        job.context.database, job.token.tenant_id, job.job.name, progress.library, job.context.folder,
         parent_id=parent.version.id, lineage=_build_lineage(job),
     )  # fmt: skip
     async with job.context.database.transaction(job.token.tenant_id) as connection:
@@ -381,18 +391,18 @@ async def _evaluate_registered(job: _ActiveJob, candidate_id: UUID) -> TrainingJ
 
 
 def _build_lineage(job: _ActiveJob) -> dict[str, Any]:
-    course, before = job.progress, job.base.version.lineage
+    progress, before = job.progress, job.base.version.lineage
     return {
-        "from": course.start,
+        "from": progress.start,
         "job": str(job.token.job_id),
         "engine": describe_engine(job.request.engine),
-        "compared": course.compared,
-        "edits": course.edits,
-        "refused": list(course.refused),
-        "usd": course.usd,
-        "prompt_tokens": course.prompt_tokens,
-        "completion_tokens": course.completion_tokens,
-        "seen": [*before.get("seen", ()), *course.seen][-MAX_USED_GROUPS:],
+        "compared": progress.compared,
+        "edits": progress.edits,
+        "rejected_edits": list(progress.rejected_edits),
+        "cost_usd": progress.cost_usd,
+        "prompt_tokens": progress.prompt_tokens,
+        "completion_tokens": progress.completion_tokens,
+        "used_groups": [*before.get("used_groups", ()), *progress.used_groups][-MAX_USED_GROUPS:],
     }
 
 

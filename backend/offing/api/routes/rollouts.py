@@ -37,7 +37,7 @@ from offing.services.rollouts import BatchRequest, ScorerSpec
 from offing.storage.rollout_batches import GroupFilter
 from offing.storage.rollouts import RolloutFilter
 from offing.telemetry.tracing import current_traceparent
-from offing.tools.environment import TaskSample
+from offing.tools.environment import TaskSample, qualify_spec
 
 router = APIRouter(tags=["collection"], route_class=StrictRoute)
 
@@ -185,10 +185,10 @@ async def _select_task_ids(
         return selection.task_ids
     if selection.dataset is not None:
         return await tasks.list_dataset_task_ids(deps.database, tenant_id, selection.dataset, selection.max_tasks)
-    if selection.world is not None:
-        world = selection.world
-        kinds = None if world.kinds is None else tuple(world.kinds)
-        drawn = TaskSample(world.spec, world.task_count, world.hops, kinds, world.seed)
+    if selection.environment is not None:
+        requested = selection.environment
+        kinds = None if requested.kinds is None else tuple(requested.kinds)
+        drawn = TaskSample(requested.spec, requested.task_count, requested.hops, kinds, requested.seed)
         specs = await asyncio.to_thread(tasks.sample_tasks, drawn)
-        return (await tasks.store_tasks(deps.database, tenant_id, f"world:{world.spec}", specs)).task_ids
+        return (await tasks.store_tasks(deps.database, tenant_id, qualify_spec(requested.spec), specs)).task_ids
     return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, selection.items or [])).task_ids

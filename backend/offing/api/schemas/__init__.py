@@ -306,11 +306,11 @@ class UploadedFileOut(ApiModel):
     """The outcome of one uploaded file."""
 
     name: str
-    outcome: Literal["added", "unchanged", "replaced", "refused", "failed"] = Field(
+    outcome: Literal["added", "unchanged", "replaced", "rejected", "failed"] = Field(
         description="`failed`: the file was not stored, but sending it again can succeed."
     )
     source: SourceOut | None
-    problem: str = Field(default="", description="Why the file was refused or failed, and what to do.")
+    problem: str = Field(default="", description="Why the file was rejected or failed, and what to do.")
 
 
 class UploadResultOut(ApiModel):

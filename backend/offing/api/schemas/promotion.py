@@ -123,7 +123,7 @@ def serialize_gate_result(result: GateResult | None) -> GateResultOut | None:
     return GateResultOut(
         pair_count=comparison.pairs,
         candidate=comparison.candidate,
-        active=comparison.champion,
+        active=comparison.active,
         difference=comparison.difference,
         low=comparison.low,
         high=comparison.high,

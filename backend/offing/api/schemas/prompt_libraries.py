@@ -140,10 +140,10 @@ def build_gate_config(body: GateConfigIn, default: EngineConfig) -> GateConfig:
         w.engine or default,
         w.graph,
         w.role,
-        count=w.max_tasks,
-        members=w.rollouts_per_task,
-        turns=w.max_turns,
-        usd=w.max_run_cost_usd,
+        max_tasks=w.max_tasks,
+        rollouts_per_task=w.rollouts_per_task,
+        max_turns=w.max_turns,
+        max_run_cost_usd=w.max_run_cost_usd,
     )
 
 

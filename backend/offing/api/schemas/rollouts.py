@@ -61,10 +61,14 @@ class TaskPage(Page):
     items: list[TaskOut]
 
 
-class WorldTasksIn(ApiModel):
-    """Tasks of a synthetic world."""
+class EnvironmentTasksIn(ApiModel):
+    """Generated tasks of an environment."""
 
-    spec: str = Field(max_length=200, examples=["train-12@500"])
+    spec: str = Field(
+        max_length=200,
+        description="`SPEC` of a world, or `NAME:SPEC` of another environment.",
+        examples=["train-12@500"],
+    )
     task_count: int = Field(ge=1, le=10_000)
     hops: tuple[int, int] = Field(default=(1, 4), description="Minimum and maximum.")
     kinds: list[str] | None = Field(default=None, max_length=20, description="null: all kinds.")
@@ -82,13 +86,13 @@ class TaskSelectionIn(ApiModel):
         max_length=10_000,
         description="Tasks to store under the name of the batch, or under `inline`.",
     )
-    world: WorldTasksIn | None = None
+    environment: EnvironmentTasksIn | None = None
     max_tasks: int = Field(default=20_000, ge=1, le=20_000, description="With `dataset`: how many at most.")
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "TaskSelectionIn":
-        if sum(selection is not None for selection in (self.task_ids, self.dataset, self.items, self.world)) != 1:
-            raise ValueError("set exactly one of `task_ids`, `dataset`, `items` and `world`")
+        if sum(selection is not None for selection in (self.task_ids, self.dataset, self.items, self.environment)) != 1:
+            raise ValueError("set exactly one of `task_ids`, `dataset`, `items` and `environment`")
         return self
 
 
@@ -387,7 +391,7 @@ def serialize_score(score: ScoreRow) -> ScoreOut:
 
 def serialize_policy_version(version: PolicyVersionRow) -> PolicyVersionOut:
     # These are thousands of hashes that only the next job needs.
-    lineage = {name: value for name, value in version.lineage.items() if name != "seen"}
+    lineage = {name: value for name, value in version.lineage.items() if name != "used_groups"}
     return PolicyVersionOut.model_validate(
         {
             "id": version.id,

@@ -70,7 +70,7 @@ def _iter_entry_points(graph: Graph) -> Iterator[Any]:
             yield from _iter_functions(branch.path)
     for role in graph.roles:
         yield from (role.render, role.headline, role.extractive, *role.rules.values())
-        yield from (f for form in role.prompt_formats for f in (form.render, form.parse, form.spans, form.write))
+        yield from (f for one in role.prompt_formats for f in (one.render, one.parse, one.spans, one.write))
     yield graph.initial_state
 
 

@@ -104,9 +104,7 @@ def _find_unstable_prompts(graph: Graph, run: SimulatedRun) -> list[GraphIssue]:
         inputs = [call.inputs for call in run.executed_calls if call.name == role.name and call.turn]
         if len(inputs) < 2:
             continue
-        best = max(
-            _min_shared_prefix(role, name, inputs) for name in ("", *(form.name for form in role.prompt_formats))
-        )
+        best = max(_min_shared_prefix(role, name, inputs) for name in ("", *(one.name for one in role.prompt_formats)))
         if best < MIN_SHARED_PREFIX:
             why = (
                 f"Its prompt repeats only {best:.0%} of the previous prompt as a prefix. The rest is charged "

@@ -82,7 +82,7 @@ function engineText(engine: unknown): string {
 /** Return text such as `3,120 tokens, $0.04`. If a price is not known, the cost is a lower bound. */
 export function costText(metrics: ReadonlyMap<string, number>): string {
   const tokens = (metrics.get("prompt_tokens") ?? 0) + (metrics.get("completion_tokens") ?? 0);
-  const usd = formatUsd(metrics.get("usd") ?? 0);
+  const usd = formatUsd(metrics.get("cost_usd") ?? 0);
   return `${pluralize(tokens, "token")}, ${metrics.get("priced") === 0 ? `at least ${usd}` : usd}`;
 }
 
@@ -144,7 +144,7 @@ export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventT
       return {
         label: "guard",
         tone: "coral",
-        text: `step ${detail("step")}: ${detail("why")}; rolled back to ${rollbackTarget(event)}`,
+        text: `step ${detail("step")}: ${detail("reason")}; rolled back to ${rollbackTarget(event)}`,
       };
     case "not_finite":
       return { label: "not finite", tone: "coral", text: `step ${detail("step")} changed no weights` };
@@ -157,12 +157,12 @@ export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventT
     case "canary":
       return { label: "canary", tone: "sun", text: `${detail("policy")} on ${canaryShareText(event)}new runs` };
     case "canary_withdrawn":
-      return { label: "canary withdrawn", tone: "sun", text: `${detail("policy")}: ${detail("why")}` };
+      return { label: "canary withdrawn", tone: "sun", text: `${detail("policy")}: ${detail("reason")}` };
     case "rolled_back":
       return {
         label: "rolled back",
         tone: "sun",
-        text: `${detail("policy")} to ${detail("back_to")}: ${detail("why")}`,
+        text: `${detail("policy")} to ${detail("back_to")}: ${detail("reason")}`,
       };
     default:
       return { label: event.kind.replaceAll("_", " "), tone: "", text: detail("policy") };
@@ -185,12 +185,13 @@ function rollbackTarget(event: Pick<TrainingEvent, "detail">): string {
 }
 
 function canaryShareText(event: Pick<TrainingEvent, "detail">): string {
-  return typeof event.detail.share === "number" ? `${formatPercent(event.detail.share)} of ` : "a fraction of ";
+  return typeof event.detail.fraction === "number" ? `${formatPercent(event.detail.fraction)} of ` : "a fraction of ";
 }
 
 function gateText({ detail }: Pick<TrainingEvent, "detail">): EventText {
-  const reasons = Array.isArray(detail.why_not) ? detail.why_not.join("; ") : "";
-  const comparison = `against ${detail.champion}, difference ${formatSigned(Number(detail.difference))}`;
+  const reasons = Array.isArray(detail.reasons) ? detail.reasons.join("; ") : "";
+  const { difference } = detail.comparison as { difference: number };
+  const comparison = `against ${detail.active_version}, difference ${formatSigned(difference)}`;
   if (detail.passed === true) return { label: "passed the gate", tone: "moss", text: comparison };
   return { label: "rejected by the gate", tone: "coral", text: reasons || comparison };
 }

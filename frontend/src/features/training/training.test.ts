@@ -115,16 +115,23 @@ test("events have texts, and an unknown one keeps its name", () => {
     const { label, text } = eventText(anEvent(kind, detail));
     return `${label}: ${text}`;
   };
-  expect(render("guard", { step: 23, why: "drop of mean reward: 0.4", back_to_step: 22 })).toBe(
+  expect(render("guard", { step: 23, reason: "drop of mean reward: 0.4", back_to_step: 22 })).toBe(
     "guard: step 23: drop of mean reward: 0.4; rolled back to step 22",
   );
-  expect(render("guard", { step: 1, why: "x", back_to_step: 0 })).toContain("rolled back to the start");
-  expect(render("gate", { passed: true, champion: "planner@1", difference: 0.09, why_not: [] })).toBe(
-    "passed the gate: against planner@1, difference +0.090",
-  );
-  expect(render("gate", { passed: false, why_not: ["only 3 pairs"] })).toBe("rejected by the gate: only 3 pairs");
-  expect(render("canary", { policy: "planner@2", share: 0.1 })).toBe("canary: planner@2 on 10% of new runs");
-  expect(render("pause asked", {})).toBe("pause asked: ");
+  expect(render("guard", { step: 1, reason: "x", back_to_step: 0 })).toContain("rolled back to the start");
+  expect(
+    render("gate", { passed: true, active_version: "planner@1", comparison: { difference: 0.09 }, reasons: [] }),
+  ).toBe("passed the gate: against planner@1, difference +0.090");
+  expect(
+    render("gate", {
+      passed: false,
+      active_version: "planner@1",
+      comparison: { difference: 0 },
+      reasons: ["only 3 pairs"],
+    }),
+  ).toBe("rejected by the gate: only 3 pairs");
+  expect(render("canary", { policy: "planner@2", fraction: 0.1 })).toBe("canary: planner@2 on 10% of new runs");
+  expect(render("pause_requested", {})).toBe("pause requested: ");
   expect(ledgerReason("zero_advantage").label).toBe("zero advantage");
   expect(ledgerReason("of_tomorrow")).toEqual({ label: "of tomorrow", description: "" });
 });

@@ -1888,6 +1888,42 @@ export interface components {
             offered_at: string;
         };
         /**
+         * EnvironmentTasksIn
+         * @description Generated tasks of an environment.
+         */
+        EnvironmentTasksIn: {
+            /**
+             * Hops
+             * @description Minimum and maximum.
+             * @default [
+             *       1,
+             *       4
+             *     ]
+             */
+            hops: [
+                number,
+                number
+            ];
+            /**
+             * Kinds
+             * @description null: all kinds.
+             */
+            kinds?: string[] | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Spec
+             * @description `SPEC` of a world, or `NAME:SPEC` of another environment.
+             * @example train-12@500
+             */
+            spec: string;
+            /** Task Count */
+            task_count: number;
+        };
+        /**
          * ErasureOut
          * @example {
          *       "passages": 9,
@@ -4736,17 +4772,17 @@ export interface components {
              */
             collections: string[];
             /**
+             * Environment
+             * @description `NAME:SPEC` of an environment to use instead of the library. Without `NAME:`, it is `world`.
+             * @default
+             */
+            environment: string;
+            /**
              * Sources
              * @description Empty: all sources of the collections.
              * @default []
              */
             sources: string[];
-            /**
-             * World
-             * @description Name of a generated world to use instead of the document library.
-             * @default
-             */
-            world: string;
         };
         /**
          * TaskSelectionIn
@@ -4758,6 +4794,7 @@ export interface components {
              * @description The first `max_tasks` tasks of this dataset.
              */
             dataset?: string | null;
+            environment?: components["schemas"]["EnvironmentTasksIn"] | null;
             /**
              * Items
              * @description Tasks to store under the name of the batch, or under `inline`.
@@ -4771,7 +4808,6 @@ export interface components {
             max_tasks: number;
             /** Task Ids */
             task_ids?: string[] | null;
-            world?: components["schemas"]["WorldTasksIn"] | null;
         };
         /**
          * TaskSpec
@@ -4820,8 +4856,8 @@ export interface components {
             /**
              * @default {
              *       "collections": [],
-             *       "sources": [],
-             *       "world": ""
+             *       "environment": "",
+             *       "sources": []
              *     }
              */
             scope: components["schemas"]["TaskScope"];
@@ -5965,10 +6001,10 @@ export interface components {
              * @description `failed`: the file was not stored, but sending it again can succeed.
              * @enum {string}
              */
-            outcome: "added" | "unchanged" | "replaced" | "refused" | "failed";
+            outcome: "added" | "unchanged" | "replaced" | "rejected" | "failed";
             /**
              * Problem
-             * @description Why the file was refused or failed, and what to do.
+             * @description Why the file was rejected or failed, and what to do.
              * @default
              */
             problem: string;
@@ -5994,41 +6030,6 @@ export interface components {
         UserMessageIn: {
             /** Text */
             text: string;
-        };
-        /**
-         * WorldTasksIn
-         * @description Tasks of a synthetic world.
-         */
-        WorldTasksIn: {
-            /**
-             * Hops
-             * @description Minimum and maximum.
-             * @default [
-             *       1,
-             *       4
-             *     ]
-             */
-            hops: [
-                number,
-                number
-            ];
-            /**
-             * Kinds
-             * @description null: all kinds.
-             */
-            kinds?: string[] | null;
-            /**
-             * Seed
-             * @default 0
-             */
-            seed: number;
-            /**
-             * Spec
-             * @example train-12@500
-             */
-            spec: string;
-            /** Task Count */
-            task_count: number;
         };
     };
     responses: never;

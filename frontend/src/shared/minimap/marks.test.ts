@@ -13,7 +13,7 @@ test("the kind and label of a step give the same mark as on the server", () => {
   expect(markForStep(aStep(1, { kind: "tool_result", label: "read" }))).toBe("r");
   expect(markForStep(aStep(1, { kind: "tool_result", label: "calculate" }))).toBe("c");
   expect(markForStep(aStep(1, { kind: "plan", label: "plan" }))).toBe("p");
-  expect(markForStep(aStep(1, { kind: "analysis", label: "analyse" }))).toBe("p");
+  expect(markForStep(aStep(1, { kind: "analysis", label: "analyze" }))).toBe("p");
   expect(markForStep(aStep(1, { kind: "verification", label: "verify" }))).toBe("v");
   expect(markForStep(aStep(1, { kind: "report", label: "write" }))).toBe("w");
   expect(markForStep(aStep(1, { kind: "resumed", label: "resumed" }))).toBe("h");

@@ -66,7 +66,7 @@ test("rejected files are not sources, and a file that was sent twice is one sour
   const results = [
     { name: "a", outcome: "added" as const, source, problem: "" },
     { name: "a", outcome: "unchanged" as const, source, problem: "" },
-    { name: "x", outcome: "refused" as const, source: null, problem: "no" },
+    { name: "x", outcome: "rejected" as const, source: null, problem: "no" },
   ];
   expect(listSourceIds(results)).toEqual([source.id]);
 });

@@ -9,7 +9,7 @@ const OUTCOME_LABELS: Record<Uploaded["outcome"], string> = {
   added: "added",
   unchanged: "unchanged",
   replaced: "new version",
-  refused: "rejected",
+  rejected: "rejected",
   failed: "not added",
 };
 
@@ -17,10 +17,10 @@ const OUTCOME_LABELS: Record<Uploaded["outcome"], string> = {
 export function UploadList({ state, onClear }: { state: UploadState; onClear?: () => void }) {
   const unreadableNote = state.hasNoReadableFiles && !state.busy ? <UnreadableNote /> : null;
   if (state.total === 0 && state.unsent === 0 && !state.error) return unreadableNote;
-  const refused = state.results.filter((result) => result.outcome === "refused");
+  const rejected = state.results.filter((result) => result.outcome === "rejected");
   const failed = state.results.filter((result) => result.outcome === "failed");
-  const added = state.results.filter((result) => result.outcome !== "refused" && result.outcome !== "failed");
-  const visible = [...failed, ...refused, ...added].slice(0, 8);
+  const added = state.results.filter((result) => result.outcome !== "rejected" && result.outcome !== "failed");
+  const visible = [...failed, ...rejected, ...added].slice(0, 8);
   const more = state.results.length - visible.length;
   return (
     <div className="uploads">
@@ -29,7 +29,7 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
           ? `Processing ${pluralize(state.total, "document")}: ${state.done} done`
           : [
               `${pluralize(listSourceIds(added).length, "document")} ready`,
-              refused.length > 0 && `${refused.length} rejected`,
+              rejected.length > 0 && `${rejected.length} rejected`,
               failed.length > 0 && `${failed.length} not added`,
               state.unsent > 0 && `${formatCount(state.unsent)} not sent`,
             ]
