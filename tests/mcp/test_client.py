@@ -154,11 +154,14 @@ async def test_a_secret_goes_to_its_server_and_is_not_in_anything_that_comes_of_
 @pytest.mark.parametrize(
     ("env", "problem"),
     [
-        ({}, "WIKI_TOKEN is not set, and its bearer token needs it."),
-        ({"WIKI_TOKEN": "short"}, "WIKI_TOKEN cannot be used: a secret has 8 or more printable ASCII characters."),
+        ({}, "WIKI_TOKEN is not set, but the bearer token needs it."),
+        (
+            {"WIKI_TOKEN": "short"},
+            "WIKI_TOKEN cannot be used: a secret must have at least 8 printable ASCII characters.",
+        ),
         (
             {"WIKI_TOKEN": "with\r\nX: y-a-new-line"},
-            "WIKI_TOKEN cannot be used: a secret has 8 or more printable ASCII",
+            "WIKI_TOKEN cannot be used: a secret must have at least 8 printable ASCII",
         ),
     ],
 )

@@ -91,7 +91,7 @@ def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> N
 
 def _check_options(options: AskOptions) -> None:
     if len(options.question.strip()) < 3:
-        raise InvalidInput("question", "It is shorter than 3 characters", "Enter a question.")
+        raise InvalidInput("question", "must have at least 3 characters", "Enter a question.")
     if not 0 <= options.turn_limit <= 2048:
         raise InvalidInput("--max-turns", f"{options.turn_limit} is out of range", "Use 0 to 2048.")
     for folder in options.docs:

@@ -44,7 +44,7 @@ LIST_TIMEOUT_SECONDS = 30.0
 MAX_CONNECTIONS_PER_SERVER = 8
 """Maximum number of connections from this process to one server."""
 
-MISSING_EXTRA_MESSAGE = "MCP servers are asked by the extra `mcp`, which is not installed: pip install 'offing[mcp]'."
+MISSING_EXTRA_MESSAGE = "MCP servers need the extra `mcp`, which is not installed. Run: pip install 'offing[mcp]'."
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,9 @@ def load_secrets(server: McpServerConfig, env: Mapping[str, str]) -> ServerSecre
     for name, owner in names.items():
         value = env.get(name, "")
         if not value:
-            return InvalidUrl(f"{name} is not set, and its {owner} needs it.")
+            return InvalidUrl(f"{name} is not set, but the {owner} needs it.")
         if not value.isascii() or not value.isprintable() or value not in find_secrets({name: value}):
-            return InvalidUrl(f"{name} cannot be used: a secret has 8 or more printable ASCII characters.")
+            return InvalidUrl(f"{name} cannot be used: a secret must have at least 8 printable ASCII characters.")
     headers = [(header.encode(), env[name].encode()) for header, name in server.headers.items()]
     if server.bearer:
         headers.append((b"Authorization", b"Bearer " + env[server.bearer].encode()))
