@@ -40,12 +40,12 @@ Measure = Callable[[Client, ServerUrls], Awaitable[Sequence[Measurement]]]
 
 @dataclass(frozen=True, slots=True)
 class OnStack:
-    """A part that is measured on servers and workers of its own, which stay up for all of its rounds."""
+    """A part that is measured on its own servers and workers, which stay up for all of its rounds."""
 
     measure: Measure
     rounds: int
     workers: int = 1
-    """0: as many processes as `offing up` starts."""
+    """0 means as many processes as `offing up` starts."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def measured(self) -> list[Measurement]:
@@ -59,7 +59,7 @@ class OnStack:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A part that starts what it needs itself. Most repeat what they measure, and have one round for that reason."""
+    """A part that starts what it needs. Most of them repeat the measurement themselves and therefore have one round."""
 
     measure: Callable[[], Sequence[Measurement]]
     rounds: int = 1
@@ -116,7 +116,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _guarded() -> int:
-    """The exit code."""
+    """Measure the ratios, compare them with the recorded ones, and return the exit code."""
     measurements = OnStack(cpu_ratios, 3).measured()
     print(table(rows("ratios", measurements, circumstances())))
     problems = too_slow(stored(), measurements)

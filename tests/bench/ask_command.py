@@ -1,4 +1,4 @@
-"""`offing ask` as a person runs it: a home of its own, 250 documents, once cold and once warm."""
+"""`offing ask` as a user runs it: with its own data directory and 250 documents, once cold and once warm."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ DOCUMENTS = 250
 
 
 def documents_in(folder: Path) -> None:
-    """As many documents as wanted: the demo's, and copies of them that differ in their first line."""
+    """Create this number of documents: those of the demo, and copies of them that differ in their first line."""
     if not DEMO.is_dir():
         subprocess.run([ROOT / "deploy" / "fetch-demo-docs"], check=True, stdout=subprocess.DEVNULL)
     originals = sorted(path for path in DEMO.rglob("*") if path.is_file() and path.suffix == ".md")
@@ -30,7 +30,7 @@ def documents_in(folder: Path) -> None:
 
 
 def time_ask(home: Path, folder: Path) -> float:
-    """Wall seconds of the whole command, servers and worker started and stopped."""
+    """Return the wall seconds of the whole command, including the start and stop of servers and worker."""
     words = ["ask", "How does undici pool connections?", "--docs", str(folder), "--json"]
     began = time.perf_counter()
     environment = os.environ | {"OFFING_HOME": str(home)}

@@ -1,6 +1,6 @@
-"""LangGraph in process with its own Postgres saver: what the platform is measured against.
+"""LangGraph in process with its own Postgres checkpointer, with which the platform is compared.
 
-Both as it comes, with one lock around the saver, and with that lock taken out.
+It is measured unchanged, with one lock around the checkpointer, and without that lock.
 """
 
 import time
@@ -16,12 +16,12 @@ from psycopg_pool import AsyncConnectionPool
 
 
 class _NoLock(nullcontext[None]):
-    """Stands where the saver has its lock."""
+    """Replaces the lock of the checkpointer."""
 
 
 @asynccontextmanager
 async def bare_saver(url: str, *, lock: bool) -> AsyncGenerator[AsyncPostgresSaver]:
-    """The stock saver on a pool like ours."""
+    """Open LangGraph's checkpointer on a pool like that of the platform."""
     settings: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     async with AsyncConnectionPool(url, min_size=1, max_size=16, kwargs=settings, open=False) as pool:
         saver = AsyncPostgresSaver(pool)  # type: ignore[arg-type]
@@ -33,14 +33,14 @@ async def bare_saver(url: str, *, lock: bool) -> AsyncGenerator[AsyncPostgresSav
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Runs a graph on the stock saver."""
+    """Runs a graph with LangGraph's checkpointer."""
 
     graph: Any
-    """Compiled with it."""
+    """Compiled with that checkpointer."""
     durability: str = "sync"
 
     async def run(self, inputs: dict[str, Any]) -> float:
-        """Wall seconds of one run on a thread of its own."""
+        """Return the wall seconds of one run on its own thread."""
         config: Any = {"configurable": {"thread_id": str(uuid4())}, "recursion_limit": 100_000}
         began = time.perf_counter()
         durability: dict[str, Any] = {"durability": self.durability} if self.graph.checkpointer else {}

@@ -1,6 +1,6 @@
-"""docs/benchmarks.json, which holds every figure with the commit that it was measured at, and the table made of it.
+"""docs/benchmarks.json, which contains every measurement with its commit, and the table that is made from it.
 
-A part that is measured anew replaces its own rows alone, so that each row names the commit that it is true of.
+A part that is measured again replaces only its own rows, so each row names the commit that was measured.
 """
 
 import json
@@ -23,18 +23,18 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
 
 Row = Mapping[str, Any]
-"""A figure as stored."""
+"""A stored measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """When, where and of what a part was measured."""
+    """Commit, machine and load of the measurement of a part."""
 
     commit: str
-    """Ends with `+` where the tree held changes that were not committed."""
+    """Ends with `+` if the checkout had uncommitted changes."""
     machine: str
     load: str
-    """Load averages of 1, 5 and 15 minutes when the part began."""
+    """Load averages of 1, 5 and 15 minutes at the beginning of the part."""
 
 
 def circumstances() -> Circumstances:
@@ -56,7 +56,7 @@ def _git(*words: str) -> str:
 
 
 def rows(part: str, metrics: Sequence[Measurement], about: Circumstances) -> list[Row]:
-    """The figures of a part, ready to be stored."""
+    """Return the measurements of a part, ready to be stored."""
     return [
         {
             "part": part,
@@ -82,7 +82,7 @@ def stored() -> list[Row]:
 
 
 def store(part: str, measured: Sequence[Row], order: Sequence[str]) -> None:
-    """Replace a part's rows, and write the table anew. Parts that `order` does not name are dropped."""
+    """Replace the rows of a part and write the table again. Parts that are not in `order` are dropped."""
     remaining = [row for row in stored() if row["part"] != part]
     every = sorted([*remaining, *measured], key=lambda row: order.index(row["part"]) if row["part"] in order else -1)
     every = [row for row in every if row["part"] in order]
@@ -92,7 +92,7 @@ def store(part: str, measured: Sequence[Row], order: Sequence[str]) -> None:
 
 
 def table(every: Sequence[Row]) -> str:
-    """Markdown: a row per figure."""
+    """Render the table as Markdown, one row per measurement."""
     head = [
         "| part | what | Offing | bare | ratio | rounds | aim | met | commit |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -108,7 +108,7 @@ def _line(row: Row) -> str:
 
 
 def measurements(every: Sequence[Row]) -> str:
-    """Markdown: when and where the parts were measured, with the load that each began under."""
+    """Render as Markdown when and where the parts were measured, with the load at the beginning of each."""
     results: dict[tuple[str, str], dict[str, str]] = {}
     for row in every:
         results.setdefault((row["commit"], row["machine"]), {})[row["part"]] = row["load"]

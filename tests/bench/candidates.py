@@ -1,4 +1,4 @@
-"""Ways to rank that were compared. Each indexes the same passages in the same Postgres, under row-level security."""
+"""The compared ways to rank. Each indexes the same passages in the same Postgres, under row-level security."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ Connection = AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A way to rank. `make` fills its index from the stored passages as the application's role."""
+    """A way to rank. `make` builds its index from the stored passages as the application's role."""
 
     name: str
     tables: LiteralString = ""
-    """Run once by the owner."""
+    """Executed once by the owner."""
     fill: LiteralString = ""
-    """Run once by the application, with the tenant as %(tenant)s."""
+    """Executed once by the application, with the tenant as %(tenant)s."""
     query: LiteralString = ""
-    """Gives text id, start and end of the best passages, for %(ask)s, %(tenant)s and %(limit)s."""
+    """Returns text id, start and end of the best passages, for %(ask)s, %(tenant)s and %(limit)s."""
 
 
 VECTORS = """
@@ -106,7 +106,7 @@ CANDIDATES = (
 async def rank_with(
     candidate: Candidate, connection: Connection, tenant_id: UUID, ask: str, limit: int = 10
 ) -> Sequence[SourceSpan]:
-    """The candidate's best passages for a question, best first."""
+    """Return the candidate's passages for a question, best first."""
     if candidate is POSTINGS:
         hits = await ranking.search_passages(connection, tenant_id, list(extract_terms(ask)), limit)
         return [SourceSpan(hit.text_id, hit.start, hit.end) for hit in hits]

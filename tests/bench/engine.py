@@ -1,6 +1,6 @@
-"""Tokens a second of the policy engine, over its socket, against a bare batched `generate` of the same weights.
+"""Tokens per second of the policy engine over its socket, compared with a batched `generate` of the same weights.
 
-Both draw the same number of tokens from the same prompts on as many threads, in turns.
+Both sample the same number of tokens from the same prompts on the same number of threads, in turns.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -28,7 +28,7 @@ Prompts = Sequence[Sequence[int]]
 
 
 def engine_speed() -> list[Measurement]:
-    """One row for a full batch, one for requests that come and go."""
+    """Measure the engine and `generate` in turns."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from offing_engine.random_policy import create_random_policy
 
@@ -67,7 +67,7 @@ def _bare_model(path: Path, threads: int) -> Any:
 
 
 def _bare(model: Any, prompts: Prompts) -> float:
-    """Tokens a second of `generate` on full batches, without log-probabilities, every row to its full length."""
+    """Return the tokens per second of `generate` on full batches, without log probabilities, rows at full length."""
     import torch
 
     began = time.perf_counter()
@@ -80,7 +80,7 @@ def _bare(model: Any, prompts: Prompts) -> float:
 
 
 async def _served(engine: Served, prompts: Prompts) -> float:
-    """Tokens a second of all requests, `ROWS` at once, with ids, log-probabilities and entropies."""
+    """Return the tokens per second of all requests, `ROWS` at once, with ids, log probabilities and entropies."""
     gate, began = asyncio.Semaphore(ROWS), time.perf_counter()
     transport = httpx.AsyncHTTPTransport(uds=str(engine.socket), limits=httpx.Limits(max_connections=ROWS))
     async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=600) as client:

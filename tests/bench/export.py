@@ -1,6 +1,6 @@
-"""Exporting rollouts: MB of stored token columns a second, beside a bare `COPY` of the very same rows.
+"""Exporting rollouts: MB of stored token columns per second, compared with a bare `COPY` of the same rows.
 
-Servers of its own; rows are laid down by SQL, because how they came there is measured elsewhere.
+It uses its own servers. The rows are inserted by SQL, because writing them is measured elsewhere.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ BARE: LiteralString = """
 
 
 def lay_down(owner_url: str) -> int:
-    """Rollouts of random tokens; the bytes of their token columns."""
+    """Insert rollouts of random tokens and return the bytes of their token columns."""
     draw = np.random.default_rng(0)
     with psycopg.connect(owner_url, autocommit=True) as owner:
         filled = LAID.format(batch=new_id(), tenant=LOCAL_TENANT, rollouts=ROLLOUTS, turns=TURNS)
@@ -111,7 +111,7 @@ def _turn(draw: np.random.Generator, n: int, seq: int) -> dict[str, object]:
 
 
 async def bare(app_url: str, format: LiteralString = "") -> None:
-    """The same rows as the database gives them out, thrown away."""
+    """Read the same rows with `COPY` and discard them."""
     async with await psycopg.AsyncConnection.connect(app_url) as connection, connection.cursor() as cursor:
         await connection.execute(f"set app.tenant = '{LOCAL_TENANT}'".encode())
         async with cursor.copy(BARE + format) as copy:
@@ -133,7 +133,7 @@ async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
 
 
 async def _measured(app_url: str, folder: Path) -> dict[str, list[float]]:
-    """Seconds of each, taken in turns."""
+    """Return the seconds of each, measured in turns."""
     taken: dict[str, list[float]] = {}
     async with Database(app_url, max_connections=2) as database:
         ways: dict[str, Callable[[], Awaitable[None]]] = {

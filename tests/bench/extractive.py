@@ -1,12 +1,12 @@
-"""Judges whole reports of the model-free engine, on questions whose good answers are known.
+"""Score whole reports of the engine without a model, on questions whose good answers are known.
 
     .venv/bin/python -m tests.bench.extractive [--graph NAME] [--folder demo|readmes] [--misses] [--all-misses]
         [--show WORDS]
 
 Documents: `deploy/fetch-demo-docs`, and the READMEs of `frontend/node_modules` (`make setup`). Questions:
-`extractive.toml` beside this file. Runs the real graph on the stand-in context of `tests/graphs`: no servers, and a
-plain BM25 over the same passages as the platform's. `--misses` names the questions without their gold phrase, without
-the unseen ones unless `--all-misses`.
+`extractive.toml` in this folder. The real graph runs with the in-memory context of `tests/graphs`: without servers, and
+with plain BM25 over the same passages as the platform. `--misses` lists the questions whose gold phrase is not quoted,
+without the held-out ones unless `--all-misses` is set.
 """
 
 import argparse
@@ -34,9 +34,9 @@ ANSWERED = "answered"
 class Question:
     ask: str
     gold: tuple[tuple[str, str], ...]
-    """Document, and words that stand in it. Empty: the documents do not answer it."""
+    """Document, and words that it contains. Empty means that the documents do not answer the question."""
     all: bool
-    """Every gold phrase is needed, not just one."""
+    """Whether every gold phrase is needed, not only one."""
     unseen: bool
 
 
@@ -45,15 +45,15 @@ class Outcome:
     question: Question
     report: Report
     quoted: float
-    """Share of what is needed that the report quotes at all."""
+    """Share of the needed phrases that the report quotes."""
     early: float
-    """Share that stands in the answer or the first section."""
+    """Share that is in the answer or the first section."""
     turns: int
     seconds: float
 
 
 def questions(folder: str) -> tuple[Question, ...]:
-    """In the order of the file; every second one is unseen."""
+    """In the order of the file. Every second question is held out."""
     raw = tomllib.loads((HERE / "extractive.toml").read_text())[folder]["question"]
     return tuple(
         Question(q["ask"], tuple((d, w) for d, w in q.get("gold", [])), q.get("all", False), n % 2 == 1)
@@ -62,7 +62,7 @@ def questions(folder: str) -> tuple[Question, ...]:
 
 
 def library(folder: str) -> Library:
-    """The documents that the questions of this name are about."""
+    """Return the documents of the questions with this name."""
     if folder == "demo":
         docs = ROOT / ".demo" / "docs"
         return Library.folder(docs / "fastify", docs / "undici")
@@ -72,7 +72,7 @@ def library(folder: str) -> Library:
 
 
 def checked(library: Library, requests: Iterable[Question]) -> None:
-    """Every gold phrase stands in its document; otherwise the documents are others than the questions were made for."""
+    """Check that every gold phrase is in its document. Otherwise the documents are not those of the questions."""
     texts = {d.name: _flat(d.text) for d in library.documents.values()}
     lost = [(name, words) for q in requests for name, words in q.gold if _flat(words) not in texts.get(name, "")]
     if lost:
@@ -84,7 +84,7 @@ def _flat(text: str) -> str:
 
 
 async def outcome(library: Library, question: Question, graph: Graph) -> Outcome:
-    """One run of a graph, timed."""
+    """Run a graph once and measure the time."""
     ctx = InMemoryContext(library, question.ask)
     start = time.perf_counter()
     await carry_out(ctx, graph)
@@ -120,7 +120,7 @@ def _name(library: Library, citation: Citation) -> str:
 
 
 def compute_metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The shares that count, 0 to 1, and the time."""
+    """Return the shares, from 0 to 1, and the time."""
     answerable = [o for o in outcomes if o.question.gold]
     others = [o for o in outcomes if not o.question.gold]
     right = [o for o in answerable if o.quoted]

@@ -1,6 +1,6 @@
-"""Questions of two tenants while a thousand rollouts of one of them are queued: to a first event and to the result.
+"""Questions of two tenants while a thousand rollouts of one of them are queued: time to the first event and the result.
 
-The time to a first event and to the result is the database's, from the submission on.
+The times are those of the database, from the submission on.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ ROLLOUTS, GROUP, TURNS, MODEL_MS = 1000, 8, 20, 1000
 """More rollouts than two processes have slots for: count, turns, and milliseconds per model call."""
 
 QUESTIONS = 50
-"""Of each tenant, one after the other."""
+"""Questions of each tenant, one after the other."""
 
 TIMES: LiteralString = """
     select extract(epoch from step.at - run.created_at)::float8,
@@ -40,11 +40,11 @@ TIMES: LiteralString = """
 FULL: LiteralString = "select count(*) from run where kind = 'rollout' and status = 'running'"
 
 Times = list[tuple[float, float]]
-"""To the first event and to the result, in seconds, of each question."""
+"""Return the seconds to the first event and to the result of each question."""
 
 
 def fairness() -> list[Measurement]:
-    """On one worker process and on two."""
+    """Measure with one worker process and with two."""
     return [metric for workers in WORKERS for metric in _measured(workers)]
 
 

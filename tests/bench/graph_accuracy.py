@@ -1,4 +1,4 @@
-"""What each graph reaches on 200 held-out questions of a synthetic world, with rules for all roles, on the platform."""
+"""Accuracy of each graph on 200 held-out questions of a synthetic world, with rules for all roles, on the platform."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ OUTCOMES: LiteralString = """
 
 
 async def graph_accuracy(client: Client) -> list[Measurement]:
-    """Rollouts through Celery, scored by exact match: with the right tools, and with tools drawn at random."""
+    """Collect rollouts through Celery, scored by exact match: with the right tools and with random tools."""
     drawn = tasks.sample_tasks(TaskSample(WORLD, QUESTIONS, HOPS))
     stored = await tasks.store_tasks(client.database, LOCAL_TENANT, WORLD, drawn)
     measurements: list[Measurement] = []
@@ -46,14 +46,14 @@ async def graph_accuracy(client: Client) -> list[Measurement]:
 
 
 def _engines(graph: Graph, rule: str) -> Mapping[str, EngineConfig]:
-    """`rule` for every role that has it, the environment's own for the others."""
+    """Return `rule` for every role that has it, and the rule of the environment for the others."""
     return {
         role.name: EngineConfig(engine="rules", model=rule if rule in role.rules else "world") for role in graph.roles
     }
 
 
 async def _share(client: Client, graph: Graph, rule: str, ids: list[UUID]) -> tuple[float, float]:
-    """Share of right answers, 0 to 1, and turns a rollout."""
+    """Return the share of correct answers, 0 to 1, and the turns per rollout."""
     request = BatchRequest(graph.name, ids, 1, engines=_engines(graph, rule), budget=Budget(max_turns=TURNS))
     created = await rollouts.create_batch(
         client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES)

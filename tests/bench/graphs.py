@@ -1,6 +1,6 @@
-"""The graphs that are measured: one that does nothing, one turn loop with a call each, one that waits.
+"""The measured graphs: one without work, one turn loop with calls, one that waits.
 
-`offing_*` are the platform's form; the bare form of the loop does the same work without the platform.
+`offing_*` are the platform's form. The bare form of the loop does the same work without the platform.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from offing.sdk import (
 )
 
 untyped: Any = StateGraph
-"""Its stubs bound the context to dataclasses, and ours is a protocol."""
+"""Type stubs limit the context to dataclasses; Offing's is a protocol."""
 
 
 class SpeakerInput(BaseModel):
@@ -84,7 +84,7 @@ def noop_graph() -> Any:
 
 
 def chain_graph() -> Any:
-    """One node that runs 500 times: nothing but durable supersteps."""
+    """One node that runs 500 times, for durable supersteps without other work."""
     graph = untyped(Seen, context_schema=RunContext)
     graph.add_node("a", _nothing)
     graph.add_edge(START, "a")
@@ -159,7 +159,7 @@ def waits_graph() -> Any:
 
 
 def bare_turns_graph(turns: int) -> Any:
-    """The work of `turns_graph` without the platform: the same answers, nothing stored but the state."""
+    """Do the work of `turns_graph` without the platform: the same answers, with only the state stored."""
 
     async def speak(state: Turn) -> dict[str, Any]:
         turn = state["turn"] + 1

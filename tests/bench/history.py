@@ -1,4 +1,4 @@
-"""What the history of a conversation costs on disk beside LangGraph: a message per superstep, each one kept."""
+"""Disk space of the history of a conversation compared with LangGraph: one message per superstep, all of them kept."""
 
 from typing import Any, LiteralString
 
@@ -15,7 +15,7 @@ from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import Client
 
 LENGTHS = (125, 250, 500)
-"""Messages of a run."""
+"""Messages per run."""
 
 OURS: LiteralString = "app.checkpoint, app.checkpoint_value, app.checkpoint_write"
 
@@ -38,7 +38,7 @@ async def _more(state: MessagesState) -> str:
 
 
 def conversation() -> Any:
-    """A loop that adds a message of 2 kB in each superstep, as many as its first message says."""
+    """A loop that adds a message of 2 kB in each superstep. Its first message has the number."""
     builder: Any = StateGraph(MessagesState)
     builder.add_node("say", _reply)
     builder.add_edge(START, "say")
@@ -50,7 +50,7 @@ conversing = register_langgraph("bench_plain_conversing", conversation, code_pat
 
 
 def stored_bytes(url: str, tables: LiteralString) -> int:
-    """Bytes of these tables with their indexes, without what is free in them."""
+    """Return the bytes of these tables with their indexes, without free space."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(b"vacuum full " + tables.encode())
         row = connection.execute(STORED, (tables,)).fetchone()
@@ -73,7 +73,7 @@ async def _bare(servers: ServerUrls, messages: int) -> float:
 
 
 async def history_bytes(client: Client, servers: ServerUrls) -> list[Measurement]:
-    """Bytes of all checkpoints of a run, and by how much twice the messages cost more."""
+    """Return the bytes of all checkpoints of a run, and the growth factor when the number of messages doubles."""
     ours = {messages: await _ours(client, servers, messages) for messages in LENGTHS}
     bare = {messages: await _bare(servers, messages) for messages in LENGTHS}
     measurements = [

@@ -1,7 +1,7 @@
-"""Code of ours beside the library that could replace it: the figures of docs/design/own-code.md.
+"""Code of Offing compared with the library that could replace it: the measurements of docs/design/own-code.md.
 
-Offing's own Parquet pages are deleted; that note says how they were measured.
-The libraries are in no lock. Install them into a folder of their own and name the measurements:
+Offing's own Parquet pages are deleted; that note says how they were measured. The libraries are in no lock file.
+Install them into a separate folder and name the measurements:
 
     .venv/bin/pip install --target /tmp/peers yoyo-migrations pyseccomp circus
     PYTHONPATH=/tmp/peers .venv/bin/python -m tests.bench.libraries parquet imports migrations seccomp supervisor
@@ -59,7 +59,7 @@ Arbiter([Watcher("one", "sleep 60")], "tcp://127.0.0.1:25565", "tcp://127.0.0.1:
 
 
 def compared(ways: dict[str, Callable[[], object]], repeats: int = 7) -> None:
-    """Prints the CPU time of each way, taken in turns: the median, the least and the most."""
+    """Print the CPU time of each way, measured in turns: median, minimum and maximum."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats):
         for name, work in ways.items():
@@ -71,7 +71,7 @@ def compared(ways: dict[str, Callable[[], object]], repeats: int = 7) -> None:
 
 
 def measure_parquet() -> None:
-    """Writes two million tokens in the columns of training rows."""
+    """Write two million tokens in the columns of training rows."""
     draw = np.random.default_rng(0)
     random = {"token_ids": draw.integers(0, 150_000, ROWS * TOKENS), "entropy": draw.random(ROWS * TOKENS)}
     sampled = np.arange(ROWS * TOKENS) % 264 >= 200
@@ -101,7 +101,7 @@ def measure_parquet() -> None:
 
 
 def measure_imports() -> None:
-    """Loads a second version of a graph here, beside a process that only imports what a graph needs."""
+    """Load a second version of a graph in this process. Compare with a process that imports what a graph needs."""
     with tempfile.TemporaryDirectory() as home:
         for version in ("a", "b"):
             package = Path(home, version, "harbour")
@@ -128,7 +128,7 @@ def _load(folder: Path, version: str) -> tuple[float, int, Callable[[], object]]
 
 
 def measure_migrations() -> None:
-    """Migrates new databases in turns, and kills the library while it holds its lock."""
+    """Migrate new databases in turns, and kill the library while it holds its lock."""
     with (
         tempfile.TemporaryDirectory(prefix="offing-bench-") as home,
         open_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as servers,
@@ -155,7 +155,7 @@ def _run_peer(script: str, *arguments: str) -> str:
 
 
 def measure_seccomp() -> None:
-    """Builds the same filter, and lists the calls that the installed libseccomp does not know."""
+    """Build the same filter, and list the calls that the installed libseccomp lacks."""
     peer: Any = import_module("pyseccomp")
 
     def theirs() -> bytes:
@@ -185,7 +185,7 @@ def measure_seccomp() -> None:
 
 
 def measure_supervisor() -> None:
-    """Kills the library's supervisor and looks whether its program still runs."""
+    """Kill the library's supervisor and check whether its program still runs."""
     peer = subprocess.Popen([sys.executable, "-c", PEER_SUPERVISOR], stderr=subprocess.DEVNULL)
     until = time.monotonic() + 30
     while not (children := psutil.Process(peer.pid).children()) and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""A run of 2,048 rounds of iterresearch: what its prompts, its worker and its storage do from the first to the last."""
+"""A run of 2,048 turns of iterresearch: its prompts, the memory of its worker, and its storage from start to end."""
 
 import asyncio
 from itertools import pairwise
@@ -22,7 +22,7 @@ from tests.bench.waiting_runs import resident_bytes
 ROUNDS = 2048
 
 PARTS = 4
-"""The run is compared quarter by quarter; the first also holds what is only made once."""
+"""The run is compared by quarters. The first quarter also contains what is created only once."""
 
 FLAT = 0.10
 
@@ -37,7 +37,7 @@ PROMPT: LiteralString = """
 
 
 async def long_research(client: Client, servers: ServerUrls) -> list[Measurement]:
-    """With the rule that continues for as long as it may, written as a model would: every round stores its prompt."""
+    """Use the rule that continues as long as allowed, in text format, so that every turn stores its prompt."""
     worker, engines = worker_pid(), {"researcher": EngineConfig(engine="rules", model="steady", prompt_format="text")}
     request = RunRequest("Does it go on?", "iterresearch", budget=Budget(max_turns=ROUNDS), engines=engines)
     run = (await submit_run(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES))).run.id

@@ -1,4 +1,4 @@
-"""A run of 2,048 turns: what it stores, and how long a worker needs to continue with it."""
+"""A run of 2,048 turns: its storage, and the time a worker needs to continue it."""
 
 import time
 from statistics import mean
@@ -22,7 +22,7 @@ HAND_OVERS: LiteralString = """
         from app.step where run_id = %s and fence > 0 window w as (order by seq)) as steps
      where fence <> before order by turn
 """
-"""Seconds from the last step of a slice to the first of the next: notification, claim, read back, first call."""
+"""Return the seconds from the last step of a slice to the first of the next: notification, claim, first call."""
 
 
 def stored_bytes(url: str) -> int:
@@ -34,7 +34,7 @@ def stored_bytes(url: str) -> int:
 
 
 async def long_run(client: Client, servers: ServerUrls, turns: int = 2048) -> list[Measurement]:
-    """One run, its storage measured before and after."""
+    """Execute one run and measure its storage before and after."""
     before = stored_bytes(servers.owner_url)
     began = time.perf_counter()
     run = await client.submit(request("bench_turns", turns=turns))
@@ -54,6 +54,6 @@ async def long_run(client: Client, servers: ServerUrls, turns: int = 2048) -> li
 
 
 def hand_overs(url: str, run_id: UUID) -> list[tuple[int, float]]:
-    """Turn and seconds of each change of slice."""
+    """Return turn and seconds of each change of slice."""
     with psycopg.connect(url, autocommit=True) as connection:
         return [(turn, float(gap)) for turn, gap in connection.execute(HAND_OVERS, (run_id,)).fetchall()]

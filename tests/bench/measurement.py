@@ -1,4 +1,4 @@
-"""A measured figure: one value per round, what it stands beside, and the aim that it is held to."""
+"""A measurement: one value per round, its baseline, and its aim."""
 
 import math
 import statistics
@@ -11,7 +11,7 @@ Samples = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Bounds of the median of what `Figure.ours` or, with `of_ratio`, of what `Figure.ratio` holds."""
+    """Limits for the median of `Measurement.ours` or, with `of_ratio`, of `Measurement.ratio`."""
 
     words: str
     at_least: float = -math.inf
@@ -27,25 +27,25 @@ class Measurement:
     ours: Samples
     unit: str
     bare: Samples = ()
-    """The same without the platform, round by round beside `ours`. Empty: there is no such thing."""
+    """The same without the platform, with one value per round. Empty means that there is no baseline."""
     bare_what: str = ""
-    """What `bare` is, where it is not simply the same without the platform."""
+    """What `bare` is, if it is not simply the same without the platform."""
     ratios: Samples = ()
-    """Empty: `ours` over `bare`, of each round."""
+    """Empty means `ours` divided by `bare` of each round."""
     ratio_what: str = ""
     """What `ratios` are a share of, such as "of ideal"."""
     aim: Aim | None = None
     note: str = ""
-    """What else the figure says, for the reader."""
+    """An additional note for the reader."""
 
     @property
     def ratio(self) -> Samples:
-        """The ratio of each round. Rounds are compared in pairs, since the machine's load changes between them."""
+        """The ratio of each round. Rounds are paired, because the load of the machine changes between them."""
         return self.ratios or tuple(ours / bare for ours, bare in zip(self.ours, self.bare, strict=False) if bare)
 
     @property
     def met(self) -> bool | None:
-        """Whether the median meets the aim. `None`: there is no aim."""
+        """Whether the median meets the aim. `None` means that there is no aim."""
         if self.aim is None:
             return None
         value = median(self.ratio if self.aim.of_ratio else self.ours)
@@ -66,11 +66,11 @@ UNITS: Mapping[str, tuple[float, str, str]] = {
     "%": (1, ".1%", ""),
     "turns": (1, ",.1f", " turns"),
 }
-"""How values of a unit are written: factor, format and suffix. Times are in seconds, whatever they are written in."""
+"""How values of a unit are rendered: factor, format and suffix. Times are stored in seconds."""
 
 
 def merged(rounds: Iterable[Sequence[Measurement]]) -> list[Measurement]:
-    """Figures of several rounds of a part as one list, samples put together by what they measure."""
+    """Merge the measurements of several rounds of a part, with one list of samples per measurement."""
     results: dict[str, Measurement] = {}
     for metric in (metric for one in rounds for metric in one):
         known = results.get(metric.what)
@@ -87,12 +87,12 @@ def median(values: Sequence[float]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of them lie."""
+    """Return the value below which `share` of the values lie."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 def written(values: Samples, unit: str) -> str:
-    """The median, with the least and the greatest value where there are several rounds. A dash: no values."""
+    """Render the median, with minimum and maximum if there are several rounds. A dash means no values."""
     if not values:
         return "-"
     factor, shape, suffix = UNITS[unit]

@@ -1,4 +1,4 @@
-"""The shipped platform, for measuring: real servers, a real worker process, runs submitted as the API does."""
+"""The shipped platform for benchmarks: real servers, a real worker process, runs submitted as by the API."""
 
 import asyncio
 import os
@@ -33,9 +33,9 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def measured_stack(workers: int = 1, **environment: str) -> Generator[ServerUrls]:
-    """Durable embedded servers and workers with shipped settings but for `environment`.
+    """Start durable embedded servers and workers with shipped settings, except for `environment`.
 
-    `workers` 0: as many processes as `offing up` starts on this machine.
+    `workers` 0 means as many processes as `offing up` starts on this machine.
     """
     with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
         expected = {"OFFING_HOME": home, "OFFING_EXTRA_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
@@ -53,25 +53,25 @@ def measured_stack(workers: int = 1, **environment: str) -> Generator[ServerUrls
 
 
 def worker_pid() -> int:
-    """The one worker process of our stack: a child of this process."""
+    """Return the pid of the only worker process of the stack, a child of this process."""
     ours = ["pgrep", "-P", str(os.getpid()), "-f", "offing_workers"]
     return int(subprocess.run(ours, capture_output=True, text=True, check=True).stdout.split()[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What one run took, in seconds since just before its submission."""
+    """Times of one run, in seconds since just before its submission."""
 
     run: UUID
     first_event: float
-    """Until a follower had the first step that a worker made."""
+    """Until a subscriber had the first step of a worker."""
     result: float
-    """Until its last did."""
+    """Until the subscriber had the last step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Submits runs and follows them, without polling."""
+    """Submits runs and follows them without polling."""
 
     database: Database
     hints: BusNotifier
@@ -81,7 +81,7 @@ class Client:
         return (await submit_run(self.database, self.hints, LOCAL_TENANT, request, graphs=graphs)).run
 
     async def timed(self, request: RunRequest) -> Timed:
-        """One run, followed as the event stream does: the log once, then what the bus says."""
+        """Follow one run as the event stream does: read the log once, then the bus events."""
         began = time.perf_counter()
         run = await self.submit(request)
         first, seen = 0.0, 0

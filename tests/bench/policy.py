@@ -1,4 +1,4 @@
-"""The tool policy: processor time of a decision, over calls as they are and over the hardest that there are."""
+"""The tool policy: CPU time of a decision, for ordinary calls and for the most expensive ones."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def policy_speed() -> list[Measurement]:
 
 
 def _rules() -> list[ToolRule]:
-    """Forbid rules that are all tried, and whose patterns are as costly as any."""
+    """Return forbid rules that are all evaluated and whose patterns are as expensive as possible."""
     patterns = [f"(a|b|{n})*[a-f]{{1,20}}(x|y)?" for n in range(33)]
     hosts = [Condition(arg="url", host=(f"*.evil{n}.net", f"evil{n}.org")) for n in range(33)]
     paths = [Condition(arg="path", path=f"/etc/{n}") for n in range(33)]

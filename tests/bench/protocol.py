@@ -1,4 +1,4 @@
-"""What a run costs on the platform, beside LangGraph in process with its own saver, in turn in the same minutes."""
+"""Cost of a run on the platform, compared with LangGraph in process with its own checkpointer, measured in turns."""
 
 import asyncio
 import time
@@ -12,16 +12,16 @@ from tests.bench.measurement import Aim, Measurement, Samples, median, percentil
 from tests.bench.platform import Client, request
 
 RUNS = 160
-"""Runs of one round of throughput."""
+"""Runs per round of throughput."""
 
 TIMED = 100
-"""Runs of one round of latency."""
+"""Runs per round of latency."""
 
 TURNS = 200
 
 
 async def latency(client: Client) -> list[Measurement]:
-    """Submit to first event and to result, followed without polling."""
+    """Measure the time from submission to the first event and to the result, without polling."""
     for _ in range(10):
         await client.timed(request("bench_noop"))
     timed = [await client.timed(request("bench_noop")) for _ in range(TIMED)]
@@ -40,7 +40,7 @@ def _percentiles(what: str, values: Sequence[float], aim: Aim) -> list[Measureme
 
 
 async def at_once(clients: int, runs: int, one: Callable[[], Awaitable[object]]) -> float:
-    """Runs per second with a given number of clients, each of which starts its next run when one has ended."""
+    """Return the runs per second with a number of clients, each of which starts its next run when one has ended."""
 
     async def go(count: int) -> None:
         for _ in range(count):
@@ -52,7 +52,7 @@ async def at_once(clients: int, runs: int, one: Callable[[], Awaitable[object]])
 
 
 async def throughput(client: Client, servers: ServerUrls) -> list[Measurement]:
-    """Runs per second of a 3-node graph that does nothing."""
+    """Return the runs per second of a 3-node graph that does nothing."""
     measurements: list[Measurement] = []
     async with bare_saver(servers.owner_url, lock=False) as free, bare_saver(servers.owner_url, lock=True) as locked:
         for clients in (1, 8, 32):
@@ -66,7 +66,7 @@ async def throughput(client: Client, servers: ServerUrls) -> list[Measurement]:
 
 
 async def per_turn(client: Client) -> list[Measurement]:
-    """Wall time of a turn (role call, tool call, memory record) less that of the same graph without the platform."""
+    """Return the wall time of a turn (role call, tool call, memory record), also without the platform."""
     timed = await client.timed(request("bench_turns", turns=TURNS))
     ours = (timed.result - timed.first_event) / TURNS
     bare = await Bare(bare_turns_graph(TURNS).compile()).run({"turn": 0, "last": 0}) / TURNS
@@ -78,7 +78,7 @@ async def per_turn(client: Client) -> list[Measurement]:
 
 
 async def supersteps(client: Client, servers: ServerUrls) -> list[Measurement]:
-    """Durable supersteps per second of one run: each is in Postgres before the next begins."""
+    """Return the durable supersteps per second of one run: each is in Postgres before the next begins."""
     measurements: list[Measurement] = []
     for name, lock in (("without the checkpointer's lock", False), ("with the checkpointer's lock", True)):
         async with bare_saver(servers.owner_url, lock=lock) as saver:

@@ -1,4 +1,4 @@
-"""Whether ratios to bare LangGraph have grown by half since they were recorded."""
+"""Check whether ratios to bare LangGraph have grown by half since they were recorded."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ MAX_GROWTH = 1.5
 
 
 def too_slow(recorded: Sequence[Row], measurements: Sequence[Measurement]) -> list[str]:
-    """Return a sentence per ratio that is more than `MAX_GROWTH` times the recorded one, or that has no record, and per
-    recorded one that was not measured."""
+    """Return a sentence for each ratio that is more than `MAX_GROWTH` times the recorded one, that has no record, or
+    that is recorded and was not measured."""
     known = {row["what"]: row["median_ratio"] for row in recorded if row["part"] == "ratios"}
     results = [_problem(known.get(metric.what), metric) for metric in measurements]
     deleted = known.keys() - {metric.what for metric in measurements}
@@ -18,7 +18,7 @@ def too_slow(recorded: Sequence[Row], measurements: Sequence[Measurement]) -> li
 
 
 def _problem(recorded: float | None, measurement: Measurement) -> str:
-    """Empty: the ratio is within its limit."""
+    """Describe the problem. Empty means that the ratio is within its limit."""
     if recorded is None:
         return f"{measurement.what}: no ratio is recorded. Record one with `python -m tests.bench ratios --write`."
     if (now := median(measurement.ratio)) <= MAX_GROWTH * recorded:

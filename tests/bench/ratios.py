@@ -1,7 +1,7 @@
-"""Processor time of the worker beside that of bare LangGraph for the same graph, in the same minutes.
+"""CPU time of the worker compared with that of bare LangGraph for the same graph, in the same minutes.
 
-Ratios hold on any machine, and processor time hardly depends on what else the machine does; so this part is what
-`python -m tests.bench --guard` holds a change to.
+Ratios are valid on any machine, and CPU time hardly depends on other work of the machine. `python -m tests.bench
+--guard` therefore checks this part.
 """
 
 import time
@@ -22,11 +22,11 @@ from tests.bench.rollouts import collected, new_tasks
 RUNS, CLIENTS = 96, 8
 
 ROLLOUTS = {("exit", 3): 96, ("exit", 20): 48, ("sync", 20): 24}
-"""How many of a kind, by durability and turns."""
+"""Number of rollouts by durability and turns."""
 
 
 async def cpu_ratios(client: Client, servers: ServerUrls) -> list[Measurement]:
-    """Processor time per run and per rollout; what Postgres and Redis do is in neither."""
+    """Measure the CPU time per run and per rollout, without that of Postgres and Redis."""
     async with bare_saver(servers.owner_url, lock=False) as saver:
         noop = Bare(noop_graph().compile(checkpointer=saver))
         measurements = [
@@ -70,6 +70,6 @@ async def _of_this_process(count: int, work: Callable[[], Awaitable[object]]) ->
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time that a process has used."""
+    """Return the user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / 100

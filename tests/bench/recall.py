@@ -1,9 +1,10 @@
-"""Measures retrieval: recall at ten of each way to rank, and the time to take documents in and to answer.
+"""Measure retrieval: recall at ten of each way to rank, and the time of ingestion and of queries.
 
     .venv/bin/python -m tests.bench.recall [--docs FOLDER] [--copies N] [--misses]
 
-Documents come from `deploy/fetch-demo-docs`, questions from `questions.toml` beside this file. Runs on a Postgres of
-its own, in a temporary folder. `--copies N` also stores N more copies of every document's index, to see time grow.
+The documents come from `deploy/fetch-demo-docs`, the questions from `questions.toml` in this folder. It runs on its own
+Postgres in a temporary folder. `--copies N` also stores N more copies of every document's index, to show how times
+grow.
 """
 
 import argparse
@@ -60,18 +61,18 @@ class Question:
     ask: str
     kind: str
     gold: tuple[tuple[str, str], ...]
-    """Document, and words that stand in it."""
+    """Document, and words that it contains."""
 
 
 @dataclass(slots=True)
 class Score:
-    """What one candidate found, question by question."""
+    """The results of one candidate, question by question."""
 
     shares: list[float] = field(default_factory=list[float])
-    """Of the passages needed, how many were among the first ten."""
+    """Share of the needed passages among the first ten."""
     documents: list[float] = field(default_factory=list[float])
     ranks: list[float] = field(default_factory=list[float])
-    """1 / rank of the first passage needed; 0: not among ten."""
+    """1 / rank of the first needed passage. 0 means that it is not among the first ten."""
     seconds: list[float] = field(default_factory=list[float])
     by_kind: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     misses: list[str] = field(default_factory=list[str])
@@ -83,7 +84,7 @@ def questions() -> list[Question]:
 
 
 def locate(text: str, words: str) -> tuple[int, int]:
-    """Where the words stand in the text. Raises ValueError when they do not."""
+    """Return where the words are in the text. Raises ValueError if they are not in it."""
     match = re.search(r"\s+".join(map(re.escape, words.split())), text)
     if match is None:
         raise ValueError(f"not in the document: {words}")
@@ -91,7 +92,7 @@ def locate(text: str, words: str) -> tuple[int, int]:
 
 
 async def gold_spans(db: Database, docs: Path, requests: Sequence[Question]) -> dict[tuple[str, str], SourceSpan]:
-    """Each needed passage as a span of the stored text."""
+    """Return each needed passage as a span of the stored text."""
     listed, _ = await library.list_sources(db, LOCAL_TENANT, limit=10_000)
     text_ids = {source.name: source.text_id for source in listed}
     spans: dict[tuple[str, str], SourceSpan] = {}
@@ -178,7 +179,7 @@ async def timed_ingestion(db: Database, docs: Path) -> int:
 
 
 async def filled(db: Database, owner_url: str, candidate: Candidate) -> float:
-    """Make a candidate's index; the seconds it took."""
+    """Build a candidate's index and return the seconds it took."""
     began = time.perf_counter()
     if candidate.tables:
         run_as_owner(owner_url, candidate.tables)

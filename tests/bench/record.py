@@ -1,7 +1,7 @@
-"""What the training record costs on disk: bytes a completion token, and a token that a prompt adds.
+"""Disk space of the training record: bytes per completion token and per token that a prompt adds.
 
 Rows are written by the store itself, with random ids of a large vocabulary, which is the worst case for compression.
-The price of a token is the slope between short and long turns, so that what every turn costs stays out of it.
+The cost of a token is the slope between short and long turns, so that the fixed cost of a turn is not included.
 """
 
 import random
@@ -44,7 +44,7 @@ SIZE: LiteralString = """
 
 
 async def bytes_a_token(client: Client, owner_url: str) -> list[Measurement]:
-    """Slopes of the tables' sizes on disk, text and indexes included."""
+    """Return the slopes of the sizes of the tables on disk, including text and indexes."""
     completion = await _slope(client, owner_url, lambda n: (SHORT, n))
     prompt = await _slope(client, owner_url, lambda n: (n, SHORT))
     return [
@@ -73,7 +73,7 @@ async def _slope(client: Client, owner_url: str, sizes: Callable[[int], tuple[in
 
 
 async def _stored(client: Client, owner_url: str, prompt: int, completion: int) -> int:
-    """Bytes of this number of turns of these sizes."""
+    """Return the bytes of this number of turns of these sizes."""
     dice, run = random.Random(prompt * 10_000 + completion), new_id()
     before = _size(owner_url)
     async with client.database.transaction(LOCAL_TENANT) as connection:

@@ -1,6 +1,5 @@
-"""Collecting rollouts: how many per second, a thousand open at once, with shipped settings and as many worker processes
-as `offing up` starts.
-"""
+"""Collecting rollouts: rollouts per second with a thousand concurrent ones, shipped settings, and as many worker
+processes as `offing up` starts."""
 
 import asyncio
 import time
@@ -22,14 +21,14 @@ from tests.bench.platform import Client
 ROLLOUTS, GROUP = 1000, 8
 
 PUBLISHED = {3: 50.05, 20: 29.41}
-"""Rollouts per second that Agent Lightning v0.3.0 gives for its Mongo store: 1,000 runners of 3 turns, and 512 of 20,
-on one machine of 32 or 64 cores."""
+"""Rollouts per second that Agent Lightning v0.3.0 publishes for its Mongo store: 1,000 runners of 3 turns, and 512 of
+20, on one machine with 32 or 64 cores."""
 
 LEFT: LiteralString = "select count(*) from rollout join rollout_group g on g.id = group_id where g.state = 'open'"
 
 
 async def rollouts_per_second(client: Client) -> list[Measurement]:
-    """A scripted role call, a tool call and a memory record per turn; groups of eight; the answer is scored."""
+    """Use a scripted role call, a tool call and a memory record per turn, in groups of eight; the answer is scored."""
     measurements: list[Measurement] = []
     for turns, published in PUBLISHED.items():
         rates = {d: await _rate(client, turns, d) for d in ("exit", "sync")}
@@ -59,14 +58,14 @@ async def _rate(client: Client, turns: int, durability: str) -> float:
 
 
 async def new_tasks(client: Client, count: int) -> tuple[UUID, ...]:
-    """Tasks that no group has used."""
+    """Return tasks that no group has used."""
     about = new_id()
     specs = [TaskSpec(question=f"What is {n} of {about}?", answers=["1"]) for n in range(count)]
     return tuple((await tasks.store_tasks(client.database, LOCAL_TENANT, "bench", specs)).task_ids)
 
 
 async def collected(client: Client, request: BatchRequest) -> None:
-    """Have a batch made, and return when all of its groups are complete."""
+    """Create a batch, and return when all of its groups are complete."""
     await rollouts.create_batch(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES))
     while await _open(client):  # noqa: ASYNC110
         await asyncio.sleep(0.1)

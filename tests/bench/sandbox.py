@@ -1,4 +1,4 @@
-"""The sandbox: how long empty code takes, what a sum costs inside, and how long the self-test takes."""
+"""The sandbox: the time of empty code, of a sum inside the sandbox, and of the self-test."""
 
 import asyncio
 import subprocess
@@ -60,7 +60,7 @@ async def _timed(driver: Sandbox, source: str) -> float:
 
 
 def _bare(source: str) -> Samples:
-    """The same in a Python that nothing confines."""
+    """Run the same in a Python process without a sandbox."""
     times = list[float]()
     for _ in range(REPEATS):
         began = time.perf_counter()

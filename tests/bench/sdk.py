@@ -1,4 +1,4 @@
-"""What a node costs here over plain LangGraph: the same graph, unchanged, in memory and on a worker with Postgres."""
+"""Cost of a node compared with plain LangGraph: the same unchanged graph, in memory and on a worker with Postgres."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.bench.measurement import Measurement
 from tests.bench.platform import Client
 
 NODES = 200
-"""Nodes of a run, each a superstep."""
+"""Nodes per run, each a superstep."""
 
 
 class Counted(MessagesState):
@@ -23,7 +23,7 @@ class Counted(MessagesState):
 
 
 def build_chain(model: BaseChatModel | None) -> Any:
-    """A loop of one node, which asks the model where there is one, and keeps nothing of the answer."""
+    """A loop of one node, which calls the model if there is one and keeps nothing of the answer."""
 
     async def work(state: Counted) -> dict[str, Any]:
         if model is not None:
@@ -50,7 +50,7 @@ def run_request(graph: str) -> RunRequest:
 
 
 async def per_node(client: Client) -> list[Measurement]:
-    """Wall time of a node, of which ours is durable: a checkpoint in Postgres each, and a journalled call."""
+    """Measure the wall time of a node. In Offing it has a checkpoint in Postgres and a journaled call."""
     return [
         await _compared(client, "wall time of a node of a plain LangGraph graph; bare in memory", silent.name, None),
         await _compared(

@@ -1,7 +1,7 @@
-"""Training speed beside a bare torch loop, rows of many turns beside rows of one, memory, advantages of turns.
+"""Training speed compared with a bare torch loop, rows of many turns compared with rows of one, memory, and advantages.
 
 The bare loop forwards the same rows of the same weights in batches of the same size, with the output head where tokens
-are trained, one weighted sum of log-probabilities as its loss, and AdamW. Both are measured in turns.
+are trained, one weighted sum of log probabilities as its loss, and AdamW. Both are measured in turns.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -67,7 +67,7 @@ def trainer_speed() -> list[Measurement]:
 
 
 def _rows(shape: Shape, count: int, seed: int) -> list[TrainingRow]:
-    """Append-only transcripts of `TURNS` turns with random ids."""
+    """Return append-only transcripts of `TURNS` turns with random ids."""
     dice = np.random.default_rng(seed)
 
     def ids(count: int) -> list[int]:
@@ -94,7 +94,7 @@ def _step(learner: Any, rows: Sequence[TrainingRow]) -> Callable[[], None]:
 
 
 def _bare_step(path: Path, rows: Sequence[TrainingRow], maximum: int) -> Callable[[], None]:
-    """The loop that one would write for these rows."""
+    """Train these rows with a plain torch loop."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -124,7 +124,7 @@ def _seconds(step: Callable[[], None]) -> float:
 
 
 def _in_turns(one: Callable[[], None], other: Callable[[], None]) -> list[tuple[float, float]]:
-    """Seconds of both, after a round that does not count."""
+    """Return the seconds of both, after a round that does not count."""
     return [(_seconds(one), _seconds(other)) for _ in range(REPEATS + 1)][1:]
 
 
@@ -180,7 +180,7 @@ def _memory(path: Path) -> Measurement:
 
 
 def peak(path: Path) -> int:
-    """Bytes that a process of its own held at most while it took three steps."""
+    """Return the maximum bytes of a separate process while it made three steps."""
     import resource
 
     step = _step(_opened(path), _rows(SHAPES[0], 64, 3))
@@ -190,7 +190,7 @@ def peak(path: Path) -> int:
 
 
 def _advantages() -> Measurement:
-    """Everything between rows and the first forward: rewards, advantages, dealing, weights."""
+    """Compute everything between rows and the first forward pass: rewards, advantages, minibatch split, weights."""
     from offing_trainer.training_step import apply_view, compute_advantages, compute_token_weights
     from tests.trainer.builders import a_recipe, random_groups
 

@@ -1,8 +1,8 @@
-"""The closed loop: how long a finished group waits for its gradient, and where the wall time of an iteration goes.
+"""The training loop: how long a finished group waits for its gradient, and where the wall time of an iteration goes.
 
-The loop of deploy/loop.toml with a short start, so that what is measured is its iteration: real workers, the engine's
-process, and the trainer. The parts are the figures that a job stores of each step; the processor time of a collection
-is that of the programs which it keeps busy.
+This is the loop of deploy/loop.toml with a short start, so that its iterations are measured: real workers, the engine's
+process, and the trainer. The parts are the metrics that a job stores for each step. The CPU time of a collection is
+that of the programs that it uses.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from tests.bench.measurement import Measurement, median
 from tests.bench.platform import ROOT, measured_stack
 
 STEPS, UNCOUNTED = 7, 2
-"""Iterations, and how many of them at the beginning are not counted."""
+"""Number of iterations, and how many of the first ones are not counted."""
 
 PARTS = {
     "collect": "running, scoring and finalizing rollouts",
@@ -48,10 +48,10 @@ PARTS = {
     "choose": "selecting groups",
     "other": "other work",
 }
-"""What a step's `seconds_PART` is."""
+"""The meaning of a step's `seconds_PART`."""
 
 PROGRAMS = {"workers": "offing_workers", "engine": "engine serve", "Postgres": "postgres", "Redis": "valkey"}
-"""By what stands in their command line."""
+"""By a part of their command line."""
 
 FINISHED: LiteralString = """
     select split_part(b.idempotency_key, '/', 2)::int + 1, g.completed_at
@@ -62,12 +62,12 @@ FINISHED: LiteralString = """
 
 @dataclass(slots=True)
 class PhaseTimes:
-    """What jobs said, and what the processors did meanwhile."""
+    """Messages of the jobs, and the CPU time in the meantime."""
 
     moved: dict[tuple[UUID, int], float] = field(default_factory=dict[tuple[UUID, int], float])
-    """Unix time at which a step's weights had moved."""
+    """Unix time at which a step's weights were updated."""
     work: list[tuple[float, Counter[str]]] = field(default_factory=list[tuple[float, Counter[str]]])
-    """Seconds of each collection, and processor milliseconds of each program in it."""
+    """Seconds of each collection, and CPU milliseconds of each program in it."""
     _began: tuple[float, Counter[str]] = (0.0, Counter())
 
     def told(self, job: TrainingJobRow, phase: str, _figures: Mapping[str, float]) -> None:
@@ -105,17 +105,18 @@ async def _measured(servers: ServerUrls) -> list[Measurement]:
 
 
 def _short() -> dict[str, Any]:
-    """The loop of the file, from a start that can just write calls."""
+    """Return the loop of the file, with a starting policy that can only just write calls."""
     tables = tomllib.loads((ROOT / "deploy" / "loop.toml").read_text("utf-8"))
     tables["start"]["demonstration_count"] = 320
     tables["start"]["sft"]["data"]["data_passes"] = 6
-    tables["collect"].setdefault("max_tokens", 32)  # a weak planner may not end an answer; its 2,048 tokens are no news
+    # A weak planner may not end an answer; its 2,048 tokens would only add time.
+    tables["collect"].setdefault("max_tokens", 32)
     tables["train"]["max_steps"] = STEPS
     return {**tables, "evaluate": {**tables["evaluate"], "task_count": 8}, "compare": {}}
 
 
 def _wait(finished: Sequence[tuple[float, float]]) -> Measurement:
-    """`finished`: when the optimizer steps that used a group were done, and when it was whole."""
+    """Return the times from a complete group to the end of the optimizer steps that used it (`finished`)."""
     waits = [moved - at for moved, at in finished]
     last = [moved - max(at for other, at in finished if other == moved) for moved in {moved for moved, _ in finished}]
     return Measurement(
@@ -127,7 +128,7 @@ def _wait(finished: Sequence[tuple[float, float]]) -> Measurement:
 
 
 def _iteration(messages: Sequence[training_jobs.TrainingMetric]) -> list[Measurement]:
-    """Means over steps, with shares of the whole; the largest part first."""
+    """Return means over steps, with shares of the total, largest first."""
     seconds = {part: _mean(messages, f"seconds_{part}") for part in ("step", *PARTS)}
     whole = seconds.pop("step")
     rows, tokens = _mean(messages, "rows"), _mean(messages, "tokens")
@@ -140,7 +141,7 @@ def _iteration(messages: Sequence[training_jobs.TrainingMetric]) -> list[Measure
 
 
 def _collection(work: Sequence[tuple[float, Counter[str]]]) -> list[Measurement]:
-    """Processor time of the programs, with its share of all cores in that time."""
+    """Return the CPU time of the programs, with its share of all cores in that time."""
     whole = round(1000 * sum(seconds for seconds, _ in work)) * (os.cpu_count() or 1)
     spent = sum((programs for _, programs in work), Counter[str]())
     shares = [*spent.most_common(), ("other programs, or idle", whole - spent.total())]
@@ -161,7 +162,7 @@ def _mean(messages: Sequence[training_jobs.TrainingMetric], name: str) -> float:
 
 
 def _worked() -> Counter[str]:
-    """Processor milliseconds so far of our own programs, and of this process, by name."""
+    """Return the CPU milliseconds so far of the stack's programs and of this process, by name."""
     own = psutil.Process()
     results = Counter({"trainer": round(1000 * sum(own.cpu_times()[:2]))})
     for child in own.children(recursive=True):

@@ -1,4 +1,4 @@
-"""A thousand runs at once that mostly wait, on one worker process."""
+"""A thousand concurrent runs that mostly wait, on one worker process."""
 
 import asyncio
 import time
@@ -11,13 +11,13 @@ RUNS, CALLS, SECONDS = 1000, 10, 10
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory that a process holds just now."""
+    """Return the memory that a process uses now."""
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
 
 
 async def many_waiting(client: Client, runs: int = RUNS) -> list[Measurement]:
-    """From the first submission to the end of the last run."""
+    """Measure from the first submission to the end of the last run."""
     worker, expected = worker_pid(), request("bench_waits", turns=CALLS, delay_ms=SECONDS * 1000)
     began = time.perf_counter()
     submitted: list[asyncio.Task[object]] = []

@@ -1,7 +1,7 @@
 """The web: pages per second of a synthetic world's site, fetched through the guard, and fetched and read.
 
-The site is in this process and answers from memory, so what is measured is our side and the server's share of it; the
-bare figure is the same pages by httpx alone.
+The site is in this process and responds from memory, so Offing's code and the server's share are measured. The bare
+value is for the same pages with httpx alone.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ async def _page(web: Fetcher, url: str) -> FetchedPage:
 
 
 async def _rate(work: Callable[[str], Awaitable[None]], paths: Sequence[str]) -> Samples:
-    """Pages per second of several rounds, after one that is not counted."""
+    """Return the pages per second of several rounds, after one that is not counted."""
     room, rates = asyncio.Semaphore(AT_ONCE), list[float]()
 
     async def one(path: str) -> None:

@@ -1,4 +1,4 @@
-"""How quickly worlds are made, and what an oracle and luck reach in one: `python -m tests.bench.world_speed`."""
+"""Speed of generating worlds, and accuracy of an oracle and of random tools: `python -m tests.bench.world_speed`."""
 
 import os
 import resource
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def best(work: Callable[[], T], times: int = 3) -> tuple[float, T]:
-    """Seconds of the quickest time, and what came of the last."""
+    """Return the seconds of the fastest time, and the result of the last one."""
     seconds: list[float] = []
     while True:
         began = perf_counter()
@@ -74,7 +74,7 @@ def by_hops(drawn: list[WorldTask]) -> dict[int, float]:
 
 
 def words(task: WorldTask, planner: Planner) -> int:
-    """Question, calls and values, with a word that ends each."""
+    """Return the question, calls and values, each followed by an end word."""
     names = build_entity_index(task.question)
     results = render_compact_question(task.question).split()
     for tool, known in play(world_from_name(HELD_OUT), task.question, planner, task.hops + 2).calls:
