@@ -68,7 +68,7 @@ async def test_no_connection_is_lost_when_those_who_wait_are_cancelled_again_and
 async def test_who_waits_too_long_for_others_of_the_process_is_told(app_url: str) -> None:
     async with Database(app_url, max_connections=1, queue_seconds=0.05) as database:
         async with database.transaction(LOCAL_TENANT):
-            with pytest.raises(Unavailable, match="too much waits"):
+            with pytest.raises(Unavailable, match="too many requests wait"):
                 await occupy_connection(database)
         await occupy_connection(database)
 

@@ -392,5 +392,5 @@ async def test_a_rollout_waits_for_nobody(
     assert await list_responses(platform, with_default.id) == ["patient approved"]
     failed = [row for row in ended if row.graph != "deciding"]
     assert [row.status for row in failed] == [RunStatus.FAILED] * 2
-    assert all("rollout has nobody to ask" in (row.error or "") for row in failed)
+    assert all("rollout has no person to ask" in (row.error or "") for row in failed)
     assert [await list_input_requests(platform.database, platform.tenant, row.id) for row in ended] == [[], [], []]

@@ -53,7 +53,7 @@ VERSION_RETRY_SECONDS = 60.0
 REOPEN_DELAY_SECONDS = 0.5
 """Seconds before a slice continues from its last checkpoint after Postgres was unavailable."""
 
-NO_RESPONDER_MESSAGE = "The graph asked a person, and a rollout has nobody to ask."
+NO_RESPONDER_MESSAGE = "The graph made an input request, but a rollout has no person to ask."
 
 ReleaseDecider = Callable[[Connection, Sequence[Step]], Awaitable[Release]]
 """Decides how a run is released, in the transaction that releases it and after its last steps."""

@@ -121,7 +121,9 @@ class HumanInput:
         self, prompt: InputPrompt, call: NodeCall, response: NodeCall, turn: int
     ) -> InputResponse:
         if self._is_rollout and prompt.default is None:
-            raise NoResponderError("A rollout has nobody to ask, and the question has no default.", prompt.prompt)
+            raise NoResponderError(
+                "A rollout has no person to ask, and the input request has no default.", prompt.prompt
+            )
         asks = not self._is_rollout and not (prompt.default and self._controls.forced_stop_reason())
         draft = draft_input_request(prompt, call_key=call.key, turn=turn)
         (step,) = await self._journal.append(JournalEntry(draft, InputRequestAttachment(prompt) if asks else None))

@@ -137,7 +137,7 @@ class Journal:
         if not seqs:
             return draft
         anew = {"instead_of": list(seqs), "tokens": draft.tokens, "cost_usd": str(cost_usd), "ms": draft.ms}
-        message = f"made anew: step {', '.join(map(str, seqs))} asked for something else"
+        message = f"repeated, because step {', '.join(map(str, seqs))} recorded a different request"
         detail = f"{draft.detail} \u00b7 {message}" if draft.detail else message
         return replace(draft, payload={**draft.payload, "anew": anew}, detail=detail)
 

@@ -19,8 +19,8 @@ MAX_SHORT_ANSWER_CHARS = 400
 MIN_QUOTE_CHARS = 12
 """Minimum number of code points of a quote that is searched for; a shorter one occurs in any text."""
 
-CITED_LIMITS = "Sentences with a source name it themselves, or quote it word by word; nobody has checked the others."
-UNCITED_LIMITS = "The answer as the model gave it; the run retrieved no source that it could cite."
+CITED_LIMITS = "Sentences with a source name the source or quote it literally. The other sentences were not checked."
+UNCITED_LIMITS = "This is the model's answer. The run retrieved no source that it could cite."
 
 _QUOTED = re.compile(r"[\u201c\"\u00ab]([^\u201c\u201d\"\u00ab\u00bb]+)[\u201d\"\u00bb]")
 _END = re.compile(r"(?<=[.!?\u2026])(?<!\b[A-Za-z]\.)\s+(?=[A-Z0-9\u201c\"(\[*-])")

@@ -121,7 +121,7 @@ async def test_a_pure_call_is_made_anew_and_its_step_says_so() -> None:
     first, same, again = run.steps
     assert again.payload["args"] != first.payload["args"]
     assert again.payload["anew"]["instead_of"] == [first.seq]
-    assert "made anew: step 1 asked for something else" in again.detail
+    assert "repeated, because step 1 recorded a different request" in again.detail
     assert "anew" not in same.payload
 
 

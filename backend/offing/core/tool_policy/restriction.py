@@ -37,12 +37,13 @@ def find_unproven_restriction(new: ToolPolicy, old: ToolPolicy) -> UnprovenRestr
     for n, rule in enumerate(old.rules, 1):
         if rule.effect != "allow" and not _is_in_force(rule, new):
             return UnprovenRestriction(
-                render_rule_name(rule, n), "It is not in force any more, or not for every call that it stopped."
+                render_rule_name(rule, n), "It is no longer in force, or not for every call that it blocked."
             )
     for n, rule in enumerate(new.rules, 1):
         if rule.effect in ("allow", "ask") and not _is_within_any(rule, old):
             return UnprovenRestriction(
-                render_rule_name(rule, n), "It is not proved to admit only what one rule of the run's policy admits."
+                render_rule_name(rule, n),
+                "It is not proved to allow only calls that one rule of the run's tool policy allows.",
             )
     return None
 
@@ -69,7 +70,7 @@ def parse_restriction(tool_policy: ToolPolicy | None, rules: Sequence[Mapping[st
     if tool_policy is None:
         return "The run has no valid tool policy; everything is denied already."
     if len(rules) > MAX_PROPOSED_RULES:
-        return f"These are more than {MAX_PROPOSED_RULES} rules."
+        return f"The proposal has more than {MAX_PROPOSED_RULES} rules."
     try:
         restricted = apply_restriction(tool_policy, RULES_ADAPTER.validate_python(tuple(dict(rule) for rule in rules)))
     except ValidationError as error:
