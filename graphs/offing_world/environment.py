@@ -15,7 +15,7 @@ from offing_graphs.shared.schemas import WriterInput
 from offing_world import router, tasks
 from offing_world.agentflow import compact_format as agentflow_format
 from offing_world.agentflow import rule_roles as agentflow
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from offing_world.hiper import compact_format as hiper_format
 from offing_world.hiper import rule_roles as hiper
 from offing_world.iterresearch import compact_format as iterresearch_format

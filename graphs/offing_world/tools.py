@@ -13,8 +13,8 @@ from offing.core.tool import SideEffect, ToolOutput, ToolSpec
 from offing.core.tool_policy import ToolRule
 from offing.tools.platform_tool import MAX_CALLS, PlatformTool, limit_length
 from offing.tools.tool import ToolArgs, ToolFailedError, ToolScope
+from offing_world.fact_lookup import LookUpResult, look_up
 from offing_world.facts import World, world_from_name
-from offing_world.lookup import LookUpResult, look_up
 from offing_world.semantics import RELATIONS, TOOLS
 from offing_world.spec import parse_world_name
 

@@ -8,7 +8,12 @@ from statistics import mean, pstdev
 from time import perf_counter
 from typing import TypeVar
 
-from offing_world.compact import build_entity_index, render_compact_call, render_compact_question, render_compact_values
+from offing_world.compact_notation import (
+    build_entity_index,
+    render_compact_call,
+    render_compact_question,
+    render_compact_values,
+)
 from offing_world.documents import iter_documents
 from offing_world.facts import _build_world, world_from_name  # pyright: ignore[reportPrivateUsage]
 from offing_world.tasks import WorldTask, generate_tasks

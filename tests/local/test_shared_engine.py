@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from offing.local.shared_engine import is_serving
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.engine.engine_server import tiny_policy
 from tests.local.processes import eventually, holding
 from tests.local.test_up import end, start

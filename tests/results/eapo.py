@@ -60,7 +60,7 @@ def dithering(inputs: Any, chair: Chair) -> Any:
     """A rule for the researcher, described in the module docstring."""
     from offing_graphs.iterresearch.schemas import TurnPhase
     from offing_world.iterresearch.rule_roles import build_answer_turn, build_look_up_turn, is_solved, list_known_facts
-    from offing_world.look_up_rules import choose_oracle_tool, choose_random_tool, find_next_look_up
+    from offing_world.lookup_rules import choose_oracle_tool, choose_random_tool, find_next_look_up
 
     rng, known = Random(f"{chair.seed}:{chair.turn}"), list_known_facts(inputs)
     if inputs.phase is TurnPhase.FINAL:

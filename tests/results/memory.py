@@ -17,7 +17,7 @@ from offing_graphs.memact.prompts import estimate_size
 from offing_graphs.memact.schemas import Act, AgentInput
 from offing_graphs.memact.state import MEMORY_CARDS
 from offing_graphs.shared.schemas import ToolCard
-from offing_world.look_up_rules import build_args, choose_oracle_tool, find_next_look_up
+from offing_world.lookup_rules import build_args, choose_oracle_tool, find_next_look_up
 from offing_world.memact.facts import list_known_facts, list_record_facts, render_facts, select_needed_facts
 from offing_world.memact.rule_roles import build_answer
 from offing_world.question_solver import KnownFact, find_missing_look_ups

@@ -16,7 +16,7 @@ from pathlib import Path
 from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.rollout_collector import MAX_BATCHES_PER_STEP
 from offing_trainer.loop_config import LoopConfig, parse_loop_config
-from offing_world.compact import render_compact_question
+from offing_world.compact_notation import render_compact_question
 from offing_world.tasks import WorldTask, generate_tasks
 from tests.results import dcpo, eapo, hae_flow, supo
 from tests.results.experiment import Size

@@ -19,7 +19,7 @@ import orjson
 
 from offing.core.tokens import TokenTrace
 from offing.sdk import RuleFunction
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.results.batch_sampling import opened
 from tests.results.questions import Questions
 from tests.results.rollouts import Call, GraphSetup, How, PlannedRollout, Played, Speaker, played

@@ -10,7 +10,7 @@ import pytest
 from offing.sdk import Graph
 from offing_engine.random_policy import create_random_policy
 from offing_engine.weights import LoadedPolicy
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.results.batch_sampling import opened
 from tests.results.memory import OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, summing_up
 from tests.results.rollouts import GraphSetup, How, PlannedRollout, Played, played

@@ -18,7 +18,7 @@ from offing_trainer.batch import RolloutGroup
 from offing_trainer.learner.local_learner import open_learner
 from offing_trainer.learner.settings import LearnerSettings
 from offing_trainer.views.policy_turns import ViewOptions, policy_turns
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.graphs.world_runs import NO_LIBRARY
 from tests.results.batch_sampling import Table, opened
 from tests.results.questions import Questions

@@ -14,7 +14,7 @@ from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.pipeline import build_job_pipeline
 from offing_trainer.prepared_step import PreparedStep
 from offing_trainer.training_step import apply_view, compute_advantages
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.results import supo
 from tests.results.batch_sampling import opened
 from tests.results.experiment import Size

@@ -8,7 +8,7 @@ import pytest
 from offing.sandbox.driver_choice import list_drivers
 from offing.sandbox.drivers.bubblewrap import BubblewrapDriver
 from offing.sandbox.drivers.wasi import WasiDriver
-from offing.sandbox.probe import ProbeTargets
+from offing.sandbox.escape_probe import ProbeTargets
 from offing.sandbox.sandbox import ExecutionRequest, Sandbox, SandboxUnavailableError
 from offing.sandbox.self_test import open_targets
 from tests.programs import unavailable

@@ -1,10 +1,10 @@
-"""More ways out than the self-test has time for. Together with `offing.sandbox.probes` they are what the tests try."""
+"""More escape probes than the self-test has time for. The tests try them with `offing.sandbox.escape_probes`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.sandbox.probe import PROBE_LIMITS, EscapeProbe
-from offing.sandbox.probes import PROBES
+from offing.sandbox.escape_probe import PROBE_LIMITS, EscapeProbe
+from offing.sandbox.escape_probes import PROBES
 from offing.sandbox.sandbox import KillReason
 
 MORE: Sequence[EscapeProbe] = (

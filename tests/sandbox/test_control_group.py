@@ -9,8 +9,8 @@ import pytest
 
 from offing.sandbox.control_group import GROUP_PREFIX, ControlGroup, find_parents, open_control_group
 from offing.sandbox.drivers.bubblewrap import BubblewrapDriver
+from offing.sandbox.escape_probe import PROBE_LIMITS
 from offing.sandbox.limits import MEBIBYTE
-from offing.sandbox.probe import PROBE_LIMITS
 from offing.sandbox.sandbox import ExecutionRequest, KillReason, Sandbox
 
 UNIFIED = """25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate

@@ -8,7 +8,7 @@ import pytest
 from offing.local import doctor
 from offing.sandbox.driver_choice import DriverChoice, DriverSetting, choose_driver, list_drivers
 from offing.sandbox.drivers.bubblewrap import BubblewrapDriver
-from offing.sandbox.probes import PROBES
+from offing.sandbox.escape_probes import PROBES
 from offing.sandbox.sandbox import ExecutionRequest, ExecutionResult, Sandbox, SandboxUnavailableError
 from offing.sandbox.self_test import find_problem
 from offing.services.code_execution import CodeRunner

@@ -6,7 +6,7 @@ import os
 import psutil
 import pytest
 
-from offing.sandbox.probe import EscapeProbe, ProbeTargets
+from offing.sandbox.escape_probe import EscapeProbe, ProbeTargets
 from offing.sandbox.resource_usage import list_descendants
 from offing.sandbox.sandbox import ExecutionResult, KillReason, Sandbox
 from tests.sandbox.escapes import ALL

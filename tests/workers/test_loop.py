@@ -19,7 +19,7 @@ from offing_trainer.job.process import run_one_job
 from offing_trainer.job.rollout_collector import RolloutCollector
 from offing_trainer.loop import LoopContext, run_training_loop
 from offing_trainer.loop_config import StartConfig, parse_loop_config
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.engine.engine_server import serving
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.rollout_batches import Sql

@@ -9,7 +9,7 @@ import pytest
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.models.credentials import EngineEndpoint
-from offing.services import parity
+from offing.services import logprob_parity
 from offing.services.runs import RunRequest
 from offing.storage import segments
 from offing.storage.runs import RunRow
@@ -118,11 +118,11 @@ async def test_each_segment_of_each_graph_scores_as_it_was_sampled(
         flows = await done(platform, AGENTS, [sampled_at(heat) for heat in HEATS], len(TASKS))
         results = {graph: await left(platform, runs) for graph, runs in flows.items()}
         to = EngineEndpoint(engine.url)
-        checked = await parity.measure_parity(platform.database, platform.tenant, to, sample_size=10_000)
+        checked = await logprob_parity.measure_parity(platform.database, platform.tenant, to, sample_size=10_000)
         broken = [await first_turn(platform, runs) for runs in flows.values()]
         for run, seq in broken:
             await flip_an_id(platform, run, seq)
-        again = await parity.measure_parity(platform.database, platform.tenant, to, sample_size=10_000)
+        again = await logprob_parity.measure_parity(platform.database, platform.tenant, to, sample_size=10_000)
     turns = {graph: [turn for s in segs for turn in s.role_calls] for graph, segs in results.items()}
     assert min(sum(turn.is_accepted for turn in of) for of in turns.values()) >= 10
     assert {turn.trainable for of in turns.values() for turn in of} == {"rl"}

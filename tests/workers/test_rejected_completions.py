@@ -13,7 +13,7 @@ from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.models.credentials import EngineEndpoint
 from offing.models.policy_folder import PolicyHashes
-from offing.services import parity, policies, rollouts, tasks
+from offing.services import logprob_parity, policies, rollouts, tasks
 from offing.services.graphs import open_registry
 from offing.services.policies import PolicyRegistration
 from offing.services.rollouts import BatchRequest
@@ -61,7 +61,7 @@ async def test_each_attempt_is_a_turn_that_scores_as_it_was_sampled_and_the_run_
         start_worker(**environment(server))
         run = await run_to_end(platform, the_run(durability, turns=2))
         result, turns = await left(platform, run)
-        checked = await parity.measure_parity(
+        checked = await logprob_parity.measure_parity(
             platform.database, platform.tenant, EngineEndpoint(server.url), sample_size=100
         )
     problem = "Write it out."

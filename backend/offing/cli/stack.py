@@ -136,9 +136,9 @@ def run_doctor(as_json: bool) -> int:
 
 
 def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
-    from offing.bus.probe import get_redis_version
+    from offing.bus.server_version import get_redis_version
     from offing.models.engine_discovery import describe_policy_engine
-    from offing.storage.probe import get_postgres_version
+    from offing.storage.server_version import get_postgres_version
 
     console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
     for check in run_checks(settings, Probes(get_postgres_version, get_redis_version, describe_policy_engine)):

@@ -12,8 +12,8 @@ from offing.core.errors import InvalidInput
 from offing.local.data_directory import locate_data_directory
 from offing.local.engine_process import with_engine_url
 from offing.models.credentials import ENGINE_URL_VARIABLE, EngineEndpoint
-from offing.services import parity
-from offing.services.parity import MAX_LOGPROB_DIFFERENCE, ParityReport
+from offing.services import logprob_parity
+from offing.services.logprob_parity import MAX_LOGPROB_DIFFERENCE, ParityReport
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -51,7 +51,7 @@ def check(
 
     async def work(database: Database) -> ParityReport:
         of = await get_run_id(database, run) if run else None
-        return await parity.measure_parity(
+        return await logprob_parity.measure_parity(
             *(database, LOCAL_TENANT, endpoint),
             sample_size=sample_size,
             seed=seed,

@@ -11,8 +11,8 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from offing.sandbox.probe import EscapeProbe, ProbeTargets, build_smoke_test, find_smoke_test_problem
-from offing.sandbox.probes import PROBES
+from offing.sandbox.escape_probe import EscapeProbe, ProbeTargets, build_smoke_test, find_smoke_test_problem
+from offing.sandbox.escape_probes import PROBES
 from offing.sandbox.sandbox import Sandbox, SandboxUnavailableError
 
 

@@ -8,8 +8,13 @@ from offing.sdk import InvalidOutput, Message, PromptFormat
 from offing_graphs.agentflow.prompts import find_plan_spans
 from offing_graphs.agentflow.schemas import PlannerInput
 from offing_graphs.shared.schemas import Plan
-from offing_world.compact import build_entity_index, parse_compact_call, render_compact_call, render_compact_question
-from offing_world.look_up_rules import list_learned_facts, parse_args, render_args, render_compact_observation
+from offing_world.compact_notation import (
+    build_entity_index,
+    parse_compact_call,
+    render_compact_call,
+    render_compact_question,
+)
+from offing_world.lookup_rules import list_learned_facts, parse_args, render_args, render_compact_observation
 from offing_world.question_solver import LookUp
 
 

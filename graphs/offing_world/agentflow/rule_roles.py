@@ -10,7 +10,7 @@ from offing.sdk import ReportDraft, RuleContext, RuleFunction
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, Plan, WriterInput
 from offing_world.agentflow.compact_format import plan_look_up
-from offing_world.look_up_rules import (
+from offing_world.lookup_rules import (
     TOOL_CHOOSERS,
     build_solution_report,
     find_next_look_up,

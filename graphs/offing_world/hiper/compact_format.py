@@ -10,14 +10,14 @@ from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat
 from offing_graphs.hiper.prompts import TAGS, build_turn, spans_from_blocks
 from offing_graphs.hiper.schemas import ANSWER, FINAL_ACTIONS, Action, AgentInput, Turn
 from offing_graphs.shared.tagged_text import Block, Blocks
-from offing_world.compact import (
+from offing_world.compact_notation import (
     build_entity_index,
     render_compact_call,
     render_compact_question,
     render_compact_relation,
 )
-from offing_world.compact import parse_compact_call as read_words
-from offing_world.look_up_rules import build_solution_report, list_learned_facts, render_compact_observation
+from offing_world.compact_notation import parse_compact_call as read_words
+from offing_world.lookup_rules import build_solution_report, list_learned_facts, render_compact_observation
 from offing_world.semantics import RELATIONS
 
 LOOK_UP_PREFIX = "look up "

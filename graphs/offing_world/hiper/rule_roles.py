@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from offing.sdk import RuleContext, RuleFunction
 from offing_graphs.hiper.schemas import ANSWER, Action, AgentInput, Switch, Turn
 from offing_world.hiper.compact_format import LOOK_UP_PREFIX
-from offing_world.look_up_rules import TOOL_CHOOSERS, build_args, build_solution_report, list_learned_facts
+from offing_world.lookup_rules import TOOL_CHOOSERS, build_args, build_solution_report, list_learned_facts
 from offing_world.question_solver import LookUp, find_missing_look_ups
 
 

@@ -7,7 +7,7 @@ entities depend only on the question, the report and the last result.
 
 from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
 from offing_graphs.iterresearch.schemas import Round, TurnPhase, Workspace
-from offing_world.compact import (
+from offing_world.compact_notation import (
     EntityIndex,
     build_entity_index,
     parse_compact_call,

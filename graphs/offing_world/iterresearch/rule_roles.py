@@ -12,7 +12,7 @@ from offing.sdk import ReportDraft, RuleContext, RuleFunction, shorten_line
 from offing_graphs.extractive.arguments import EXPRESSION_NAMES, QUERY_NAMES
 from offing_graphs.iterresearch.schemas import Call, Round, TurnPhase, Workspace, build_output
 from offing_graphs.shared.schemas import ToolCard
-from offing_world.look_up_rules import (
+from offing_world.lookup_rules import (
     TOOL_CHOOSERS,
     UNKNOWN_ANSWER,
     build_args,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from offing_graphs.memact.context import EDIT_ACTIONS
 from offing_graphs.memact.schemas import AgentInput, ContextRecord
-from offing_world.look_up_rules import render_fact
+from offing_world.lookup_rules import render_fact
 from offing_world.question_solver import KnownFact, fact_from_call, find_missing_look_ups
 
 NO_FACTS = "Nothing is known yet."

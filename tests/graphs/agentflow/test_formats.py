@@ -13,7 +13,7 @@ from offing_graphs.agentflow.roles import ANALYST, EXECUTOR, GENERATOR, PLANNER,
 from offing_graphs.agentflow.schemas import AnalystInput, Command, PlannerInput, Verdict
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan
 from offing_world.agentflow import compact_format
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from offing_world.question_solver import extract_entities
 from tests.graphs.corpus import harbour
 from tests.graphs.in_memory_context import InMemoryContext, carry_out

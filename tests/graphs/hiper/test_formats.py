@@ -15,7 +15,7 @@ from offing.models.structured_output import parse_output
 from offing.sdk import InvalidOutput, SpanKind
 from offing_graphs.hiper import graph, prompts
 from offing_graphs.hiper.schemas import Action, AgentInput, Switch, Turn
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from offing_world.hiper import compact_format
 from tests.graphs.hiper.builders import ANSWER, QUESTION, keep, records, run, switch
 from tests.graphs.in_memory_context import carry_out

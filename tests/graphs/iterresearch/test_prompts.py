@@ -27,7 +27,7 @@ from offing_graphs.iterresearch.schemas import (
 )
 from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage, ToolCard
 from offing_graphs.shared.token_estimate import BYTES_PER_TOKEN, estimate_tokens
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from offing_world.iterresearch.compact_format import COMPACT_FORMAT
 from tests.graphs.agentflow.test_prompts import HOSTILE, outside_of_data
 from tests.graphs.corpus import harbour

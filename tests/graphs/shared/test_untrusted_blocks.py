@@ -10,7 +10,7 @@ from offing.sdk import Message, ToolSpec
 from offing.services.graphs import open_registry
 from offing_graphs.shared.prompt_parts import render_tool_cards
 from offing_graphs.shared.schemas import ToolCard
-from offing_world.compact import VOCABULARY
+from offing_world.compact_notation import VOCABULARY
 from tests.graphs.in_memory_context import SPECS, InMemoryContext, Library, SearchArgs, carry_out
 from tests.graphs.world_runs import held_out, trials
 

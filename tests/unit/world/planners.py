@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from offing_world.fact_lookup import look_up
 from offing_world.facts import World
-from offing_world.lookup import look_up
 from offing_world.question_solver import (
     NOT_ANSWERABLE,
     KnownFact,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offing_world.compact import (
+from offing_world.compact_notation import (
     VOCABULARY,
     build_entity_index,
     render_compact_call,

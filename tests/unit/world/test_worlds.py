@@ -6,8 +6,8 @@ import pytest
 
 from offing.core.errors import InvalidInput
 from offing_world.documents import iter_documents
+from offing_world.fact_lookup import look_up
 from offing_world.facts import INVERSES, MAX_VALUES, World, world_from_name
-from offing_world.lookup import look_up
 from offing_world.names import assign_split
 from offing_world.semantics import RELATION_TABLE, RELATIONS, RELATIONS_BY_NAME, TOOLS, TOOLS_BY_RELATION
 from offing_world.spec import Split, WorldSpec, parse_world_name

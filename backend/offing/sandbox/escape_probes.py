@@ -6,7 +6,7 @@ See `probe` for how they are checked.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from offing.sandbox.probe import PROBE_LIMITS, EscapeProbe
+from offing.sandbox.escape_probe import PROBE_LIMITS, EscapeProbe
 from offing.sandbox.sandbox import KillReason
 
 PROBES: Sequence[EscapeProbe] = (

@@ -12,7 +12,7 @@ from typing import Any
 from offing.sdk import DraftSection, DraftSentence, ReportDraft, RuleContext, shorten_line
 from offing_graphs.shared.prompt_parts import render_json
 from offing_graphs.shared.schemas import MemoryRecord
-from offing_world.compact import EntityIndex, render_compact_values
+from offing_world.compact_notation import EntityIndex, render_compact_values
 from offing_world.question_solver import (
     KnownFact,
     LookUp,

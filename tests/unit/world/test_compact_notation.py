@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from offing.core.errors import InvalidInput
 from offing.core.model import InvalidOutput
-from offing_world.compact import (
+from offing_world.compact_notation import (
     MAX_ENTITIES,
     VOCABULARY,
     CompactCall,

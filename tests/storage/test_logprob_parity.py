@@ -14,7 +14,7 @@ from offing.core.run import FencingToken
 from offing.core.trajectory import BoundaryReason
 from offing.local import ServerUrls
 from offing.models.credentials import EngineEndpoint
-from offing.services import parity
+from offing.services import logprob_parity
 from offing.storage import segments
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -47,8 +47,8 @@ async def recorded(pool: Database) -> FencingToken:
     return fence
 
 
-async def checked(pool: Database, server: WireServer, **more: float) -> parity.ParityReport:
-    return await parity.measure_parity(pool, LOCAL_TENANT, EngineEndpoint(server.url), sample_size=10, **more)  # type: ignore[arg-type]
+async def checked(pool: Database, server: WireServer, **more: float) -> logprob_parity.ParityReport:
+    return await logprob_parity.measure_parity(pool, LOCAL_TENANT, EngineEndpoint(server.url), sample_size=10, **more)  # type: ignore[arg-type]
 
 
 async def quarantined(pool: Database, fence: FencingToken) -> list[str]:

@@ -13,7 +13,7 @@ from offing.models.credentials import EngineEndpoint
 from offing.models.policy_engine import score_tokens
 from offing.models.policy_protocol import ENGINE_FINGERPRINT_PREFIX, TokenScores
 from offing.models.role_call import AttemptFailure
-from offing.storage import parity, segments
+from offing.storage import logprob_parity, segments
 from offing.storage.pool import Database
 from offing.storage.segments import RoleCallTokens, StoredRoleCall
 
@@ -78,7 +78,7 @@ async def measure_parity(
     `run_id` and `policy_name` restrict the sample. Role calls in quarantine are not sampled.
     """
     async with database.transaction(tenant_id) as connection:
-        drawn = await parity.sample_role_calls(connection, sample_size, seed, run_id=run_id, policy=policy_name)
+        drawn = await logprob_parity.sample_role_calls(connection, sample_size, seed, run_id=run_id, policy=policy_name)
     compared: list[RoleCallParity] = []
     for of, seqs in drawn.items():
         compared += await _measure_run(database, tenant_id, endpoint, of, seqs, tolerance)
@@ -99,7 +99,7 @@ async def _measure_run(
     comparisons = await asyncio.gather(*(compare_bounded(turn) for turn in turns))
     doubts = [(one.seq, one.quarantine_reason) for one in comparisons if one.quarantine_reason]
     async with database.transaction(tenant_id) as connection:
-        await parity.quarantine_role_calls(connection, run_id, doubts)
+        await logprob_parity.quarantine_role_calls(connection, run_id, doubts)
     return list(comparisons)
 
 
