@@ -53,13 +53,13 @@ INDIRECT_ANSWER = "No passage answers this directly; the closest ones are quoted
 EARLY_STOP_TEXTS = {
     StopReason.TURN_LIMIT: "the limit on turns was reached",
     StopReason.TOKEN_LIMIT: "the limit on tokens was reached",
-    StopReason.SPEND_LIMIT: "the run's money was spent",
-    StopReason.TENANT_SPEND_LIMIT: "the spending cap of the day was reached",
-    StopReason.TIME_LIMIT: "the time was over",
-    StopReason.CONTEXT_LIMIT: "the work outgrew the space that its flow allows",
-    StopReason.PROVIDER_DOWN: "the model's provider gave no usable answer",
-    StopReason.INVALID_OUTPUT: "the model did not answer in the form that was needed",
-    StopReason.FINISH_REQUESTED: "a person asked for what there is",
+    StopReason.SPEND_LIMIT: "the cost limit of the run was reached",
+    StopReason.TENANT_SPEND_LIMIT: "the daily spending limit was reached",
+    StopReason.TIME_LIMIT: "the time limit was reached",
+    StopReason.CONTEXT_LIMIT: "the context grew beyond the space that the graph allows",
+    StopReason.PROVIDER_DOWN: "the model provider returned no usable answer",
+    StopReason.INVALID_OUTPUT: "the model did not answer in the required format",
+    StopReason.FINISH_REQUESTED: "a person asked the run to finish early",
 }
 
 _IMPORT = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|using\s|.*=\s*require\()")

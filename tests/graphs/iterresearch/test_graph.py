@@ -146,7 +146,7 @@ async def test_a_model_free_run_that_is_cut_off_reports_its_quotes_and_not_its_o
     ctx = run(stops=[None, None, None, StopReason.TIME_LIMIT])
     await carry_out(ctx, graph)
     assert ctx.report.citations
-    assert "the time was over" in ctx.report.limits
+    assert "the time limit was reached" in ctx.report.limits
     assert "search_library" not in str(ctx.report.sections)
 
 
