@@ -37,7 +37,7 @@ class Caller:
 
     tenant_id: UUID
     name: str
-    """The name under which ratings record their origin: `key:<id>` or `web`."""
+    """The name under which ratings record their origin: `key:<id>` or `page`."""
     csrf_token: str | None
     """The token that writes of a session must carry. `None` means that the caller sent a key."""
     reauthenticate: Callable[[], Awaitable[object]]

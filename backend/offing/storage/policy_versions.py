@@ -105,7 +105,7 @@ class NewPolicyVersion:
     id: UUID
     name: str
     kind: str
-    """`full`, `lora` or `prompts`."""
+    """`full`, `lora` or `prompt_library`."""
     uri: str
     """Folder on the machine of the engine."""
     sha256: str

@@ -1,4 +1,4 @@
-"""Prompt libraries as rows: the files of a policy version of kind `prompts`, stored unchanged."""
+"""Prompt libraries as rows: the files of a policy version of kind `prompt_library`, stored unchanged."""
 
 from collections.abc import Mapping
 from uuid import UUID
