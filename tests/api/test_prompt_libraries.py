@@ -61,7 +61,7 @@ async def test_rated_runs_are_counted_and_a_job_is_queued_once(api: Api, collect
     again = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE, "max_cost_usd": 0.5})
     assert (again.status_code, again.json()["id"]) == (200, job["id"])
     other = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE})
-    assert (other.status_code, "learns for lessons already" in other.text) == (409, True)
+    assert (other.status_code, "Another job is distilling lessons" in other.text) == (409, True)
     assert (await api.http.get(f"{EXPERIENCES}/preview")).json()["job_id"] == job["id"]
     assert (await api.http.post(f"/api/v1/training-jobs/{job['id']}/cancel")).json()["state"] == "cancelled"
 

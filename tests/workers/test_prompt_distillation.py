@@ -408,7 +408,7 @@ async def test_the_same_request_is_the_same_job_and_another_one_waits_for_it(col
     await a_group(collected, 1.0, 0.0)
     first = await queued(collected.database, teaching("Search first."))
     assert (await queued(collected.database, teaching("Search first."))).id == first.id
-    with pytest.raises(Conflict, match="learns for lessons already"):
+    with pytest.raises(Conflict, match="Another job is distilling lessons"):
         await queued(collected.database, teaching("Search twice."))
     await training_job_service.cancel_job(collected.database, LOCAL_TENANT, first.id)
     assert (await queued(collected.database, teaching("Search twice."))).id != first.id
