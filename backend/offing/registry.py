@@ -142,8 +142,8 @@ def add_folder(folder: str, registrations: Mapping[Group, Sequence[Registration]
 
     Raises `InvalidInput`, and changes nothing, if another folder or an installed package has one of the names.
     """
-    for group, found in registrations.items():
-        for one in found:
+    for group, names in registrations.items():
+        for one in names:
             others = _find_registrations(group, without=folder).get(one.name, ())
             if others:
                 problem = f"the name {one.name!r} is registered twice, by {others[0].owner} and {one.owner}"
@@ -170,10 +170,10 @@ def _find_registrations(group: Group, without: str = "") -> Mapping[str, Sequenc
     from_folders = [one for folder, offers in _folders.items() if folder != without for one in offers.get(group, ())]
     if not from_folders:
         return installed
-    found = {name: list(ones) for name, ones in installed.items()}
+    registrations = {name: list(ones) for name, ones in installed.items()}
     for one in from_folders:
-        found.setdefault(one.name, []).append(one)
-    return found
+        registrations.setdefault(one.name, []).append(one)
+    return registrations
 
 
 @lru_cache(maxsize=8)
@@ -184,14 +184,14 @@ def _read_installed(_path: tuple[str, ...]) -> Mapping[str, Mapping[str, Sequenc
     """
     from importlib.metadata import entry_points
 
-    points, found = entry_points(), dict[str, dict[str, list[Registration]]]()
+    points, registrations = entry_points(), dict[str, dict[str, list[Registration]]]()
     for group in Group:
-        named = found[group] = {}
+        named = registrations[group] = {}
         for point in points.select(group=group):
             owner = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
             one = Registration(point.name, point.value, owner, point.load, point.dist)
             named.setdefault(point.name, []).append(one)
-    return found
+    return registrations
 
 
 def _import_value(registration: Registration, group: Group) -> Any:
@@ -214,9 +214,9 @@ def _describe_installation(registration: Registration, package: str) -> str:
     """Return how to install a package, by the extra of the registering package that has it, if one has."""
     distribution = registration.distribution
     for requirement in (distribution.requires or ()) if distribution else ():
-        found = re.match(rf"{re.escape(package)}\b.*extra == ['\"]([\w.-]+)['\"]", requirement, re.IGNORECASE)
-        if distribution and found:
-            return f"Install the extra: pip install '{distribution.name}[{found[1]}]'."
+        match = re.match(rf"{re.escape(package)}\b.*extra == ['\"]([\w.-]+)['\"]", requirement, re.IGNORECASE)
+        if distribution and match:
+            return f"Install the extra: pip install '{distribution.name}[{match[1]}]'."
     return f"Install {package}."
 
 

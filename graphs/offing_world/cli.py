@@ -88,7 +88,8 @@ def tasks(spec: str, *, count: int = 200, hops: Hops = "1-4", kinds: Kinds = (),
 def injections(spec: str) -> int:
     """Print the injected instructions in the pages of a world's site as JSON, one object per line."""
     return _print_json_lines(
-        {**asdict(found), "page": f"/page/{found.document_number}"} for found in planted_in(world_from_name(spec))
+        {**asdict(injection), "page": f"/page/{injection.document_number}"}
+        for injection in planted_in(world_from_name(spec))
     )
 
 

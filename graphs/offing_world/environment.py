@@ -39,10 +39,10 @@ ROLES: tuple[RoleExtension[Any, Any], ...] = (
 
 def generate_tasks(sample: TaskSample) -> Iterator[Mapping[str, Any]]:
     """Generate tasks of a world as JSON objects. Raises InvalidInput."""
-    found = tasks.generate_tasks(
+    generated = tasks.generate_tasks(
         sample.spec, count=sample.count, hops=sample.hops, kinds=sample.kinds, seed=sample.seed
     )
-    return (task.as_json() for task in found)
+    return (task.as_json() for task in generated)
 
 
 ENVIRONMENT = Environment(

@@ -64,7 +64,7 @@ def find_injection(world: World, number: int) -> Injection | None:
 
 def iter_injections(world: World) -> Iterator[Injection]:
     """Yield all injections of a world in the order of its pages."""
-    return (found for number in range(world.spec.documents) if (found := find_injection(world, number)))
+    return (injection for number in range(world.spec.documents) if (injection := find_injection(world, number)))
 
 
 def insert_injection(text: str, file_format: FileFormat, injection: Injection) -> str:

@@ -79,9 +79,9 @@ async def _load_world(name: str) -> World:
 
 
 def _build_output(relation: str, entity: str, result: LookUpResult) -> ToolOutput:
-    found = ", ".join(result.values) or ("nothing is recorded" if result.closed else "nothing")
+    finding = ", ".join(result.values) or ("nothing is recorded" if result.closed else "nothing")
     return ToolOutput(
         content={"relation": relation, "entity": entity, "values": list(result.values), "closed": result.closed},
         title=shorten_line(f"{relation} of {entity}"),
-        detail=shorten_line(found),
+        detail=shorten_line(finding),
     )

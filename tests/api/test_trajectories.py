@@ -92,7 +92,9 @@ async def test_another_tenant_is_given_nothing(api: Api, collected: Collected) -
 
 
 async def test_a_run_is_read_turn_by_turn_with_its_tokens(api: Api, collected: Collected) -> None:
-    run = await collected.rollout(A("first"), A("second", fracture=BoundaryReason.MEMORY_EDIT), A("third", ids=False))
+    run = await collected.rollout(
+        A("first"), A("second", boundary_reason=BoundaryReason.MEMORY_EDIT), A("third", ids=False)
+    )
     collected.score(run, "judge", None, failure="no answer")
     body = (await api.http.get(f"/api/v1/runs/{run}/trajectory", params={"limit": 2})).json()
     assert [s["boundary_reason"] for s in body["segments"]] == ["root", "memory_edit"]

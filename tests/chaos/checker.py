@@ -84,7 +84,7 @@ class SegmentFacts:
     idx: int
     role: str
     parent: int | None
-    fracture: str
+    boundary_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def describe_run(rows: Rows) -> list[str]:
     positions = {s.seq: n for n, s in enumerate(work, 1)}
     steps = [[s.kind, s.key, s.turn, s.tokens, s.title, s.ok, _renumbered(s.payload, positions)] for s in work]
     calls = [[positions.get(c.seq), c.role, c.segment, c.place, c.content] for c in rows.calls]
-    segments = [[s.idx, s.role, s.parent, s.fracture] for s in rows.segments]
+    segments = [[s.idx, s.role, s.parent, s.boundary_reason] for s in rows.segments]
     names: dict[str, str] = {}
     return [
         UUID.sub(lambda m: names.setdefault(m[0], f"#{len(names)}"), json.dumps(entry, sort_keys=True, default=str))

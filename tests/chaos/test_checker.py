@@ -204,7 +204,7 @@ OTHERWISE: dict[str, Callable[[Rows], Rows]] = {
     "an edit": lambda r: with_step(r, first(r, "memory").seq, title="other"),
     "a prompt or completion": lambda r: with_call(r, 2, content="other"),
     "a context": lambda r: with_call(r, 2, segment=0, place=2),
-    "a fracture": lambda r: with_segment(r, 1, fracture="compaction"),
+    "a boundary_reason": lambda r: with_segment(r, 1, boundary_reason="compaction"),
     "something left out": lambda r: numbered(r, [s for s in r.steps if s.kind != "memory" or s.turn != 4]),
 }
 

@@ -67,7 +67,7 @@ class RoleCall:
     text: str
     """Empty means that the role has no prompt format."""
     spans: tuple[CompletionSpan, ...]
-    fracture: BoundaryReason | None
+    boundary_reason: BoundaryReason | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,14 +33,14 @@ class SpeakerOutput(BaseModel):
 
 @dataclass
 class A:
-    """One turn as a test tells it. Its prompt continues from the turn before, unless `fracture` says why not."""
+    """One turn as a test tells it. Its prompt continues from the turn before, unless `boundary_reason` says why not."""
 
     text: str
     adds: Sequence[int] = (7, 8, 9)
     """Prompt ids after those of the segment."""
     ids: bool = True
     """False: an engine that gives text only."""
-    fracture: BoundaryReason | None = None
+    boundary_reason: BoundaryReason | None = None
     role: str = "planner"
     number: int = 0
     tool: bool = False
@@ -77,7 +77,7 @@ class RoleCallWriter:
     seqs: list[int] = field(default_factory=list[int])
 
     async def tell(self, a: A) -> int:
-        begins = self.told.segment < 0 or a.fracture is not None
+        begins = self.told.segment < 0 or a.boundary_reason is not None
         before = _SegmentEnd(self.told.segment) if begins else self.told
         prompt = (*before.ids, *a.adds)
         messages = (*before.messages, Message("user", (f"observation {len(self.seqs)}",)))
@@ -85,7 +85,7 @@ class RoleCallWriter:
         position = SegmentPosition(
             before.segment + 1 if begins else before.segment,
             0 if begins else before.place + 1,
-            (a.fracture or BoundaryReason.ROOT) if begins else None,
+            (a.boundary_reason or BoundaryReason.ROOT) if begins else None,
             before.segment if begins and before.segment >= 0 else None,
             None,
             len(before.messages),

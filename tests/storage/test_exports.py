@@ -40,7 +40,8 @@ async def exported(
 
 async def test_what_is_stored_is_exported_and_read_back(pool: Database, collected: Collected, tmp_path: Path) -> None:
     runs = [
-        await collected.rollout(A("one"), A("two", fracture=BoundaryReason.COMPACTION), minutes=n) for n in range(3)
+        await collected.rollout(A("one"), A("two", boundary_reason=BoundaryReason.COMPACTION), minutes=n)
+        for n in range(3)
     ]
     created = await exported(pool, tmp_path / "x.parquet")
     rows = list(get_reader(FORMATS["parquet"])(tmp_path / "x.parquet"))
@@ -146,7 +147,7 @@ async def test_a_row_says_what_its_run_took(
 
 
 async def test_spans_stay_with_the_segment_whose_turns_they_are_in(pool: Database, collected: Collected) -> None:
-    run = await collected.rollout(A("one"), A("two", fracture=BoundaryReason.COMPACTION), A("three"))
+    run = await collected.rollout(A("one"), A("two", boundary_reason=BoundaryReason.COMPACTION), A("three"))
     async with pool.transaction(LOCAL_TENANT) as connection:
         packed_segments = await trajectory_reads.read_packed_segments(connection, [(run, 1), (run, 0)])
     assert [segment.segment_info.idx for _, segment in packed_segments] == [1, 0]

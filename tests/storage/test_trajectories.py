@@ -130,7 +130,7 @@ async def test_a_segment_becomes_the_very_tokens_that_were_sampled(pool: Databas
 
 
 async def test_a_broken_context_makes_a_row_of_its_own(pool: Database, collected: Collected) -> None:
-    run = await collected.rollout(A("one"), A("two", fracture=BoundaryReason.MEMORY_EDIT), A("three"))
+    run = await collected.rollout(A("one"), A("two", boundary_reason=BoundaryReason.MEMORY_EDIT), A("three"))
     rows = await rows_of(pool, run)
     assert [(r.segment_info.boundary_reason, r.turns.turn) for r in rows] == [("root", (1,)), ("memory_edit", (2, 3))]
     assert rows[1].segment_info.parent_idx == 0
@@ -156,7 +156,7 @@ async def test_no_failed_attempt_is_among_the_tokens_or_texts(pool: Database, co
 
 
 async def test_segments_are_read_in_portions(pool: Database, collected: Collected) -> None:
-    run = await collected.rollout(*(A("word", fracture=BoundaryReason.WORKSPACE_RESET) for _ in range(5)))
+    run = await collected.rollout(*(A("word", boundary_reason=BoundaryReason.WORKSPACE_RESET) for _ in range(5)))
     async with pool.transaction(LOCAL_TENANT) as connection:
         portions, _ = await trajectories.split_segments(connection, [run], max_bytes=200)
     assert len(portions) > 1

@@ -42,7 +42,7 @@ def a_row(
     *,
     run: int = 1,
     segment: int = 0,
-    fracture: str = "root",
+    boundary_reason: str = "root",
     role: str = "planner",
     first: int = 1,
     done: bool = True,
@@ -73,7 +73,7 @@ def a_row(
     names = [kind for turn in kinds for kind in turn] if kinds else []
     return TrainingRow(
         metadata=trajectory_metadata(run_id=UUID(int=run), **episode),
-        segment_info=SegmentInfo(segment, role, fracture),
+        segment_info=SegmentInfo(segment, role, boundary_reason),
         part=0,
         turns=many_turns(n, **(columns | dict(turns or {}))),
         tokenizer_sha256="tok",
@@ -108,7 +108,7 @@ def a_sample(
     firsts = np.cumsum([1, *(len(lengths) for lengths in segments)])
     shared: dict[str, Any] = {"reward": reward, "outcome": outcome, "member": run} | row
     rows = [
-        a_row(lengths, run=run, segment=nth, fracture=reasons[nth], first=int(firsts[nth]),
+        a_row(lengths, run=run, segment=nth, boundary_reason=reasons[nth], first=int(firsts[nth]),
               done=outcome != "truncated" and nth == len(segments) - 1, **shared)
         for nth, lengths in enumerate(segments)
     ]  # fmt: skip

@@ -136,8 +136,8 @@ async def _promote(context: LoopContext, config: LoopConfig, trained: PolicyVers
             context.collector.database, context.tenant_id, trained.label, GateRules(margin=config.evaluate.margin),
             dataset=_dataset_name(config.evaluate), mode="sampled",
         )  # fmt: skip
-    except Conflict as refused:
-        return str(refused)
+    except Conflict as error:
+        return str(error)
     return ""
 
 

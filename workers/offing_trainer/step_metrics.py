@@ -27,19 +27,19 @@ def group_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
     """Compute metrics of the finalized rewards, before any plug-in selects groups or changes rewards."""
     scores = [[s.metadata.reward for s in group.rollouts if s.metadata.reward is not None] for group in groups]
     differing = sum(max(metrics, default=0.0) > min(metrics, default=0.0) for metrics in scores)
-    known_scores = np.array([score for found in scores for score in found], np.float64)
-    found = {
+    known_scores = np.array([score for group_scores in scores for score in group_scores], np.float64)
+    group_scores = {
         "groups": float(len(groups)),
         "rollouts": float(sum(len(group.rollouts) for group in groups)),
         "zero_variance": 1.0 - differing / len(groups) if groups else 0.0,
     }
     if len(known_scores):
-        found |= {
+        group_scores |= {
             "reward": float(known_scores.mean()),
             "reward_std": float(known_scores.std()),
             "success_rate": float((known_scores >= MIN_SUCCESS_REWARD).mean()),
         }
-    return found
+    return group_scores
 
 
 def advantage_metrics(batch: TrainingBatch, rewards: Rewards, advantage: Floats) -> dict[str, float]:

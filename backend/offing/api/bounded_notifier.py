@@ -38,8 +38,8 @@ class BoundedNotifier:
 
     async def close(self) -> None:
         """Cancel the notifications that are still in progress."""
-        for hint in self._pending:
-            hint.cancel()
+        for pending in self._pending:
+            pending.cancel()
         await asyncio.gather(*self._pending, return_exceptions=True)
 
     async def _send(self, notification: Coroutine[Any, Any, None]) -> None:

@@ -53,20 +53,20 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     app_url, redis_url = get_app_database_url(settings), get_redis_url(settings)
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
-        BusNotifier(redis_url) as hints,
+        BusNotifier(redis_url) as notifier,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
     ):
-        bounded_notifier = BoundedNotifier(hints)
+        bounded_notifier = BoundedNotifier(notifier)
         installed = graphs.open_registry_from_settings(settings)
         yield AppDependencies(
             settings=settings,
             database=database,
             notifier=bounded_notifier,
-            bus=hints.live,
+            bus=notifier.live,
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
             graphs=installed,
-            metrics=MetricsExporter(database, hints.live),
+            metrics=MetricsExporter(database, notifier.live),
             default_engine=default_engine_config(),
             role_engines=role_engine_configs(),
             mcp_servers=McpServerRegistry(settings.mcp_config),

@@ -175,7 +175,9 @@ class _FlatRows:
 
     def _turns_of_spans(self, spans: Sequence[PackedSpans]) -> Indices:
         """Return the index of the role call that contains each span."""
-        turns, marks = (_number_seqs([one.seq for one in found]) for found in ([s.turns for s in self.segments], spans))
+        turns, marks = (
+            _number_seqs([one.seq for one in groups]) for groups in ([s.turns for s in self.segments], spans)
+        )
         return np.searchsorted(turns, marks)
 
     def rows_of_segment(self, segment_index: int, metadata: TrajectoryMetadata) -> list[TrainingRow]:

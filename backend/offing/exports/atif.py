@@ -35,13 +35,13 @@ def build_documents(options: ExportOptions, trajectory: TextTrajectory) -> Itera
     episode, turns = trajectory.metadata, trajectory.role_calls
     models = {turn.policy or turn.model for turn in turns} - {""}
     heads = {head.idx: head for head in trajectory.segments}
-    told = [
+    messages = [
         *((t.seq, _build_agent_step(t, heads)) for t in turns),
         *((u.seq, _build_tool_step(u)) for u in trajectory.tool_calls),
     ]
     steps = [
         _build_user_step(episode.question, episode.created_at.isoformat()),
-        *(s for _, s in sorted(told, key=_order_key)),
+        *(s for _, s in sorted(messages, key=_order_key)),
     ]
     yield {
         "schema_version": ATIF_VERSION,

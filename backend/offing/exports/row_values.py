@@ -12,11 +12,13 @@ from uuid import UUID
 from offing.core.trajectory import BoundaryReason
 from offing.core.trajectory_records import Reference, RewardScore, RunCost, SegmentInfo, TrajectoryMetadata
 
-ID_FIELDS = frozenset(name for name, hint in get_type_hints(TrajectoryMetadata).items() if hint in (UUID, UUID | None))
+ID_FIELDS = frozenset(
+    name for name, annotation in get_type_hints(TrajectoryMetadata).items() if annotation in (UUID, UUID | None)
+)
 """Fields of the trajectory metadata that are ids."""
 
 TIME_FIELDS = frozenset(
-    name for name, hint in get_type_hints(TrajectoryMetadata).items() if hint in (datetime, datetime | None)
+    name for name, annotation in get_type_hints(TrajectoryMetadata).items() if annotation in (datetime, datetime | None)
 )
 
 METADATA_COLUMNS = tuple(f.name for f in fields(TrajectoryMetadata) if f.name != "cost")

@@ -66,16 +66,18 @@ class GraphToolJournal:
         decision = await self._tools.decide_graph_tool(call.tool, call.args, begun.call)
         begun = replace(begun, rule=decision.rule)
         if not decision.is_allowed:
-            refusal = GraphToolResult(error=f"{call.tool} is not allowed: {decision.reason}", status=ToolStatus.DENIED)
+            denied_result = GraphToolResult(
+                error=f"{call.tool} is not allowed: {decision.reason}", status=ToolStatus.DENIED
+            )
         elif not await self._may_start(begun, call):
-            refusal = GraphToolResult(
+            denied_result = GraphToolResult(
                 error=UNKNOWN_OUTCOME_MESSAGE.format(call.tool), status=ToolStatus.UNKNOWN_OUTCOME
             )
         else:
             self._tools.count_graph_tool_call(call.tool)
             return begun, ""
-        await self._append(begun, call, refusal, PLATFORM_LABEL)
-        return begun, refusal.error
+        await self._append(begun, call, denied_result, PLATFORM_LABEL)
+        return begun, denied_result.error
 
     async def _may_start(self, begun: BegunToolCall, call: GraphToolCall) -> bool:
         """Declare a side effect. Return `False` if it was declared before a crash and must not be repeated."""

@@ -56,8 +56,8 @@ def build_taint_tracker(
     async def recorded() -> Sequence[Mapping[str, Any]]:
         stored = await store.last_steps(StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
         notes = (*await store.last_steps(StepKind.NOTE, MAX_TOOL_RESULTS), *cache.list_unsaved(StepKind.NOTE))
-        found = [step for step in notes if "content" in step.payload and "tool" in step.payload]
-        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL_RESULT), *found)]
+        results = [step for step in notes if "content" in step.payload and "tool" in step.payload]
+        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL_RESULT), *results)]
 
     async def messages() -> Sequence[Step]:
         return await cache.get_user_messages(0)
@@ -149,7 +149,7 @@ class TaintTracker:
         """Add the addresses and host names in user texts."""
         for text in texts:
             self._user_texts.append(_ADDRESS.sub(" ", text))
-            self._add_addresses(found.rstrip(_TRAILING_PUNCTUATION) for found in _ADDRESS.findall(text))
+            self._add_addresses(match.rstrip(_TRAILING_PUNCTUATION) for match in _ADDRESS.findall(text))
             self._hosts |= {mail.rstrip(_TRAILING_PUNCTUATION).lower() for mail in _EMAIL.findall(text)}
             self._hosts |= {
                 t.host for name in _HOST_NAME.findall(text) if isinstance(t := _parse_host(name), ParsedUrl)

@@ -261,11 +261,11 @@ class _RunningCall:
         if (known := self._find_recorded(begun_call)) is not _NOTHING:
             return begun_call, known
         try:
-            begun_call, refusal = await self._journal.approve_tool(begun_call, self._call_request)
+            begun_call, denied_result = await self._journal.approve_tool(begun_call, self._call_request)
         except BaseException:
             self._journal.abandon_tool(begun_call)
             raise
-        return begun_call, self._reject(refusal) if refusal else _NOTHING
+        return begun_call, self._reject(denied_result) if denied_result else _NOTHING
 
     def _reject(self, reason: str) -> ToolMessage:
         """Return the reason as a tool message for a model. Raises ToolException if no model made the call."""

@@ -44,8 +44,8 @@ def read_document(name: str, data: bytes) -> dict[str, Any]:
     try:
         extracted = extract_text(data, name)
         index = build_index(extracted.text, title=extracted.title, name=name)
-    except DocumentRejectedError as refusal:
-        return {"problem": refusal.problem, "remedy": refusal.remedy}
+    except DocumentRejectedError as error:
+        return {"problem": error.problem, "remedy": error.remedy}
     except MemoryError:
         return {"problem": "The file needs too much memory to be read.", "remedy": "Split it."}
     passages = [(p.start, p.end, " \u203a ".join(p.headings)) for p in index.passages]

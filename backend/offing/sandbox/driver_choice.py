@@ -48,9 +48,9 @@ async def choose_driver(
 
     `test` returns the problem of a driver, or an empty text.
     """
-    refused = dict[str, str]()
+    reasons_by_driver = dict[str, str]()
     for candidate in candidates:
         if not (why := await test(candidate)):
-            return DriverChoice(candidate, refused)
-        refused[candidate.name] = why
-    return DriverChoice(None, refused)
+            return DriverChoice(candidate, reasons_by_driver)
+        reasons_by_driver[candidate.name] = why
+    return DriverChoice(None, reasons_by_driver)

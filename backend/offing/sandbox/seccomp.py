@@ -169,8 +169,10 @@ def build_filter(machine_name: str = "") -> bytes:
     ]
     if kind.has_x32:
         lines += [_jump_instruction(_JUMP_ABOVE, X32, 0, 1), _return_instruction(_KILL)]
-    refused = sorted(number for pair in DENIED_CALLS.values() if (number := pair[kind.syscall_column]) is not None)
-    for number in refused:
+    denied_numbers = sorted(
+        number for pair in DENIED_CALLS.values() if (number := pair[kind.syscall_column]) is not None
+    )
+    for number in denied_numbers:
         lines += [_jump_instruction(_JUMP_EQUAL, number, 0, 1), _errno_action(EPERM)]
     lines += _argument_instructions(kind.argument_checks)
     return b"".join([*lines, _return_instruction(_ALLOW)])

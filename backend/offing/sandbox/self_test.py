@@ -21,8 +21,8 @@ async def find_problem(sandbox: Sandbox, probes: Sequence[EscapeProbe] = PROBES)
     try:
         with open_targets() as targets:
             return await _try_probes(sandbox, probes, targets)
-    except SandboxUnavailableError as refused:
-        return refused.reason
+    except SandboxUnavailableError as unavailable:
+        return unavailable.reason
     except Exception as error:  # a driver that fails in an unexpected way has not shown that it contains code
         return f"its self-test failed ({type(error).__name__}: {error})"
 

@@ -71,8 +71,8 @@ class CodeRunner:
         try:
             async with self._slots:
                 return await choice.sandbox.run(code)
-        except SandboxUnavailableError as refused:
-            return f"The sandbox {choice.sandbox.name} did not start: {refused.reason}"
+        except SandboxUnavailableError as error:
+            return f"The sandbox {choice.sandbox.name} did not start: {error.reason}"
 
     async def __aenter__(self) -> Self:
         return self

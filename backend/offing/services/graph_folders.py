@@ -59,7 +59,7 @@ def list_projects(paths: str) -> tuple[GraphProject | BrokenGraphProject, ...]:
     Each path is a project folder, a folder of project folders, or a Python file.
     """
     folders = [Path(text).expanduser().resolve() for text in paths.split(os.pathsep) if text]
-    return tuple(found for place in folders for found in _list_projects_in(place))
+    return tuple(project for place in folders for project in _list_projects_in(place))
 
 
 def _list_projects_in(path: Path) -> list[GraphProject | BrokenGraphProject]:

@@ -33,15 +33,15 @@ def index_graphs(
         for graph in graphs:
             graphs_by_name[graph.name][origin] = graph
     named = {name: next(iter(offering.values())) for name, offering in graphs_by_name.items() if len(offering) == 1}
-    for name, found in graphs_by_name.items():
-        if len(found) > 1:
-            problem = f"Two folders have a graph named {name!r}: {' and '.join(map(str, found))}"
+    for name, by_origin in graphs_by_name.items():
+        if len(by_origin) > 1:
+            problem = f"Two folders have a graph named {name!r}: {' and '.join(map(str, by_origin))}"
             twice.append(
                 BrokenGraphProject(
-                    max(found), InvalidInput(PATH_OPTION, problem, "Rename one of them."), frozenset({name})
+                    max(by_origin), InvalidInput(PATH_OPTION, problem, "Rename one of them."), frozenset({name})
                 )
             )
-            if previous.get(name) in found.values():
+            if previous.get(name) in by_origin.values():
                 named[name] = previous[name]
     return named, twice
 

@@ -133,12 +133,12 @@ async def ingest_folder(
     files = await asyncio.to_thread(_hash_files, listing.root, listing.names, batch)
     await _ingest_files(db, batch, files, readers)
     outcomes = tuple(batch.outcomes[name] for name in listing.names)
-    gone = 0
+    removed_count = 0
     if not listing.truncated and batch.failures < MAX_CONSECUTIVE_FAILURES:
         present = [file.name for file in outcomes if file.outcome != "rejected"]
         async with db.transaction(tenant_id) as connection:
-            gone = await rows.mark_removed(connection, tenant_id, batch.collection, present)
-    return IngestedFolder(batch.collection, outcomes, listing.skipped, gone, listing.truncated)
+            removed_count = await rows.mark_removed(connection, tenant_id, batch.collection, present)
+    return IngestedFolder(batch.collection, outcomes, listing.skipped, removed_count, listing.truncated)
 
 
 def _hash_files(root: Path, names: Sequence[str], batch: _IngestBatch) -> list[_File]:
@@ -338,7 +338,7 @@ async def _store_with_retry(
                 known = isinstance(document, StoredText)
                 text_id = document.id if known else await store_document(connection, batch.tenant_id, *document)
                 title = document.title if known else document[1].title
-                found = await _link_sources(connection, batch, files, text_id, title, replaced)
+                linked_files = await _link_sources(connection, batch, files, text_id, title, replaced)
         except Unavailable:
             if pause is None or batch.failures >= MAX_CONSECUTIVE_FAILURES:
                 batch.failures += 1
@@ -346,7 +346,7 @@ async def _store_with_retry(
             await asyncio.sleep(pause)
         else:
             batch.failures = 0
-            for one in found:
+            for one in linked_files:
                 batch.set_outcome(one.name, one.outcome, one.source_id)
             return
 
@@ -397,7 +397,7 @@ async def _link_sources(
 
     Returns the outcomes that apply once the transaction is committed.
     """
-    found: list[IngestedFile] = []
+    linked_files: list[IngestedFile] = []
     for file in files:
         source = await rows.upsert_source(
             connection,
@@ -408,8 +408,8 @@ async def _link_sources(
             title=title or _title_from_name(file.name),
             text_id=text_id,
         )
-        found.append(IngestedFile(file.name, "replaced" if file.name in replaced else "added", source))
-    return found
+        linked_files.append(IngestedFile(file.name, "replaced" if file.name in replaced else "added", source))
+    return linked_files
 
 
 def _title_from_name(name: str) -> str:

@@ -318,9 +318,9 @@ async def get_contents(database: Database, tenant_id: UUID, version_id: UUID) ->
         before = await policy_versions.get_version(connection, row.parent_id) if row.parent_id else None
         old = await prompt_library.read_library(connection, before.label) if before else PromptLibrary()
     new_cases = tuple(case for case in library.cases if case not in old.cases)
-    lost = sum(case not in library.cases for case in old.cases)
+    removed_case_count = sum(case not in library.cases for case in old.cases)
     return PromptLibraryContents(
-        StoredPromptLibrary(row, library), before, diff_experiences(old, library), new_cases, lost
+        StoredPromptLibrary(row, library), before, diff_experiences(old, library), new_cases, removed_case_count
     )
 
 

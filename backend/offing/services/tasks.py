@@ -140,8 +140,8 @@ def parse_task_line(line: str, location: str) -> TaskSpec:
 
 def sample_tasks(sample: TaskSample) -> list[TaskSpec]:
     """Generate tasks of an environment. This is CPU-bound. Raises InvalidInput."""
-    found = get_environment(sample.spec).generate_tasks(sample)
-    return [parse_task_line(json.dumps(task), str(task["name"])) for task in found]
+    generated = get_environment(sample.spec).generate_tasks(sample)
+    return [parse_task_line(json.dumps(task), str(task["name"])) for task in generated]
 
 
 async def store_tasks(database: Database, tenant_id: UUID, dataset: str, specs: Iterable[TaskSpec]) -> StoredTasks:

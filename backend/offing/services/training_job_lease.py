@@ -25,7 +25,7 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
     """
     inside = asyncio.current_task()
     assert inside is not None
-    lost: list[LeaseLostError] = []
+    errors: list[LeaseLostError] = []
 
     async def renew() -> None:
         while True:
@@ -37,7 +37,7 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
                 log.warning("the database does not respond; job %s continues", job_token.job_id)
             except LeaseLostError as error:
                 if not await _is_released(database, job_token):
-                    lost.append(error)
+                    errors.append(error)
                     inside.cancel()
                 return
 
@@ -45,8 +45,8 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
     try:
         yield
     except asyncio.CancelledError:
-        if lost:
-            raise lost[0] from None
+        if errors:
+            raise errors[0] from None
         raise
     finally:
         beating.cancel()

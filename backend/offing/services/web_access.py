@@ -68,8 +68,8 @@ class WebPageReader:
         """Store a page. Returns why it cannot be read, or an empty text if it is stored."""
         try:
             document = await self._extract(fetched)
-        except (Unreadable, ReadersBusyError) as refusal:
-            return str(refusal)
+        except (Unreadable, ReadersBusyError) as error:
+            return str(error)
         async with self.database.transaction(self.tenant_id) as connection:
             text_id = await ingestion.store_document(connection, self.tenant_id, fetched.body, document)
             title = document.title or fetched.url

@@ -224,7 +224,7 @@ def open_snapshot(owner_url: str) -> Generator[DatabaseSnapshot]:
         assert row is not None
         weights = [PolicyWeights(*columns) for columns in connection.execute(LIST_WEIGHTS)]
         yield DatabaseSnapshot(
-            row[0], weights, [JobCheckpoint(*found) for found in connection.execute(LIST_CHECKPOINTS)]
+            row[0], weights, [JobCheckpoint(*columns) for columns in connection.execute(LIST_CHECKPOINTS)]
         )
 
 

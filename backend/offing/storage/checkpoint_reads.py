@@ -102,8 +102,10 @@ class CheckpointRow:
         """Return the checkpoint with its values and its task writes."""
         values = {channel: rows.get_value(serde, channel, version) for channel, version in self.references.items()}
         checkpoint = {**self.body, "channel_values": {**self.body["channel_values"], **values}}
-        found = tuple(sorted(writes.get(self.id, ()), key=lambda write: write.sort_key))
-        return StoredCheckpoint(self.ns, self.id, self.parent_id, self.run_id, checkpoint, self.metadata, found)
+        pending_writes = tuple(sorted(writes.get(self.id, ()), key=lambda write: write.sort_key))
+        return StoredCheckpoint(
+            self.ns, self.id, self.parent_id, self.run_id, checkpoint, self.metadata, pending_writes
+        )
 
     def with_channels(self, channels: Sequence[str]) -> "CheckpointRow":
         """Return a copy with only these channels."""
@@ -123,12 +125,12 @@ async def read_values(
     connection: Connection, thread_id: UUID | None, ns: str, checkpoints: Iterable[CheckpointRow]
 ) -> ValueRows:
     """Read all values that these checkpoints of a namespace refer to, in one query."""
-    wanted = {(channel, version) for row in checkpoints for channel, version in row.references.items()}
-    if not wanted:
+    references = {(channel, version) for row in checkpoints for channel, version in row.references.items()}
+    if not references:
         return ValueRows(())
-    channels, versions = zip(*wanted, strict=True)
-    given = {"thread": thread_id, "ns": ns, "channels": list(channels), "versions": list(versions)}
-    return ValueRows([ValueRow(*row) for row in await (await connection.execute(READ_VALUES, given)).fetchall()])
+    channels, versions = zip(*references, strict=True)
+    parameters = {"thread": thread_id, "ns": ns, "channels": list(channels), "versions": list(versions)}
+    return ValueRows([ValueRow(*row) for row in await (await connection.execute(READ_VALUES, parameters)).fetchall()])
 
 
 async def read_writes(
@@ -144,10 +146,12 @@ async def read_writes(
     """
     if not checkpoints:
         return {}
-    given = {"thread": thread_id, "ns": checkpoints[0].ns, "ids": [row.id for row in checkpoints]}
-    given["channels"] = None if channels is None else list(channels)
+    parameters = {"thread": thread_id, "ns": checkpoints[0].ns, "ids": [row.id for row in checkpoints]}
+    parameters["channels"] = None if channels is None else list(channels)
     writes: dict[str, list[TaskWrite]] = {}
-    for id, task, idx, path, channel, kind, body in await (await connection.execute(READ_WRITES, given)).fetchall():
+    for id, task, idx, path, channel, kind, body in await (
+        await connection.execute(READ_WRITES, parameters)
+    ).fetchall():
         writes.setdefault(id, []).append(TaskWrite(task, idx, path, channel, serde.loads_typed((kind, body))))
     return writes
 
@@ -157,24 +161,24 @@ async def list_checkpoints(
 ) -> list[StoredCheckpoint]:
     given = {**parameters, "metadata": Jsonb(metadata, dumps=orjson.dumps)}
     rows = await (await connection.execute(LIST_CHECKPOINTS, given)).fetchall()
-    found = [checkpoint_from_row(serde, row) for row in rows]
+    checkpoints = [checkpoint_from_row(serde, row) for row in rows]
     whole: dict[tuple[str, str], StoredCheckpoint] = {}
-    for ns in {row.ns for row in found}:
-        same = [row for row in found if row.ns == ns]
+    for ns in {row.ns for row in checkpoints}:
+        same = [row for row in checkpoints if row.ns == ns]
         values = await read_values(connection, parameters["thread"], ns, same)
         writes = await read_writes(connection, serde, parameters["thread"], same)
         whole |= {(ns, row.id): row.build_stored_checkpoint(serde, values, writes) for row in same}
-    return [whole[row.ns, row.id] for row in found]
+    return [whole[row.ns, row.id] for row in checkpoints]
 
 
 async def list_ancestors(
     connection: Connection, serde: StateSerializer, parameters: Mapping[str, Any], channels: Sequence[str]
 ) -> list[StoredCheckpoint]:
     rows = await (await connection.execute(LIST_ANCESTORS, parameters)).fetchall()
-    found = [checkpoint_from_row(serde, row).with_channels(channels) for row in rows]
-    values = await read_values(connection, parameters["thread"], parameters["ns"], found)
-    writes = await read_writes(connection, serde, parameters["thread"], found, channels)
-    return [row.build_stored_checkpoint(serde, values, writes) for row in found]
+    checkpoints = [checkpoint_from_row(serde, row).with_channels(channels) for row in rows]
+    values = await read_values(connection, parameters["thread"], parameters["ns"], checkpoints)
+    writes = await read_writes(connection, serde, parameters["thread"], checkpoints, channels)
+    return [row.build_stored_checkpoint(serde, values, writes) for row in checkpoints]
 
 
 async def find_last_state(connection: Connection, serde: StateSerializer, run_id: UUID) -> Mapping[str, Any] | None:
@@ -185,6 +189,6 @@ async def find_last_state(connection: Connection, serde: StateSerializer, run_id
     row = await (await connection.execute(GET_LAST_CHECKPOINT_OF_RUN, (run_id,))).fetchone()
     if row is None:
         return None
-    found = checkpoint_from_row(serde, row)
-    values = await read_values(connection, row[-1], "", [found])
-    return found.build_stored_checkpoint(serde, values, {}).checkpoint["channel_values"]
+    checkpoint = checkpoint_from_row(serde, row)
+    values = await read_values(connection, row[-1], "", [checkpoint])
+    return checkpoint.build_stored_checkpoint(serde, values, {}).checkpoint["channel_values"]

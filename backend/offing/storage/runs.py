@@ -323,8 +323,8 @@ async def claim_run(database: Database, run_id: UUID, worker: str, lease_seconds
     rows = await database.call_function(CLAIM_RUN, (run_id, worker, f"{lease_seconds} seconds"))
     if not rows:
         return None
-    tenant, number, thread, lost, stalled = rows[0]
-    return Claim(FencingToken(tenant, run_id, number, thread), lost, stalled)
+    tenant, number, thread, was_lost, stalled = rows[0]
+    return Claim(FencingToken(tenant, run_id, number, thread), was_lost, stalled)
 
 
 async def claim_next_runs(
@@ -345,8 +345,8 @@ async def claim_next_runs(
         CLAIM_NEXT_RUNS, (worker, f"{lease_seconds} seconds", max_runs, max_rollouts, list(swept_run_ids))
     )
     return [
-        NextClaim(Claim(FencingToken(tenant, run, number, thread), lost, stalled), rollout)
-        for tenant, run, number, thread, lost, stalled, rollout in rows
+        NextClaim(Claim(FencingToken(tenant, run, number, thread), was_lost, stalled), rollout)
+        for tenant, run, number, thread, was_lost, stalled, rollout in rows
     ]
 
 

@@ -203,9 +203,9 @@ async def read_role_calls_by_run(connection: Connection, run_ids: Sequence[UUID]
         rows.setdefault(run, []).append(tuple(row))
     spans = await _read_spans(connection, list(rows))
     bodies = await _read_prompt_parts(
-        connection, [row for found in rows.values() for row in found], next(iter(rows), None)
+        connection, [row for run_rows in rows.values() for row in run_rows], next(iter(rows), None)
     )
-    return {run: _build_role_calls(found, bodies, spans.get(run, {})) for run, found in rows.items()}
+    return {run: _build_role_calls(run_rows, bodies, spans.get(run, {})) for run, run_rows in rows.items()}
 
 
 async def read_segments(connection: Connection, run_id: UUID) -> list[StoredSegment]:
@@ -216,8 +216,8 @@ async def read_segments(connection: Connection, run_id: UUID) -> list[StoredSegm
             by_segment.setdefault(turn.segment_idx, []).append(turn)
     rows = await (await connection.execute(LIST_SEGMENTS, (run_id,))).fetchall()
     return [
-        StoredSegment(idx, role, parent, shared, BoundaryReason(fracture), tuple(by_segment.get(idx, ())))
-        for idx, role, parent, shared, fracture in rows
+        StoredSegment(idx, role, parent, shared, BoundaryReason(boundary_reason), tuple(by_segment.get(idx, ())))
+        for idx, role, parent, shared, boundary_reason in rows
     ]
 
 

@@ -34,12 +34,12 @@ async def assert_survives_worker_loss(graph: Graph, question: str, **options: Un
         t.spec.name for t in graph.tools if not isinstance(t, str) and t.spec.side_effect is SideEffect.AT_MOST_ONCE
     }
     for moment in range(whole.loss_points):
-        lost = await simulate_run(graph, question, crash_at=moment, **options)
-        if lost.interrupted_call is not None and lost.interrupted_call.name in effects:
+        recovered = await simulate_run(graph, question, crash_at=moment, **options)
+        if recovered.interrupted_call is not None and recovered.interrupted_call.name in effects:
             # the outcome of the call is unknown, so the run may take a different course from here
-            _assert_once(lost, effects, moment)
+            _assert_once(recovered, effects, moment)
         else:
-            _assert_same_run(whole, lost, moment)
+            _assert_same_run(whole, recovered, moment)
     return whole
 
 

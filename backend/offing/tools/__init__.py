@@ -19,8 +19,8 @@ def create_tools(
     from offing.tools.platform_tool import list_permissions, list_platform_tools
 
     permissions = list_permissions(web=web, code=code)
-    found = get_environment(environment).tools if environment else list_platform_tools(*permissions)
-    return (*(one.tool for one in found), *map(CustomToolAdapter, custom))
+    tools = get_environment(environment).tools if environment else list_platform_tools(*permissions)
+    return (*(one.tool for one in tools), *map(CustomToolAdapter, custom))
 
 
 def reserved_tool_names() -> frozenset[str]:

@@ -90,8 +90,8 @@ def _evaluate_node(node: ast.expr, depth: int) -> Number | list[Number]:
             return _check_number(BINARY_OPERATORS[type(op)](*values))
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_require_number(_evaluate_node(item, depth + 1)) for item in items]
-        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in FUNCTIONS:
-            return _check_number(_call_function(name, [_evaluate_node(argument, depth + 1) for argument in given]))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            return _check_number(_call_function(name, [_evaluate_node(argument, depth + 1) for argument in arguments]))
         case _:
             raise ToolFailedError(f"Not part of an arithmetic expression: {shorten_line(ast.unparse(node), 60)}.")
 

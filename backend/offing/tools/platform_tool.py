@@ -49,8 +49,8 @@ TOOLS: Registry[PlatformTool | CustomTool] = Registry(
 
 def list_platform_tools(*permissions: Permission) -> tuple[PlatformTool, ...]:
     """Return the tools of the platform that need one of these permissions, in the order of prompts."""
-    found = (tool for tool in TOOLS.values() if isinstance(tool, PlatformTool) and tool.permission in permissions)
-    return tuple(sorted(found, key=lambda tool: (tool.position, tool.name)))
+    tools = (tool for tool in TOOLS.values() if isinstance(tool, PlatformTool) and tool.permission in permissions)
+    return tuple(sorted(tools, key=lambda tool: (tool.position, tool.name)))
 
 
 def list_permissions(*, web: bool, code: bool) -> tuple[Permission, ...]:

@@ -27,12 +27,12 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     ctx: RunContext = runtime.context
     if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
-    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
     reply = await ctx.call_role(roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
     if isinstance(reply, EngineFailure):
-        return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
-    return {"analysis": reply.seq, "heard": last_message_seq}
+        return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
+    return {"analysis": reply.seq, "seen_message_seq": last_message_seq}
 
 
 async def planner(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -120,12 +120,12 @@ async def verify_question(
     """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
     turn = state["turn"]
     reply = await ctx.call_role(role, build_verifier_input(ctx, inputs, turn), turn=turn)
-    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     if isinstance(reply, EngineFailure):
-        return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
-    has_new_message = last_message_seq > state["heard"]
+        return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
+    has_new_message = last_message_seq > state["seen_message_seq"]
     stop = _stop_reason_from_verdict(reply.output) if reply.output.stop and not has_new_message else ""
-    return {"verdict": reply.seq, "heard": last_message_seq, "stop": stop}
+    return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
 
 
 async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -> StateUpdate:

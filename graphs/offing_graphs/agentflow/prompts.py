@@ -138,17 +138,17 @@ def _render_memory(memory: Sequence[MemoryRecord]) -> tuple[str, ...]:
 
     The number of omitted records is stated.
     """
-    shown: list[str] = []
+    entries: list[str] = []
     used = 0
     for age, record in enumerate(reversed(memory)):
         part = _render_full_record(record) if age < MAX_FULL_RECORDS else _render_record_line(record)
         if age >= MAX_FULL_RECORDS + MAX_RECORD_LINES or used + len(part) > MAX_MEMORY_CHARS:
             break
-        shown.append(part)
+        entries.append(part)
         used += len(part)
-    left_out = len(memory) - len(shown)
+    left_out = len(memory) - len(entries)
     head = (f"{left_out} earlier steps are not shown.",) if left_out else ()
-    return (*head, *reversed(shown))
+    return (*head, *reversed(entries))
 
 
 def _render_full_record(record: MemoryRecord) -> str:
@@ -220,7 +220,7 @@ def render_text_analysis(output: Analysis, _inputs: AnalystInput) -> str:
 def parse_text_call(text: str, _inputs: ExecutorInput) -> Command | InvalidOutput:
     """Parse a tool name and a JSON object."""
     return _parse_tagged_output(
-        text, CALL_TAGS, Command, lambda found: {"tool": found["tool"], "args": json.loads(found["args"])}
+        text, CALL_TAGS, Command, lambda blocks: {"tool": blocks["tool"], "args": json.loads(blocks["args"])}
     )
 
 

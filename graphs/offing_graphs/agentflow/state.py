@@ -64,7 +64,7 @@ async def load_inputs(
     `last_message_seq` limits the user messages to those up to this step; `None` takes the value
     from the state.
     """
-    task = await load_task(ctx, state["heard"] if last_message_seq is None else last_message_seq)
+    task = await load_task(ctx, state["seen_message_seq"] if last_message_seq is None else last_message_seq)
     cards = build_tool_cards(ctx.tools)
     has_turns = state["turn"] > 0
     memory = await load_records(ctx, before_turn, MemoryRecord) if has_turns else ()

@@ -47,7 +47,9 @@ def find_answer_pattern(question: str) -> re.Pattern[str] | None:
     `None` means that no pattern is known.
     """
     lowered = question.lower().strip()
-    answer = next((answer for asked, answer in _ANSWER_PATTERNS if re.search(asked, lowered)), None)
+    answer = next(
+        (answer for question_pattern, answer in _ANSWER_PATTERNS if re.search(question_pattern, lowered)), None
+    )
     return re.compile(answer, re.IGNORECASE) if answer else None
 
 

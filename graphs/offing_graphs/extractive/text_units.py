@@ -205,16 +205,16 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 @lru_cache(maxsize=8_192)
 def strip_markup(source: str) -> str:
     """Return a range as one line of visible text, without markup and link targets."""
-    kept: list[str] = []
+    protected_texts: list[str] = []
 
     def put_away(match: re.Match[str]) -> str:
-        kept.append(match.group(2))
-        return f"\ue000{len(kept) - 1}\ue001"
+        protected_texts.append(match.group(2))
+        return f"\ue000{len(protected_texts) - 1}\ue001"
 
     text = _strip_emphasis(_CODE_SPAN.sub(put_away, source.replace("\ue000", "").replace("\ue001", "")))
     if _ROW.match(text):
         text = " · ".join(cell.strip() for cell in text.strip().strip("|").split("|") if cell.strip())
-    text = _PROTECTED.sub(lambda match: kept[int(match.group(1))], text)
+    text = _PROTECTED.sub(lambda match: protected_texts[int(match.group(1))], text)
     return " ".join(text.split())
 
 

@@ -80,11 +80,11 @@ class Term:
         if not candidates.words.isdisjoint(self.related_stems):
             return KIN_FACTOR
         if not self.parts:
-            found = PART_FACTOR if self.stem in candidates.parts else 0.0
+            factor = PART_FACTOR if self.stem in candidates.parts else 0.0
             return (
-                max(found, SYNONYM_FACTOR)
+                max(factor, SYNONYM_FACTOR)
                 if self.synonym_stems and not candidates.words.isdisjoint(self.synonym_stems)
-                else found
+                else factor
             )
         share = sum(part in candidates.words or part in candidates.parts for part in self.parts) / len(self.parts)
         return 0.9 if share == 1 else 0.5 * share
@@ -133,7 +133,7 @@ def extract_stems(text: str) -> Stems:
 def list_stems(text: str) -> tuple[str, ...]:
     """Return the stem of each word in reading order, without stop words."""
     return tuple(
-        found for token in _tokenize(text) if (found := list_forms(token)[0]) and token.lower() not in STOP_WORDS
+        stem for token in _tokenize(text) if (stem := list_forms(token)[0]) and token.lower() not in STOP_WORDS
     )
 
 

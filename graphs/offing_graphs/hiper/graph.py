@@ -30,7 +30,7 @@ async def _route_after_agent(state: State) -> str:
     """Return the next node. If a user message arrived during an answer, another turn follows."""
     if state["stop"]:
         return "report"
-    return "agent" if state["answer"] == state["said"] else "act"
+    return "agent" if state["answer"] == state["output_seq"] else "act"
 
 
 async def _route_after_act(state: State) -> str:

@@ -29,12 +29,12 @@ async def agent(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(ctx, state, turn=turn, last_message_seq=last_message_seq)
     reply = await ctx.call_role(AGENT, inputs, turn=turn)
     if isinstance(reply, EngineFailure):
-        return {"turn": turn, "heard": last_message_seq, "stop": stop_reason_from_failure(reply)}
-    update = {"turn": turn, "said": reply.seq, "heard": last_message_seq}
+        return {"turn": turn, "seen_message_seq": last_message_seq, "stop": stop_reason_from_failure(reply)}
+    update = {"turn": turn, "output_seq": reply.seq, "seen_message_seq": last_message_seq}
     if not reply.output.action.is_final:
         return update
     await _append_final_record(ctx, inputs, reply.output, reply.seq, turn)
@@ -45,7 +45,7 @@ async def agent(state: State, runtime: "Runtime[Any]") -> StateUpdate:
 async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Make the tool call of the turn and append the turn's record."""
     ctx: RunContext = runtime.context
-    turn, seq = state["turn"], state["said"]
+    turn, seq = state["turn"], state["output_seq"]
     output, before = await load_output(ctx, seq, Turn), await load_turn_records(ctx, turn)
     if reason := check_limits(ctx, turn):
         finding = f"Not made: {reason.replace('_', ' ')}."
@@ -60,12 +60,12 @@ async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
 async def report(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Submit the report, for any stop reason. This is the last action of the run."""
     ctx: RunContext = runtime.context
-    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(
         ctx, state, turn=state["turn"] + 1, last_message_seq=last_message_seq, reason=state["stop"]
     )
     reason = _resolve_final_reason(inputs, StopReason(state["stop"]))
-    if state["answer"] and state["answer"] == state["said"] and reason not in FINAL_ANSWER_REASONS:
+    if state["answer"] and state["answer"] == state["output_seq"] and reason not in FINAL_ANSWER_REASONS:
         answer = await load_output(ctx, state["answer"], Turn)
         return await _submit_report(ctx, inputs, answer.action.report, reason)
     if reason not in FINAL_ANSWER_REASONS or not has_findings(inputs.evidence, inputs.memory):

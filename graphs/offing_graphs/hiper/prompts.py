@@ -129,8 +129,8 @@ def parse_text_turn(text: str, inputs: AgentInput) -> Turn | InvalidOutput:
 
 def render_text_turn(output: Turn, _inputs: AgentInput) -> str:
     action = output.action
-    said = f"{action.tool}\n{render_report(action.report)}" if action.report else render_call(action.tool, action.args)
-    return render_tagged(zip(TAGS, (output.switch, output.subgoal, said), strict=True))
+    text = f"{action.tool}\n{render_report(action.report)}" if action.report else render_call(action.tool, action.args)
+    return render_tagged(zip(TAGS, (output.switch, output.subgoal, text), strict=True))
 
 
 def find_text_spans(text: str) -> tuple[CompletionSpan, ...]:

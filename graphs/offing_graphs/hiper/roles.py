@@ -8,8 +8,8 @@ from offing_graphs.hiper.schemas import AgentInput, Switch, Turn
 def _render_headline(output: Turn) -> Headline:
     action = output.action
     args = ", ".join(f"{name}={value!r}" for name, value in action.args.items())
-    said = action.report.answer if action.report else ""
-    did = f"{action.tool}: {said}" if action.is_final else f"{action.tool}({args})"
+    answer = action.report.answer if action.report else ""
+    did = f"{action.tool}: {answer}" if action.is_final else f"{action.tool}({args})"
     new = output.switch is Switch.SWITCH
     return Headline(
         shorten_line(did), shorten_line(f"new subgoal: {output.subgoal}" if new else f"for: {output.subgoal}")

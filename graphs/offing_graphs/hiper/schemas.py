@@ -69,7 +69,7 @@ class Turn(FrozenModel):
 class TurnRecord(MemoryRecord):
     """The decision, action and result of one turn. `sub_goal` equals `subgoal`."""
 
-    said: int
+    output_seq: int
     """Seq of the agent's output."""
     switch: Switch
     boundary: bool

@@ -62,7 +62,7 @@ def build_empty_record(
         args=output.action.args,
         status=status,
         finding=finding,
-        said=seq,
+        output_seq=seq,
         switch=output.switch,
         boundary=position.boundary,
         subgoal=position.subgoal,

@@ -15,7 +15,7 @@ from offing_graphs.shared.task import build_tool_cards, load_task
 class State(TurnState):
     """State of one run."""
 
-    said: int
+    output_seq: int
     """Seq of the agent's latest output."""
     answer: int
     """Seq of the latest output that answered. 0 means that there is none."""

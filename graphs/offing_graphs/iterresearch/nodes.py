@@ -47,19 +47,19 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    last_message_seq = await find_last_message_seq(ctx, state["heard"])
+    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     stage = _select_phase(ctx, state, turn, reason)
     inputs = await load_workspace(ctx, state, stage, last_message_seq)
     reset = BoundaryReason.WORKSPACE_RESET if state["round"] else None
     reply = await ctx.call_role(RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
     if isinstance(reply, EngineFailure):
-        return {"turn": turn, "heard": last_message_seq, "stop": stop_reason_from_failure(reply)}
+        return {"turn": turn, "seen_message_seq": last_message_seq, "stop": stop_reason_from_failure(reply)}
     await ctx.append_steps(_draft_report_note(reply.output, turn))
     newest = await find_last_message_seq(ctx, last_message_seq)
     stop = _resolve_stop_reason(
         reply.output, reason, ctx.run.budget.max_turns <= turn, has_new_message=newest > last_message_seq
     )
-    return {"turn": turn, "round": reply.seq, "heard": last_message_seq, "stop": stop}
+    return {"turn": turn, "round": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
 
 
 async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:

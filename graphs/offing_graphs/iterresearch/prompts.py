@@ -158,10 +158,10 @@ def _render_passage_header(passage: RetrievedPassage) -> str:
 
 def _truncate_text(text: str, max_tokens: int) -> str:
     """Render a text as an untrusted block and state outside of it how much was cut."""
-    kept = truncate_to_tokens(text, max_tokens)
-    left = len(text) - len(kept)
+    truncated = truncate_to_tokens(text, max_tokens)
+    left = len(text) - len(truncated)
     note = f"\n(Cut here: the last {left:,} of {len(text):,} characters are not shown.)" if left else ""
-    return wrap_untrusted(kept) + note
+    return wrap_untrusted(truncated) + note
 
 
 def render_text_prompt(inputs: Workspace) -> tuple[Message, ...]:
@@ -199,9 +199,9 @@ def render_output(output: Round, _inputs: Workspace) -> str:
 def parse_call(text: str) -> Call | InvalidOutput:
     """Parse exactly one JSON object with a name and arguments."""
     try:
-        found = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
-        _reject_unstorable(render_json(found))
-        return Call(tool=found["name"], args=found["arguments"]) if set(found) == {"name", "arguments"} else _NO_CALL
+        call = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+        _reject_unstorable(render_json(call))
+        return Call(tool=call["name"], args=call["arguments"]) if set(call) == {"name", "arguments"} else _NO_CALL
     except (ValueError, TypeError, RecursionError):
         return _NO_CALL
 
@@ -210,9 +210,9 @@ _NO_CALL = InvalidOutput('The tool call must be one JSON object {"name": "…", 
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
+    if len(fields := dict(pairs)) < len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return fields
 
 
 def _reject_unstorable(text: str) -> None:
@@ -227,12 +227,14 @@ def _reject_constant(word: str) -> None:
 
 
 def _parse_blocks(text: str) -> Blocks | InvalidOutput:
-    found = parse_tagged(text, (REPORT, *FINAL_TAGS), optional=FINAL_TAGS)
-    if isinstance(found, InvalidOutput):
-        return found
-    ends = [name for name in FINAL_TAGS if name in found]
+    blocks = parse_tagged(text, (REPORT, *FINAL_TAGS), optional=FINAL_TAGS)
+    if isinstance(blocks, InvalidOutput):
+        return blocks
+    ends = [name for name in FINAL_TAGS if name in blocks]
     return (
-        found if len(ends) == 1 else InvalidOutput("After the report, write one tool call or one answer, and only one.")
+        blocks
+        if len(ends) == 1
+        else InvalidOutput("After the report, write one tool call or one answer, and only one.")
     )
 
 

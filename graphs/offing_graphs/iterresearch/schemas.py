@@ -108,9 +108,9 @@ def _require_field(required: str, excluded: str) -> Any:
     def change(schema: dict[str, Any]) -> None:
         fields = schema["properties"]
         fields.pop(excluded)
-        asked: dict[str, Any] = fields[required]
-        named = next(option for option in asked["anyOf"] if "$ref" in option)
-        fields[required] = {"description": asked["description"], **named}
+        field: dict[str, Any] = fields[required]
+        named = next(option for option in field["anyOf"] if "$ref" in option)
+        fields[required] = {"description": field["description"], **named}
         schema["required"] = [*schema["required"], required]
         if required == "action":
             fields.pop("answered")

@@ -138,21 +138,21 @@ def apply_edit(
     deleted = tuple(dict.fromkeys(id for id in delete_ids if id in known))
     unknown = tuple(dict.fromkeys(id for id in delete_ids if id not in known))
     ok = bool(deleted) if operation == PRUNE else bool(note.strip())
-    gone = frozenset(deleted)
-    remaining = tuple(record for record in context if record.id not in gone)
+    deleted_ids = frozenset(deleted)
+    remaining = tuple(record for record in context if record.id not in deleted_ids)
     return ContextEdit(remaining, ok, deleted, unknown, _describe_outcome(operation, ok, deleted, unknown, note))
 
 
 def _describe_outcome(
     operation: str, ok: bool, deleted_ids: Sequence[str], unknown_ids: Sequence[str], note: str
 ) -> str:
-    strangers = f" There is no record {', '.join(unknown_ids[:8])}." if unknown_ids else ""
+    unknown = f" There is no record {', '.join(unknown_ids[:8])}." if unknown_ids else ""
     if not ok:
         need = "name records to remove by their ids, such as r1" if operation == PRUNE else "give a note"
-        return f"Nothing was changed: {need}.{strangers}"
+        return f"Nothing was changed: {need}.{unknown}"
     removed = f"Removed {', '.join(deleted_ids)}." if deleted_ids else ""
     noted = "The note is kept in this record." if note.strip() else ""
-    return " ".join(part for part in (removed, noted) if part) + strangers
+    return " ".join(part for part in (removed, noted) if part) + unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class MemoryEdit:
     def draft_step(self, turn: int) -> StepDraft:
         """Return a step draft that stores the edit.
 
-        `kept` in its payload lists the ids of the remaining earlier records.
+        `remaining` in its payload lists the ids of the remaining earlier records.
         """
         payload = {
             "op": self.operation,
@@ -187,8 +187,8 @@ class MemoryEdit:
             "deleted": list(self.deleted_ids),
             "unknown": list(self.unknown_ids),
             "note": self.note,
-            "kept": [record.id for record in self.context],
-            "said": self.message,
+            "remaining": [record.id for record in self.context],
+            "message": self.message,
         }
         title = shorten_line(f"{self.operation}: {self.note}" if self.note else f"{self.operation}: {self.message}")
         return StepDraft(StepKind.MEMORY, title, payload, "memory", shorten_line(self.message), self.ok, turn=turn)
@@ -225,7 +225,7 @@ def draft_discard(record: RecordLocation) -> StepDraft:
     The action stays recorded but is excluded from training.
     """
     payload = {"op": "discard", "id": record.id, "action": record.action_seq, "observation": record.observation_seq}
-    payload |= {"ok": True, "said": DISCARDED_RECORD, "trainable": False}
+    payload |= {"ok": True, "message": DISCARDED_RECORD, "trainable": False}
     title, detail = f"discard: {record.id}", shorten_line(DISCARDED_RECORD)
     return StepDraft(
         StepKind.MEMORY, title, payload, "memory", detail, turn=record.turn, excluded_role_call_seq=record.action_seq

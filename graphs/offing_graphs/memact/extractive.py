@@ -63,11 +63,15 @@ def _build_answer(inputs: AgentInput, taken_steps: tuple[MemoryRecord, ...], age
 
 
 def _build_prune(inputs: AgentInput, agenda: Agenda, removed: Sequence[ContextRecord]) -> Act:
-    gone = {entry.id for entry in removed}
-    steps = _list_taken_steps(inputs.model_copy(update={"records": tuple(e for e in inputs.records if e.id in gone)}))
+    removed_ids = {entry.id for entry in removed}
+    steps = _list_taken_steps(
+        inputs.model_copy(update={"records": tuple(e for e in inputs.records if e.id in removed_ids)})
+    )
     ids = {id for step in steps for id in step.evidence}
     note = _render_note(agenda, steps, [piece for piece in inputs.evidence if piece.id in ids])
-    return Act(goal="Make room.", tool=PRUNE, args={"delete_ids": sorted(gone, key=parse_record_turn), "note": note})
+    return Act(
+        goal="Make room.", tool=PRUNE, args={"delete_ids": sorted(removed_ids, key=parse_record_turn), "note": note}
+    )
 
 
 def _list_removable(inputs: AgentInput, agenda: Agenda) -> tuple[ContextRecord, ...]:

@@ -59,12 +59,12 @@ class AgentNodes:
             return {"stop": reason}
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
-        seen_messages = add_new_messages(state["heard"], await ctx.get_user_messages(0), turn)
-        inputs = await load_inputs(ctx, _update_state(state, heard=seen_messages), self.config)
-        update: StateUpdate = {"turn": turn, "heard": seen_messages}
+        seen_messages = add_new_messages(state["seen_messages"], await ctx.get_user_messages(0), turn)
+        inputs = await load_inputs(ctx, _update_state(state, seen_messages=seen_messages), self.config)
+        update: StateUpdate = {"turn": turn, "seen_messages": seen_messages}
         if estimate_size(inputs) > self.config.max_prompt_tokens:
             return {**update, "stop": StopReason.CONTEXT_LIMIT}
-        reply = await _call_agent(ctx, inputs, turn, state["fracture"])
+        reply = await _call_agent(ctx, inputs, turn, state["boundary_reason"])
         if isinstance(reply, EngineFailure):
             return {**update, "stop": _stop_reason_from_failure(reply)}
         after = (
@@ -72,7 +72,7 @@ class AgentNodes:
             if reply.output.answer and await _has_new_message(ctx, seen_messages)
             else self._select_next_node(reply.output)
         )
-        return {**update, "call": reply.seq, "fracture": "", "next": after}
+        return {**update, "call": reply.seq, "boundary_reason": "", "next": after}
 
     async def tool(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Make one validated tool call. Its result becomes the observation of the record."""
@@ -95,7 +95,7 @@ class AgentNodes:
         if not note.breaks_prefix:
             return await self._append_record(ctx, state, record)
         records = flatten_records([*note.context, record])
-        return {"records": records, "since": state["turn"], "fracture": BoundaryReason.MEMORY_EDIT, "next": ""}
+        return {"records": records, "since": state["turn"], "boundary_reason": BoundaryReason.MEMORY_EDIT, "next": ""}
 
     async def summarize(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Ask the agent for a summary in the full context, which the summary then replaces."""
@@ -112,7 +112,7 @@ class AgentNodes:
         if not reply.output.summary:
             return {"stop": StopReason.INVALID_OUTPUT}
         count = state["summaries"] + 1
-        fresh: StateUpdate = {"records": [], "since": turn, "fracture": BoundaryReason.COMPACTION, "next": ""}
+        fresh: StateUpdate = {"records": [], "since": turn, "boundary_reason": BoundaryReason.COMPACTION, "next": ""}
         return {**fresh, "summary": reply.seq, "summaries": count}
 
     async def finish(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -160,7 +160,7 @@ class AgentNodes:
         inputs = await load_inputs(ctx, state, self.config, "answer", reason)
         if estimate_size(inputs) > self.config.max_context_tokens:
             return EngineFailure(FailureKind.CONTEXT_TOO_LONG, "The context is too long to answer from.")
-        return await _call_agent(ctx, inputs, 0, state["fracture"])
+        return await _call_agent(ctx, inputs, 0, state["boundary_reason"])
 
     async def _submit_answer(self, ctx: RunContext, action: Act, reason: StopReason) -> StateUpdate:
         """Submit an answer as the report. Any other action leads to a report without a model."""

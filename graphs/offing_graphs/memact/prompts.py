@@ -247,9 +247,9 @@ def find_text_spans(text: str) -> tuple[CompletionSpan, ...]:
 def _parse_block(text: str) -> Blocks | InvalidOutput:
     """Return the one block of the output."""
     for name in SPAN_KINDS:
-        found = parse_tagged(text, (name,))
-        if not isinstance(found, InvalidOutput):
-            return found
+        blocks = parse_tagged(text, (name,))
+        if not isinstance(blocks, InvalidOutput):
+            return blocks
     return InvalidOutput("Write exactly one block, such as <action>…</action> or <answer>…</answer>, and nothing else.")
 
 

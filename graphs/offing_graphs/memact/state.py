@@ -52,13 +52,13 @@ class State(TypedDict):
     """
     since: int
     """Last turn whose record was in the context when the current segment began."""
-    fracture: str
+    boundary_reason: str
     """Why the next call begins a new segment. Empty means that it continues the segment."""
     summary: int
     """Seq of the latest summary."""
     summaries: int
     """Number of summaries so far."""
-    heard: list[int]
+    seen_messages: list[int]
     """The user messages shown so far.
 
     Each has two numbers: its seq, and the turn before which it was first shown.
@@ -97,7 +97,7 @@ async def load_inputs(
     retrieved = await ctx.get_evidence(MAX_EVIDENCE) if state["turn"] else ()
     records = await _load_records(ctx, state, config, retrieved)
     summary = (await load_output(ctx, state["summary"], Act)).summary if state["summary"] else ""
-    seen_messages = dict(zip(state["heard"][::2], state["heard"][1::2], strict=True))
+    seen_messages = dict(zip(state["seen_messages"][::2], state["seen_messages"][1::2], strict=True))
     messages = {m.seq: m for m in await ctx.get_user_messages(0)} if seen_messages else {}
     messages_with_turns = [
         (get_message_text(messages[seq]), turn) for seq, turn in seen_messages.items() if seq in messages
@@ -160,7 +160,7 @@ def _build_record(
     if observation_step.kind is not StepKind.TOOL_RESULT:
         return RecordWithEvidence(
             ContextRecord(
-                **base, observation=str(observation_step.payload["said"]), ok=bool(observation_step.payload["ok"])
+                **base, observation=str(observation_step.payload["message"]), ok=bool(observation_step.payload["ok"])
             )
         )
     result = tool_result_from_step(observation_step)

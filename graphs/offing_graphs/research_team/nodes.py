@@ -85,7 +85,7 @@ class TeamNodes:
         ctx: RunContext = runtime.context
         if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        last_message_seq = await find_last_message_seq(ctx, state["heard"])
+        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
         inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
         reply = await ctx.call_role(roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
@@ -186,7 +186,7 @@ class TeamNodes:
             build_verifier_input(ctx, narrow_to_part(inputs, state), state["turn"]),
             turn=state["turn"],
         )
-        last_message_seq = await find_last_message_seq(ctx, state["heard"])
+        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
         if isinstance(reply, EngineFailure):
             return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
         share = _compute_turn_share(ctx.run.budget.max_turns - state["since"], state["parts"] - state["part"])

@@ -30,8 +30,8 @@ def verify_by_words(inputs: VerifierInput) -> Verdict:
         return extractive.verify_coverage(inputs)
     agenda = assess_parts(inputs.analysis.sub_questions, inputs.user_messages, inputs.evidence, inputs.memory)
     covered = sum(s.covered for s in agenda)
-    said = f"The team has reported; {covered} of {len(agenda)} parts are answered by passages."
-    return Verdict(analysis=said, coverage=tuple(s.to_coverage() for s in agenda), stop=True)
+    analysis = f"The team has reported; {covered} of {len(agenda)} parts are answered by passages."
+    return Verdict(analysis=analysis, coverage=tuple(s.to_coverage() for s in agenda), stop=True)
 
 
 LEAD = Role(

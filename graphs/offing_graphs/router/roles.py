@@ -7,8 +7,8 @@ from offing_graphs.router.schemas import Route, RouterInput
 
 
 def _render_headline(output: Route) -> Headline:
-    said = " · ".join(f"{c.mode} {c.chance:.0%}" for c in output.chances)
-    return Headline(shorten_line(said), shorten_line(output.why))
+    chances = " · ".join(f"{c.mode} {c.chance:.0%}" for c in output.chances)
+    return Headline(shorten_line(chances), shorten_line(output.why))
 
 
 ROUTER = Role(

@@ -23,7 +23,7 @@ class TurnState(TypedDict):
 
     turn: int
     """Number of turns begun."""
-    heard: int
+    seen_message_seq: int
     """Seq of the last user message that was passed on."""
     stop: str
     """Reason why collecting ended, a `StopReason`. Empty means that the run continues."""

@@ -40,8 +40,8 @@ Blocks = Mapping[str, Block]
 
 def find_thoughts_end(text: str) -> int:
     """Return the end of the model's thoughts before its answer. 0 means that there are none."""
-    found = _THOUGHTS.match(text)
-    return found.end() if found else 0
+    match = _THOUGHTS.match(text)
+    return match.end() if match else 0
 
 
 def parse_whole(text: str) -> Block | None:

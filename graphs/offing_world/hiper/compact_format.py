@@ -43,7 +43,7 @@ def render_compact_prompt(inputs: AgentInput) -> tuple[Message, ...]:
     """
     names = build_entity_index(inputs.question, list_learned_facts(inputs.memory))
     seen = {
-        r.said: CONTINUE_WORD if r.tool in FINAL_ACTIONS else render_compact_observation(r, names)
+        r.output_seq: CONTINUE_WORD if r.tool in FINAL_ACTIONS else render_compact_observation(r, names)
         for r in inputs.memory
     }
     messages = [Message("user", (render_compact_question(inputs.question),))]

@@ -55,10 +55,10 @@ def parse_output(text: str, inputs: Workspace) -> Round | InvalidOutput:
 
 def find_spans(text: str) -> tuple[CompletionSpan, ...]:
     """Return one span for the whole completion."""
-    said = text.strip()
-    start = text.find(said)
-    kind = SpanKind.ANSWER if said == ANSWER else SpanKind.ACTION
-    return (CompletionSpan(kind, start, start + len(said)),) if said else ()
+    stripped = text.strip()
+    start = text.find(stripped)
+    kind = SpanKind.ANSWER if stripped == ANSWER else SpanKind.ACTION
+    return (CompletionSpan(kind, start, start + len(stripped)),) if stripped else ()
 
 
 def render_output(output: Round, inputs: Workspace) -> str:

@@ -112,11 +112,11 @@ def _parse(text: str, inputs: AgentInput) -> Act | InvalidOutput:
 
 def find_spans(text: str) -> tuple[CompletionSpan, ...]:
     """Return one span for the whole completion. Its first word determines the kind."""
-    said = text.strip()
-    if not said:
+    stripped = text.strip()
+    if not stripped:
         return ()
-    start = text.index(said)
-    return (CompletionSpan(SPAN_KINDS.get(said.split()[0], SpanKind.ACTION), start, start + len(said)),)
+    start = text.index(stripped)
+    return (CompletionSpan(SPAN_KINDS.get(stripped.split()[0], SpanKind.ACTION), start, start + len(stripped)),)
 
 
 def _render_earlier_action(entry: ContextRecord, inputs: AgentInput) -> str:

@@ -41,7 +41,7 @@ def render_facts(known: Iterable[KnownFact]) -> str:
 
 def parse_facts(text: str) -> tuple[KnownFact, ...]:
     """Parse the facts in a text that `render_facts` wrote. Other text is ignored."""
-    return tuple(KnownFact(r, e, _parse_values(said), True) for r, e, said in _FACT_PATTERN.findall(text))
+    return tuple(KnownFact(r, e, _parse_values(values), True) for r, e, values in _FACT_PATTERN.findall(text))
 
 
 def _parse_values(text: str) -> tuple[str, ...]:

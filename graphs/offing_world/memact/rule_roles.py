@@ -37,8 +37,8 @@ def _build_rule(name: str) -> RuleFunction[AgentInput, Act]:
 
 def build_answer(inputs: AgentInput, known: tuple[KnownFact, ...]) -> Act:
     """Build the answer that follows from the known facts."""
-    found = find_answer(inputs.question, known) is not None
-    return Act(answer=build_solution_report(inputs.question, known), found=found)
+    is_answered = find_answer(inputs.question, known) is not None
+    return Act(answer=build_solution_report(inputs.question, known), found=is_answered)
 
 
 RULES_BY_NAME: Mapping[str, RuleFunction[AgentInput, Act]] = {name: _build_rule(name) for name in TOOL_CHOOSERS}

@@ -108,7 +108,7 @@ async def test_every_record_names_the_answer_that_it_places() -> None:
     ctx = run()
     await carry_out(ctx, graph)
     turns = [s for s in ctx.steps if s.kind is StepKind.ROLE_CALL]
-    assert [r.said for r in records(ctx)] == [s.seq for s in turns]
+    assert [r.output_seq for r in records(ctx)] == [s.seq for s in turns]
     assert [r.turn for r in records(ctx)] == [s.turn for s in turns]
 
 
@@ -294,7 +294,7 @@ async def test_a_node_that_runs_again_is_given_what_it_was_given_the_first_time(
         context = ctx
 
     ctx.given.clear()
-    await nodes.agent({**graph.initial_state(ctx.run), "turn": 1, "said": 1}, Runtime())  # type: ignore[arg-type]
+    await nodes.agent({**graph.initial_state(ctx.run), "turn": 1, "output_seq": 1}, Runtime())  # type: ignore[arg-type]
     again = ctx.given[0][1]
     assert again == first
 

@@ -86,7 +86,11 @@ async def test_a_round_is_given_the_last_report_action_and_result_and_no_thought
 async def test_every_round_but_the_first_begins_a_segment_of_its_own() -> None:
     ctx = run(engines={"researcher": answers_after(2)})
     await carry_out(ctx, graph)
-    assert [s.fracture for s in ctx.said] == [None, BoundaryReason.WORKSPACE_RESET, BoundaryReason.WORKSPACE_RESET]
+    assert [s.boundary_reason for s in ctx.said] == [
+        None,
+        BoundaryReason.WORKSPACE_RESET,
+        BoundaryReason.WORKSPACE_RESET,
+    ]
 
 
 async def test_the_state_holds_numbers_and_reasons_only() -> None:

@@ -55,7 +55,7 @@ def rows(message: Sequence[RoleCall]) -> list[list[RoleCall]]:
         tail = results[-1][-1] if results else None
         ended = SegmentTail(0, 0, tail.seq, tail.messages, tail.text, None) if tail else None
         continues = ended is not None and find_boundary(ended, call.messages, None) is None
-        assert continues == (call.fracture is None and ended is not None), texts(call.messages)
+        assert continues == (call.boundary_reason is None and ended is not None), texts(call.messages)
         if continues:
             results[-1].append(call)
         else:

@@ -82,7 +82,7 @@ async def test_an_edit_takes_effect_before_the_next_action_and_its_note_can_be_r
     assert "Removed r1." in third.observation
     assert "no record r9" in third.observation
     edits = [s.payload for s in ctx.steps if s.kind is StepKind.MEMORY]
-    assert [(e["op"], e["id"], e["deleted"], e["kept"]) for e in edits] == [
+    assert [(e["op"], e["id"], e["deleted"], e["remaining"]) for e in edits] == [
         ("prune", "r3", ["r1"], ["r2"]),
         ("prune", "r4", ["r3"], ["r2"]),
     ]
@@ -109,7 +109,7 @@ async def test_a_failed_edit_is_a_recorded_turn_that_changes_nothing(broken: Act
     assert texts(after.messages)[: len(before.messages)] == texts(before.messages)
     assert "r2" in after.messages[-1].text
     assert "failed" in after.messages[-1].text
-    assert [s.fracture for s in ctx.said] == [None] * 4
+    assert [s.boundary_reason for s in ctx.said] == [None] * 4
     assert [s.ok for s in ctx.steps if s.kind is StepKind.MEMORY] == [False]
     assert ctx.turns == 4
 

@@ -31,7 +31,7 @@ async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_
     assert len(segments) == len(effective) + 1
     for row in segments[:-1]:
         assert [s.kind for s in row[-1].spans] == [SpanKind.MEMORY_EDIT]
-    assert [row[0].fracture for row in segments[1:]] == [BoundaryReason.MEMORY_EDIT] * len(effective)
+    assert [row[0].boundary_reason for row in segments[1:]] == [BoundaryReason.MEMORY_EDIT] * len(effective)
 
 
 async def test_a_message_names_its_turn_only_in_the_segment_in_which_it_was_sampled() -> None:

@@ -20,7 +20,7 @@ async def test_a_full_context_is_summed_up_and_work_continues_from_question_and_
     state = await carry_out(ctx, graph)
     assert ctx.report.stop_reason == StopReason.ANSWERED
     assert state["summaries"] >= 2
-    resets = [call for call in ctx.said if call.fracture is BoundaryReason.COMPACTION]
+    resets = [call for call in ctx.said if call.boundary_reason is BoundaryReason.COMPACTION]
     assert len(resets) == state["summaries"]
     start = ctx.said[0].messages
     for n, call in enumerate(resets, 1):

@@ -55,7 +55,7 @@ async def test_the_world_can_be_summed_up() -> None:
         built_graph = summing(250, question=task.question, specs=SPECS)
         done = await trial(built_graph, task, "oracle", prompt_formats={"agent": prompt_format}, turns=30)
         assert done.right, [c.text for c in done.ctx.said]
-        assert any(call.fracture is BoundaryReason.COMPACTION for call in done.ctx.said)
+        assert any(call.boundary_reason is BoundaryReason.COMPACTION for call in done.ctx.said)
         rows(done.ctx.said)
 
 

@@ -37,7 +37,13 @@ def record(turn: int, **more: Any) -> MemoryRecord:
 
 def test_an_initial_state_has_every_key_with_its_empty_value() -> None:
     run = context().run
-    assert build_initial_state(HiperState)(run) == {"turn": 0, "heard": 0, "stop": "", "said": 0, "answer": 0}
+    assert build_initial_state(HiperState)(run) == {
+        "turn": 0,
+        "seen_message_seq": 0,
+        "stop": "",
+        "output_seq": 0,
+        "answer": 0,
+    }
     first, second = build_initial_state(MemactState)(run), build_initial_state(MemactState)(run)
     assert first["records"] == []
     first["records"].append(1)

@@ -277,11 +277,11 @@ def build_per_token_trainer() -> Any:
             inner.collate_fn = self.collated
             return loader
 
-        def compute_loss(self: Any, *given: Any, **how: Any) -> Any:
+        def compute_loss(self: Any, *args: Any, **how: Any) -> Any:
             if self.accelerator.is_main_process and not self.collated.batches:
                 raise RuntimeError(
                     "this version of TRL uses another collator: all tokens of a sample would get the same advantage"
                 )
-            return base.compute_loss(self, *given, **how)
+            return base.compute_loss(self, *args, **how)
 
     return PerTokenTrainer

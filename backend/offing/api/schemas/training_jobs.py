@@ -153,7 +153,7 @@ def _public_config(job: TrainingJobRow) -> dict[str, Any]:
     return (
         job.config
         if job.kind != prompt_distillation.JOB_KIND
-        else {name: _strip_options(name, told) for name, told in job.config.items()}
+        else {name: _strip_options(name, value) for name, value in job.config.items()}
     )
 
 

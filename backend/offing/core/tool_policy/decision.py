@@ -153,10 +153,10 @@ class _CallEvaluation:
         refusals: list[str] = []
         for rule, name in rules:
             if rule.effect == "allow":
-                refusal = self._find_denial(rule)
-                if not refusal:
+                denial = self._find_denial(rule)
+                if not denial:
                     return ToolPolicyDecision(DecisionType.ALLOW, name)
-                refusals.append(refusal)
+                refusals.append(denial)
         return deny(refusals[0] if refusals else f"No rule allows {self._spec.name}.")
 
     def _find_denial(self, rule: ToolRule) -> str:

@@ -88,8 +88,8 @@ def resolve_name(node: ast.expr, source: SourceFunction) -> str:
     owner = source.resolve(node.value) if isinstance(node, ast.Attribute) else UNRESOLVED
     if isinstance(node, ast.Attribute) and isinstance(owner, ModuleType | type):
         return f"{_qualified_name(owner)}.{node.attr}"
-    found = source.resolve(node)
-    return "" if found is UNRESOLVED or isinstance(found, CustomTool) else _qualified_name(found)
+    resolved = source.resolve(node)
+    return "" if resolved is UNRESOLVED or isinstance(resolved, CustomTool) else _qualified_name(resolved)
 
 
 def iter_own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:

@@ -48,8 +48,8 @@ def iter_state_classes(schema: Any) -> Iterator[tuple[str, type]]:
     if not isinstance(schema, type) or issubclass(schema, BaseModel):
         return
     owner = cast(Any, schema)
-    for key, hint in _get_type_hints(owner).items():
-        for kind in _iter_named_types(hint, (owner,)):
+    for key, annotation in _get_type_hints(owner).items():
+        for kind in _iter_named_types(annotation, (owner,)):
             yield key, kind
 
 
@@ -60,19 +60,19 @@ def _get_type_hints(schema: type) -> dict[str, Any]:
         return {}  # a name that exists only for type checkers
 
 
-def _iter_named_types(hint: Any, context: tuple[Any, ...]) -> Iterator[type]:
-    if get_origin(hint) is Annotated:
-        yield from _iter_named_types(get_args(hint)[0], context)
-    elif get_origin(hint) is typing.Literal or any(hint is one for one in context):
+def _iter_named_types(annotation: Any, context: tuple[Any, ...]) -> Iterator[type]:
+    if get_origin(annotation) is Annotated:
+        yield from _iter_named_types(get_args(annotation)[0], context)
+    elif get_origin(annotation) is typing.Literal or any(annotation is one for one in context):
         return
-    elif arguments := get_args(hint):
+    elif arguments := get_args(annotation):
         for argument in arguments:
             yield from _iter_named_types(argument, context)
-    elif is_typeddict(hint):
-        for inner in _get_type_hints(hint).values():
-            yield from _iter_named_types(inner, (*context, hint))
-    elif isinstance(hint, type):
-        yield hint
+    elif is_typeddict(annotation):
+        for inner in _get_type_hints(annotation).values():
+            yield from _iter_named_types(inner, (*context, annotation))
+    elif isinstance(annotation, type):
+        yield annotation
 
 
 def _is_restorable(kind: type, allowed: Sequence[type]) -> bool:

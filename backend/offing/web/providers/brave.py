@@ -21,8 +21,8 @@ class BraveProvider:
 
     def parse_response(self, body: bytes) -> Sequence[SearchHit]:
         answer = orjson.loads(body)
-        found = answer["web"]["results"] if answer["type"] == "search" and "web" in answer else ()
-        return [build_hit(one["url"], one.get("title"), one.get("description"), one.get("page_age")) for one in found]
+        results = answer["web"]["results"] if answer["type"] == "search" and "web" in answer else ()
+        return [build_hit(one["url"], one.get("title"), one.get("description"), one.get("page_age")) for one in results]
 
 
 ENGINE = SearchEngine("BRAVE_API_KEY", BraveProvider)

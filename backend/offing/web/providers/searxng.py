@@ -18,8 +18,10 @@ class SearxngProvider:
         return SearchRequest(f"{self.base.rstrip('/')}/search", params={"q": query, "format": "json"})
 
     def parse_response(self, body: bytes) -> Sequence[SearchHit]:
-        found = orjson.loads(body)["results"]
-        return [build_hit(one["url"], one.get("title"), one.get("content"), one.get("publishedDate")) for one in found]
+        results = orjson.loads(body)["results"]
+        return [
+            build_hit(one["url"], one.get("title"), one.get("content"), one.get("publishedDate")) for one in results
+        ]
 
 
 ENGINE = SearchEngine("SEARXNG_URL", SearxngProvider)

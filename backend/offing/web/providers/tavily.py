@@ -21,8 +21,10 @@ class TavilyProvider:
         )
 
     def parse_response(self, body: bytes) -> Sequence[SearchHit]:
-        found = orjson.loads(body)["results"]
-        return [build_hit(one["url"], one.get("title"), one.get("content"), one.get("published_date")) for one in found]
+        results = orjson.loads(body)["results"]
+        return [
+            build_hit(one["url"], one.get("title"), one.get("content"), one.get("published_date")) for one in results
+        ]
 
 
 ENGINE = SearchEngine("TAVILY_API_KEY", TavilyProvider)
