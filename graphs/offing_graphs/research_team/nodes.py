@@ -89,9 +89,9 @@ class TeamNodes:
         inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
         reply = await ctx.call_role(roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
-            return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
+            return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         count = len(reply.output.sub_questions)
-        return {"analysis": reply.seq, "heard": last_message_seq, "replan": 0, **_build_part_state(count)}
+        return {"analysis": reply.seq, "seen_message_seq": last_message_seq, "replan": 0, **_build_part_state(count)}
 
     async def review(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Request a review of the plan. Without a response the plan is approved.
@@ -188,11 +188,11 @@ class TeamNodes:
         )
         last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
         if isinstance(reply, EngineFailure):
-            return {"stop": stop_reason_from_failure(reply), "heard": last_message_seq}
+            return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         share = _compute_turn_share(ctx.run.budget.max_turns - state["since"], state["parts"] - state["part"])
         if reply.output.stop or state["turn"] - state["since"] >= share:
-            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "heard": last_message_seq}
-        return {"verdict": reply.seq, "heard": last_message_seq}
+            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "seen_message_seq": last_message_seq}
+        return {"verdict": reply.seq, "seen_message_seq": last_message_seq}
 
     async def verify(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Check whether the collected evidence is sufficient for the whole question."""
