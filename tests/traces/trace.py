@@ -35,7 +35,7 @@ UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 PORT = re.compile(r"(http://127\.0\.0\.1):\d+")
 
-SEQS = {"action", "observation", "said", "of", "question"}
+SEQS = {"action", "observation", "output_seq", "of", "question"}
 """Fields of payloads that hold the numbers of other steps."""
 
 DURATIONS = {"ms", "seconds"}
