@@ -37,7 +37,7 @@ class Caller:
 
     tenant_id: UUID
     name: str
-    """The name under which ratings record their origin: `key:<id>` or `page`."""
+    """The name under which ratings record their origin: `key:<id>` or `web_ui`."""
     csrf_token: str | None
     """The token that writes of a session must carry. `None` means that the caller sent a key."""
     reauthenticate: Callable[[], Awaitable[object]]
@@ -91,7 +91,9 @@ async def _identify_caller(
             "Send the csrf_token of GET /api/v1/session in the X-CSRF-Token header.",
             "X-CSRF-Token",
         )
-    return Caller(caller.tenant_id, "page", caller.csrf_token, lambda: deps.authenticator.authenticate_session(session))
+    return Caller(
+        caller.tenant_id, "web_ui", caller.csrf_token, lambda: deps.authenticator.authenticate_session(session)
+    )
 
 
 CurrentCaller = Annotated[Caller, Depends(authenticate)]

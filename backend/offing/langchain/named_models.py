@@ -55,7 +55,7 @@ def check_model_names(roles: Mapping[str, str], models: tuple[str, ...]) -> None
     for name, role in roles.items():
         if role not in models:
             raise InvalidInput(
-                "by_name",
+                "models_by_name",
                 f"{name!r} is mapped to {role!r}, which is not in `models`",
                 f"Use one of models: {', '.join(models)}.",
             )
@@ -81,7 +81,9 @@ def _install_hook() -> None:
     make: Callable[..., Any] | None = getattr(module, MAKER, None)
     if make is None:
         raise InvalidInput(
-            "by_name", f"this version of langchain has no {MODULE}.{MAKER}", "Use OffingChatModel in the graph instead."
+            "models_by_name",
+            f"this version of langchain has no {MODULE}.{MAKER}",
+            "Use OffingChatModel in the graph instead.",
         )
 
     def make_model(model: str, *, model_provider: str | None = None, **options: Any) -> Any:

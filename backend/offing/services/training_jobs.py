@@ -209,8 +209,10 @@ async def _resume_job(connection: Connection, tenant_id: UUID, job_id: UUID) -> 
 async def _set_requested_action(database: Database, tenant_id: UUID, job_id: UUID, action: str) -> TrainingJobRow:
     async with database.transaction(tenant_id) as connection:
         row = await training_jobs.lock_job(connection, job_id)
-        if row.state in ENDED_STATES or (row.state == "failed" and action == "pause"):
-            raise Conflict(f"The job is {row.state}.", "There is nothing to do.")
+        if row.state in ENDED_STATES:
+            raise Conflict(f"The job is {row.state}.", "Only a job that has not ended can be paused or cancelled.")
+        if row.state == "failed" and action == "pause":
+            raise Conflict("The job has failed.", "Resume it to continue from its last checkpoint, or cancel it.")
         row = await training_jobs.request_action(connection, job_id, action)
         await training_events.insert_event(connection, tenant_id, f"{action}_requested", {}, job_id=job_id)
     return row

@@ -191,7 +191,12 @@ class TeamNodes:
             return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         share = _compute_turn_share(ctx.run.budget.max_turns - state["since"], state["parts"] - state["part"])
         if reply.output.stop or state["turn"] - state["since"] >= share:
-            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "seen_message_seq": last_message_seq}
+            return {
+                "part": state["part"] + 1,
+                "since": state["turn"],
+                "verdict": 0,
+                "seen_message_seq": last_message_seq,
+            }
         return {"verdict": reply.seq, "seen_message_seq": last_message_seq}
 
     async def verify(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:

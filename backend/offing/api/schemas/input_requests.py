@@ -29,7 +29,7 @@ class InputResponseOut(ApiModel):
     steps: list[str] = Field(description="The plan as a person edited it.")
     comment: str
     responder: Responder
-    responded_by: str = Field(description="`key:<id>` or `page`. Empty: no person.")
+    responded_by: str = Field(description="`key:<id>` or `web_ui`. Empty: no person.")
     responded_at: datetime
 
 

@@ -2491,7 +2491,7 @@ export interface components {
             responded_at: string;
             /**
              * Responded By
-             * @description `key:<id>` or `page`. Empty: no person.
+             * @description `key:<id>` or `web_ui`. Empty: no person.
              */
             responded_by: string;
             responder: components["schemas"]["Responder"];
