@@ -43,7 +43,7 @@ async def test_a_login_link_opens_one_session_and_only_once(api: Api) -> None:
 async def test_an_expired_login_link_is_rejected(api: Api) -> None:
     link = await access.create_login_link(api.database, LOCAL_TENANT, api.base, ttl=timedelta(seconds=-1))
     assert (await api.nobody.get(link)).status_code == 401
-    assert (await api.nobody.get("/login?token=made-up")).status_code == 401
+    assert (await api.nobody.get("/login?token=unknown")).status_code == 401
     assert (await api.nobody.get("/login")).status_code == 422
 
 
@@ -51,7 +51,7 @@ async def test_a_browser_with_a_link_that_cannot_be_used_is_told_why_and_how_to_
     link = await access.create_login_link(api.database, LOCAL_TENANT, api.base)
     page = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     await api.nobody.get(link, headers=page)
-    for address, reason in ((link, "used"), ("/login?token=made-up", "used"), ("/login", "incomplete")):
+    for address, reason in ((link, "used"), ("/login?token=unknown", "used"), ("/login", "incomplete")):
         answer = await api.nobody.get(address, headers=page)
         assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?link={reason}")
         assert "set-cookie" not in answer.headers

@@ -31,6 +31,12 @@ NAMES = {
 }
 """Parts of identifiers, between underscores or capitals, and what to write instead."""
 
+WHOLE_NAMES = {
+    r"told|said|asked|wanted|found|given|kept|made|placed|judged|lost|gone": "a noun for the value",
+    r"refused|refusal|strangers?|hints?|fracture": "the terms of section 2",
+}
+"""Complete identifiers of the packages, without leading underscores, and what to write instead."""
+
 PROSE = {
     r"whoever|whatever it is|what (?:came|becomes) of (?:it|them)|of (?:its|their) own accord": "the noun",
     r"[Tt]he only home of|[Kk]nows no\b|none of ours": "nothing: leave it out",
@@ -43,11 +49,18 @@ PROSE = {
     ),
     r"(?:requests|times|runs|steps|bytes|tokens|calls|once|MB|GB) a (?:minute|second|process|core|turn|run|day)": "per",
     r"so many|so long as|as many as (?:wanted|are wanted)": "the number, or the name of the parameter",
+    r"stands? on|leans? on|made[ -]up|other people's tools|somebody else": "the noun or verb of docs/glossary.md",
     r"as (?:it is|they are)(?=[.,;])": "unchanged",
 }
 
 ALLOWED: dict[tuple[str, str], str] = {
     ("", "at_most_once"): "the term for such side effects",
+    ("graphs/offing_graphs/agentflow/prompts.py", "stands on"): "a prompt, which recorded rollouts contain",
+    ("graphs/offing_graphs/shared/text_reports.py", "stands on"): "a prompt, which recorded rollouts contain",
+    ("graphs/offing_world/", "made-up"): "an answer of a rule-based role, which recorded rollouts contain",
+    ("tests/e2e/conftest.py", "stands on"): "a lighthouse",
+    ("graphs/offing_graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
+    ("graphs/offing_world/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("tests/bench/trainer.py", "utils"): "torch.nn.utils",
     ("tests/peers/research.py", "utils"): "a module of open_deep_research",
     ("workers/offing_trainer/learner/optimizer.py", "utils"): "torch.nn.utils",
@@ -91,6 +104,12 @@ def _lines_of_imports(text: str) -> set[int]:
 def _places_in_name(path: str, line: int, name: str) -> Iterator[Place]:
     if is_allowed(path, name):
         return
+    if not path.startswith("tests/"):
+        yield from (
+            Place(path, line, name, instead)
+            for pattern, instead in WHOLE_NAMES.items()
+            if re.fullmatch(pattern, name.strip("_"))
+        )
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)
     for pattern, instead in NAMES.items():
         for part in parts:

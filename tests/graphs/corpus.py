@@ -1,4 +1,4 @@
-"""A few short documents about a made-up harbour, for questions with known answers. In the forms that people have."""
+"""A few short documents about a invented harbour, for questions with known answers. In the forms that people have."""
 
 from tests.graphs.in_memory_context import Library
 

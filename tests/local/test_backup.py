@@ -343,7 +343,7 @@ def test_a_backup_holds_the_checkpoint_that_its_dump_names_while_the_job_continu
 
 
 def dumping(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], *, before: bool = False) -> None:
-    """Has somebody else work while the database is dumped."""
+    """Writes from another connection while the database is dumped."""
     dump = backup.dump_schema
 
     def slowly(*inputs: Any, **named: Any) -> None:

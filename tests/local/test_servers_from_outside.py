@@ -1,4 +1,4 @@
-"""Debian's Postgres and Redis, run by somebody else on TCP with passwords, take the place of the embedded ones."""
+"""Debian's Postgres and Redis, run by another user on TCP with passwords, take the place of the embedded ones."""
 
 import os
 import shutil

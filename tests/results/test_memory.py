@@ -1,4 +1,4 @@
-"""Rooms, look-ups that fail, and the teacher: what the experiments on memory stand on."""
+"""Rooms, look-ups that fail, and the teacher: which the experiments on memory use."""
 
 import asyncio
 from collections.abc import Sequence

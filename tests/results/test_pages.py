@@ -18,7 +18,7 @@ def runs(*seeds: int) -> list[Finished]:
 
 def test_what_people_wrote_above_the_mark_stays_and_what_is_below_it_is_written_anew(tmp_path: Path) -> None:
     page = pages.write(EXPERIMENT, runs(0), tmp_path)
-    assert page.read_text().startswith("# A made-up comparison\n")
+    assert page.read_text().startswith("# An invented comparison\n")
     head, mark, metrics = page.read_text().partition(pages.MARK)
     page.write_text(f"{head}It does not hold, because I say so.\n\n{mark}\nold figures\n")
     pages.write(EXPERIMENT, runs(0), tmp_path)
@@ -28,7 +28,7 @@ def test_what_people_wrote_above_the_mark_stays_and_what_is_below_it_is_written_
 def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
     text = pages.render_metrics(EXPERIMENT, runs(0, 1, 2))
     assert "Ours is better than the other." in text
-    assert "![A made-up comparison](made-up.svg)" in text
+    assert "![An invented comparison](invented.svg)" in text
     assert "6 curves were read." in text
     assert "| right answers | 0.44 (0.34 to 0.54) | 0.24 (0.14 to 0.34) | +0.20 (+0.20 to +0.20) |" in text
     assert "4.3 standard errors" in text

@@ -1,4 +1,4 @@
-"""A small web server on loopback under a made-up public name, and a listener beside it that nobody may reach."""
+"""A small web server on loopback under a invented public name, and a listener beside it that nobody may reach."""
 
 import asyncio
 import re

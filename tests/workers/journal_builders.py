@@ -61,7 +61,7 @@ class Free:
 
 @dataclass
 class AJournal:
-    """A journal and what it stands on."""
+    """A journal and what it depends on."""
 
     journal: Journal
     store: HookedStore

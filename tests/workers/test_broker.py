@@ -29,8 +29,8 @@ def test_a_list_that_another_process_has_made_meanwhile_is_not_renamed(
 
 def test_a_key_that_another_process_has_renamed_already_is_no_error(redis_url: str) -> None:
     with redis.Redis.from_url(redis_url) as client:
-        client.set(QUEUE_NAME, "somebody else's")
+        client.set(QUEUE_NAME, "another user's")
         rename_wrong_type(client, WRONG_TYPE)
         rename_wrong_type(client, WRONG_TYPE)
         (aside,) = client.keys(f"{QUEUE_NAME}:aside:*")
-        assert client.get(aside) == b"somebody else's"
+        assert client.get(aside) == b"another user's"

@@ -42,10 +42,10 @@ async def test_a_key_of_another_type_under_the_queues_name_is_renamed(
     shared_platform: Platform, valkey: redis.Redis
 ) -> None:
     valkey.delete(QUEUE_NAME)
-    valkey.set(QUEUE_NAME, "somebody else's")
+    valkey.set(QUEUE_NAME, "another user's")
     await runs(shared_platform)
     (aside,) = valkey.keys(f"{QUEUE_NAME}:aside:*")
-    assert valkey.get(aside) == b"somebody else's"
+    assert valkey.get(aside) == b"another user's"
 
 
 @pytest.mark.parametrize(

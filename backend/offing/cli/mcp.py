@@ -93,7 +93,7 @@ def pin(name: str, *, yes: Flag = False) -> int:
     new_pin = pin_tools(server.url, tools)
     write_pins(pins_path(path), {**read_pins(pins_path(path)), name: new_pin})
     _print_safe(f"Pinned: {len(tools)} tools, SHA-256 {new_pin.sha256}.")
-    return _print_refusal(match_tools(name, server, new_pin))
+    return _print_rejected_tools(match_tools(name, server, new_pin))
 
 
 @app.command
@@ -149,11 +149,11 @@ def _shorten(text: str, max_chars: int) -> str:
     return strip_control(shorten_line(sanitize_text(text), max_chars))
 
 
-def _print_refusal(refusal: McpServerTools) -> int:
-    for tool, reason in refusal.rejected.items():
+def _print_rejected_tools(tools: McpServerTools) -> int:
+    for tool, reason in tools.rejected.items():
         _print_safe(f"{tool} is not available: {strip_control(reason)}.")
-    if not refusal.tools:
-        _print_safe(f"No run can use {refusal.name} yet: {strip_control(refusal.problem)}.")
+    if not tools.tools:
+        _print_safe(f"No run can use {tools.name} yet: {strip_control(tools.problem)}.")
     return 0
 
 

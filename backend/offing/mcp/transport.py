@@ -57,7 +57,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if (request.url.raw_scheme, request.url.raw_host, request.url.raw_path) != self._address():
-            raise self.refuse("It names another address than the one that the operator allows.")
+            raise self.reject("It names another address than the one that the operator allows.")
         if request.method == "GET" and "last-event-id" not in request.headers:
             return httpx2.Response(405, request=request)  # the server's unsolicited messages are not read
         if request.method == "DELETE":
@@ -78,15 +78,15 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         body = await request.aread()
         try:
             answer = await self.pool.handle_async_request(self._build_request(request, body))
-        except AddressBlockedError as barred:
-            raise self.refuse(barred.refusal.problem) from None
+        except AddressBlockedError as blocked:
+            raise self.reject(blocked.invalid_url.problem) from None
         except (httpcore.TimeoutException, httpcore.NetworkError):
-            raise self.refuse("It cannot be reached.") from None
+            raise self.reject("It cannot be reached.") from None
         except (httpcore.ProtocolError, httpcore.UnsupportedProtocol):
-            raise self.refuse("It does not speak HTTP as it should.") from None
+            raise self.reject("It does not speak HTTP as it should.") from None
         if problem := _find_unreadable(answer):
             await answer.aclose()
-            raise self.refuse(problem)
+            raise self.reject(problem)
         if problem := _status_problem(answer.status):
             self.problem = self.problem or problem
         headers = [(name, value) for name, value in answer.headers if name.lower() in _FORWARDED_RESPONSE_HEADERS]
@@ -113,7 +113,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             return
         fields = cast(dict[str, Any], message) if isinstance(message, dict) else {}
         if fields.get("id") != request_id or ("result" in fields) == ("error" in fields):
-            raise self.refuse("It does not answer as the protocol asks.")
+            raise self.reject("It does not answer as the protocol asks.")
 
     def _build_request(self, request: httpx2.Request, body: bytes) -> httpcore.Request:
         query = self.secrets.render_query("?" in self.target.path)
@@ -146,7 +146,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def _address(self) -> tuple[bytes, bytes, bytes]:
         return self.target.scheme.encode(), self.target.host.encode(), self.target.path.encode()
 
-    def refuse(self, problem: str) -> TransportRefusedError:
+    def reject(self, problem: str) -> TransportRefusedError:
         """Return an error to raise. The first problem is recorded."""
         self.problem = self.problem or problem
         return TransportRefusedError(problem)
@@ -156,9 +156,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self.received_bytes += len(chunk)
         self.event_lines += chunk.count(b"\n") + chunk.count(b"\r") if events else 0
         if self.event_lines > MAX_EVENT_LINES:
-            raise self.refuse("It sends too many messages.")
+            raise self.reject("It sends too many messages.")
         if self.received_bytes > MAX_EXCHANGE_BYTES:
-            raise self.refuse(f"It sends more than {MAX_EXCHANGE_BYTES:,} bytes.")
+            raise self.reject(f"It sends more than {MAX_EXCHANGE_BYTES:,} bytes.")
 
 
 class _CountedStream(httpx2.AsyncByteStream):
@@ -173,7 +173,7 @@ class _CountedStream(httpx2.AsyncByteStream):
                 self._transport.count_received(part, events=self._events)
                 yield part
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
-            raise self._transport.refuse("It breaks off in the middle of an answer.") from None
+            raise self._transport.reject("It breaks off in the middle of an answer.") from None
 
     async def aclose(self) -> None:
         await self._answer.aclose()

@@ -75,7 +75,7 @@ def _render_case(case: JudgeCase) -> tuple[Message, ...]:
 
 
 JUDGE: Role[JudgeCase, RubricScore] = Role(
-    "judge", JudgeCase, RubricScore, _render_case, lambda judged: Headline(f"{judged.score:g}", judged.reason)
+    "judge", JudgeCase, RubricScore, _render_case, lambda result: Headline(f"{result.score:g}", result.reason)
 )
 
 

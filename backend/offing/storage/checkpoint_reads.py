@@ -159,8 +159,8 @@ async def read_writes(
 async def list_checkpoints(
     connection: Connection, serde: StateSerializer, parameters: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> list[StoredCheckpoint]:
-    given = {**parameters, "metadata": Jsonb(metadata, dumps=orjson.dumps)}
-    rows = await (await connection.execute(LIST_CHECKPOINTS, given)).fetchall()
+    query_parameters = {**parameters, "metadata": Jsonb(metadata, dumps=orjson.dumps)}
+    rows = await (await connection.execute(LIST_CHECKPOINTS, query_parameters)).fetchall()
     checkpoints = [checkpoint_from_row(serde, row) for row in rows]
     whole: dict[tuple[str, str], StoredCheckpoint] = {}
     for ns in {row.ns for row in checkpoints}:

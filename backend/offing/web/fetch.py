@@ -96,8 +96,8 @@ class Fetcher:
                 return await self._fetch_following_redirects(url)
         except TimeoutError:
             return InvalidUrl(f"The page did not arrive within {self.limits.timeout_seconds:g} seconds.")
-        except AddressBlockedError as barred:
-            return barred.refusal
+        except AddressBlockedError as blocked:
+            return blocked.invalid_url
         except (httpcore.TimeoutException, httpcore.NetworkError):
             return InvalidUrl("The server cannot be reached.")
         except httpcore.ProtocolError:

@@ -15,9 +15,9 @@ from offing.web.url import InvalidUrl
 class AddressBlockedError(Exception):
     """A rejection of the guard, passed through the connection pool."""
 
-    def __init__(self, refusal: InvalidUrl) -> None:
-        super().__init__(refusal.problem)
-        self.refusal = refusal
+    def __init__(self, invalid_url: InvalidUrl) -> None:
+        super().__init__(invalid_url.problem)
+        self.invalid_url = invalid_url
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):

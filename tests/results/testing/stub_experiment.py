@@ -29,8 +29,8 @@ def read(curves: Sequence[Curve]) -> list[str]:
 
 
 EXPERIMENT = Experiment(
-    name="made-up",
-    title="A made-up comparison",
+    name="invented",
+    title="An invented comparison",
     claim="Ours is better than the other.",
     arms={"ours": Arm("ours", "what is claimed to be better."), "other": Arm("the other", "what it is compared with.")},
     figures={"right": Metric("right answers", share=True), "rounds": Metric("rounds of right answers")},
