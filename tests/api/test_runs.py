@@ -58,6 +58,10 @@ async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
         ({"question": "Why is the sea salt?", "depth": 3}, "depth"),
         ({"question": "Why is the sea salt?", "graph": "no such"}, "graph"),
         ({"question": "Why is the sea salt?", "graph": "quiet", "engines": {"cook": {}}}, "engines.cook"),
+        (
+            {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": {"prompt_format": "odd"}}},
+            "engines.speaker.prompt_format",
+        ),
         ({"question": "Why is the sea salt?", "deadline": "9999-12-31T23:59:59-12:00"}, "deadline"),
         ({"question": "Why is the sea salt?", "seed": 2**63}, "seed"),
         ({}, "question"),

@@ -22,7 +22,7 @@ from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
-from offing.sdk import Graph
+from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
 from offing.services import policies
 from offing.services.engine_configs import check_engines
@@ -30,6 +30,7 @@ from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
+from offing.tools.environment import extend_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,22 +268,34 @@ def choose_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph.
 
-    Raises InvalidInput for an unknown role or engine, and for an engine at an address that is not allowed.
+    Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
+    allowed.
     """
-    names = {role.name for role in graph.roles}
+    roles = {role.name: role for role in graph.roles}
     for name, choice in requested.items():
-        if name not in names:
+        if name not in roles:
             raise InvalidInput(
-                f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(sorted(names))}."
+                f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(sorted(roles))}."
             )
         if choice.engine not in ENGINES:
             raise InvalidInput(
                 f"engines.{name}.engine", f"there is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
+        _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(names)}
+    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
     check_engines(chosen)
     return chosen
+
+
+def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:
+    formats = extend_role(role).prompt_formats
+    if choice.prompt_format and choice.prompt_format not in {one.name for one in formats}:
+        names = ", ".join(one.name for one in formats)
+        remedy = f"Use one of: {names}; or leave it out." if formats else "Leave it out."
+        raise InvalidInput(
+            f"engines.{role.name}.prompt_format", f"the role has no prompt format {choice.prompt_format!r}", remedy
+        )
 
 
 def _draft_queued_step(request: RunRequest, engines: Mapping[str, EngineConfig]) -> StepDraft:
