@@ -4,10 +4,14 @@ import json
 import statistics
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from offing.cli.loop import print_result
+from offing_trainer.loop import LoopResult, VersionScore
 from tests.results import closed_loop, loop_record, overlap
 from tests.results.loop_record import Record
 from tests.results.overlap import Overlap
@@ -133,3 +137,15 @@ def test_the_overlap_counts_texts_and_compact_forms() -> None:
     assert counted.words == 1 + (
         overlap.render_compact_question(one.question) == overlap.render_compact_question(two.question)
     )
+
+
+def test_a_record_is_read_from_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    version: Any = SimpleNamespace(label="planner@1")
+    rewards = {UUID(int=n): float(n % 2) for n in range(4)}
+    scores = (VersionScore(version, "sampled", rewards), VersionScore(version, "greedy", rewards))
+    assert print_result(LoopResult(scores, scores, scores, promoted=True, rejection_reason=""), as_json=True) == 0
+    printed = json.loads(capsys.readouterr().out)
+    origin = {"seed": 0, "minutes": 1.0, "commit": "abc1234", "date": "2026-11-23"}
+    made = loop_record.record_of({**printed, **origin}, {}, HASH)
+    assert made["success"]["greedy"] == {"before": 0.5, "after": 0.5, "compared": 0.5}
+    assert made["rejection_reason"] == ""

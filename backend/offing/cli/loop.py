@@ -77,7 +77,7 @@ def run_loop(
     with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
         settings = settings.model_copy(update={"engine_url": servers.engine_url})
         result = asyncio.run(_run_loop(options, servers, settings, progress))
-    return _print_result(result, json)
+    return print_result(result, json)
 
 
 def _with_policy_dir(settings: Settings) -> Settings:
@@ -166,15 +166,15 @@ def _create_start_policy(folder: Path, start: "StartConfig", seed: int) -> None:
     draft.replace(folder)
 
 
-def _print_result(result: "LoopResult", as_json: bool) -> int:
+def print_result(result: "LoopResult", as_json: bool) -> int:
+    """Print the result of a training loop. With `as_json`, one JSON object with the reward of each task."""
     if as_json:
         document = {
             "promoted": result.promoted,
             "rejection_reason": result.rejection_reason,
-            **{
-                name: [_describe_score(score) for score in getattr(result, name)]
-                for name in ("before", "after", "compared")
-            },
+            "before": [_describe_score(score) for score in result.before],
+            "after": [_describe_score(score) for score in result.after],
+            "compared": [_describe_score(score) for score in result.comparison],
         }
         sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
         return 0
