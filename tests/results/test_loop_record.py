@@ -16,7 +16,7 @@ from tests.results import closed_loop, loop_record, overlap
 from tests.results.loop_record import Record
 from tests.results.overlap import Overlap
 
-OVERLAP = Overlap(held_out=4, trained=100, texts=0, words=3, prompt_formats=2)
+OVERLAP = Overlap(held_out=4, trained=100, texts=0, words=3, forms=2)
 HASH = loop_record.config_hash({"steps": 70})
 PROSE = "# A planner\n\nWhat people wrote.\n\n"
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from tests.unit.docs.documents import ROOT
 
@@ -24,11 +24,11 @@ def _rows() -> list[str]:
 def _names(node: Any, seen: frozenset[str] = frozenset()) -> Iterator[str]:
     """The fields, parameters and constants of a part of the contract."""
     if isinstance(node, list):
-        for item in node:  # pyright: ignore[reportUnknownVariableType]
+        for item in cast("list[Any]", node):
             yield from _names(item, seen)
     if not isinstance(node, dict):
         return
-    entries: dict[str, Any] = node
+    entries = cast("dict[str, Any]", node)
     if (reference := entries.get("$ref")) is not None and reference not in seen:
         yield from _names(CONTRACT["components"]["schemas"][reference.rpartition("/")[2]], seen | {reference})
     yield from entries.get("properties", ())
