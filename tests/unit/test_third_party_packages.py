@@ -23,7 +23,7 @@ from offing.settings import Settings
 from offing.testing import simulate_run
 from offing.tools import create_tools
 from offing.tools.default_policy import default_tool_policy
-from offing.tools.environment import TaskSample
+from offing.tools.environment import TaskSample, find_spec
 from offing_trainer.config import parse_config
 from offing_trainer.pipeline import build_job_pipeline
 from offing_trainer.plugin import PluginKind
@@ -251,6 +251,8 @@ def test_an_environment_has_its_tools_rules_and_tasks() -> None:
     assert (first.question, second.scope_of_run()) == ("What is 0?", {"environment": "acme:one"})
     with pytest.raises(InvalidInput, match=r"no environment 'nowhere'\. Use one of: acme, world"):
         create_tools("nowhere:one")
+    specs = [find_spec(text) for text in ("acme:one", "world:train-1@50", "nowhere:one", "tasks.json")]
+    assert specs == ["acme:one", "train-1@50", None, None]
 
 
 async def test_an_environment_answers_the_roles_that_it_extends(monkeypatch: pytest.MonkeyPatch) -> None:
