@@ -17,7 +17,7 @@ ENDED = {"done", "failed", "cancelled"}
 
 UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-SEQS = {"action", "observation", "said"}
+SEQS = {"action", "observation", "output_seq"}
 """Fields of payloads that name another step of the run."""
 
 Key = tuple[int, str, int]

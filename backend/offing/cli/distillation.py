@@ -166,10 +166,10 @@ async def _describe_cost(database: Database, job_id: UUID) -> str:
     if not last:
         return ""
     tokens = last["prompt_tokens"] + last["completion_tokens"]
-    return f" · {tokens:,.0f} tokens · {'' if last['priced'] else 'at least '}{last['usd']:.4f} USD"
+    return f" · {tokens:,.0f} tokens · {'' if last['priced'] else 'at least '}{last['cost_usd']:.4f} USD"
 
 
-COST_METRICS = ("prompt_tokens", "completion_tokens", "usd", "priced")
+COST_METRICS = ("prompt_tokens", "completion_tokens", "cost_usd", "priced")
 
 
 def _print_queued(job: TrainingJobRow, as_json: bool) -> int:
@@ -219,7 +219,7 @@ def _print_result(job: TrainingJobRow, version: PolicyVersionRow | None, as_json
     lineage = version.lineage
     if "compared" in lineage:
         print(
-            f"{lineage['compared']} groups compared, {lineage['edits']} changes, {lineage['usd']:.4f} USD",
+            f"{lineage['compared']} groups compared, {lineage['edits']} changes, {lineage['cost_usd']:.4f} USD",
             file=sys.stderr,
         )
     return _print_version(version, False)
