@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from offing.core.model import EngineFailure, EngineResponse, FailureKind
 from offing.models.engine import RoleRequest
+from offing.models.prompt_formats import select_format
 from offing.sdk.prompt_format import PromptFormat
 from offing.sdk.role import RuleContext
 
@@ -35,14 +36,9 @@ class RulesEngine:
                 FailureKind.UNKNOWN_ENGINE,
                 f"The role {role.name!r} has no rule {engine_config.model!r}. Its rules: {names}.",
             )
-        prompt_format = role.find_format(engine_config.prompt_format)
-        if engine_config.prompt_format and prompt_format is None:
-            names = ", ".join(f.name for f in role.prompt_formats) or "none"
-            message = (
-                f"The role {role.name!r} has no prompt format {engine_config.prompt_format!r}. "
-                f"Its prompt formats: {names}."
-            )
-            return EngineFailure(FailureKind.BAD_REQUEST, message)
+        prompt_format = select_format(request)
+        if isinstance(prompt_format, EngineFailure):
+            return prompt_format
         output = rule(request.inputs, RuleContext(request.seed, request.turn))
         if not isinstance(output, role.output):
             raise TypeError(f"{role.name}: the rule {engine_config.model!r} returned {type(output).__name__}")

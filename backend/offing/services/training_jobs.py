@@ -181,7 +181,7 @@ async def pause_job(database: Database, tenant_id: UUID, job_id: UUID) -> Traini
 async def resume_job(database: Database, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
     """Queue a paused or failed job to continue from its last checkpoint. Raises NotFound and Conflict."""
     async with database.transaction(tenant_id) as connection:
-        return await _resume_job(connection, tenant_id, job_id)
+        return await _resume_job(connection, tenant_id, await training_jobs.lock_job(connection, job_id))
 
 
 async def resume_claimed_job(
@@ -192,18 +192,19 @@ async def resume_claimed_job(
     Raises NotFound, and Conflict if the job has ended or another process runs it.
     """
     async with database.transaction(tenant_id) as connection:
-        if (await training_jobs.lock_job(connection, job_id)).state != "running":
-            await _resume_job(connection, tenant_id, job_id)
+        row = await training_jobs.lock_job(connection, job_id)
+        if row.state != "running":
+            await _resume_job(connection, tenant_id, row)
         return await _claim(connection, job_id, claimant)
 
 
-async def _resume_job(connection: Connection, tenant_id: UUID, job_id: UUID) -> TrainingJobRow:
-    row = await training_jobs.lock_job(connection, job_id)
+async def _resume_job(connection: Connection, tenant_id: UUID, row: TrainingJobRow) -> TrainingJobRow:
+    """Queue a locked job. Raises Conflict if it has ended."""
     if row.state in ENDED_STATES:
         raise Conflict(f"The job is {row.state}.", "Create a new job.")
-    row = await training_jobs.resume_job(connection, job_id)
-    await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=job_id)
-    return row
+    resumed = await training_jobs.resume_job(connection, row.id)
+    await training_events.insert_event(connection, tenant_id, "resumed", {}, job_id=row.id)
+    return resumed
 
 
 async def _set_requested_action(database: Database, tenant_id: UUID, job_id: UUID, action: str) -> TrainingJobRow:
