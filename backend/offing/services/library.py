@@ -6,6 +6,7 @@ Ingestion is in `services.ingestion`, erasure in `services.erasure`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from uuid import UUID
 
 from offing.core.errors import InvalidInput, NotFound
@@ -19,8 +20,8 @@ from offing.storage.pool import Database
 from offing.storage.search import PassageHitRow
 from offing.tools.tool import FoundPassage, LibraryAccess, TextWindow
 
-MAX_QUERY_TERMS = 40
-"""Maximum number of terms of a query that are searched. More terms of a very long question only cost time."""
+MAX_QUERY_TERMS = 100
+"""Maximum number of terms of a query that are searched, with repetitions. Later terms are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ class PassageInContext:
 async def search_passages(
     db: Database, tenant_id: UUID, query: str, limit: int, scope: LibraryScope = UNLIMITED_SCOPE
 ) -> list[PassageHitRow]:
-    """Return the best passages for a query, best first.
+    """Return the best passages for a query, best first. A word that the query repeats counts more.
 
     Empty if nothing matches or the query has no significant word.
     """
-    terms = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
+    terms = list(islice(extract_terms(query), MAX_QUERY_TERMS))
     if not terms:
         return []
     async with db.transaction(tenant_id) as connection:

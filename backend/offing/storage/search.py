@@ -1,11 +1,12 @@
 """Ranked passages for the terms of a query. The weights come from the document index.
 
-The score of a passage is the sum, over the terms of the query, of rarity times weight. Rarity is
-BM25's inverse document frequency over the passages in scope. All conditions are equality on
+The score of a passage is the sum, over the terms of the query with repetitions, of rarity times weight.
+Rarity is BM25's inverse document frequency over the passages in scope. All conditions are equality on
 btree indexes, because row-level security does not let operators that it cannot trust, such as
 those of full text search, use an index.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -34,8 +35,9 @@ SEARCH_PASSAGES = """
         from posting p join scope on scope.id = p.text_id
        where p.tenant_id = %(tenant)s and p.term = any(%(terms)s)),
     rarity as (
-      select term, ln(1 + (total.n - count.n + 0.5) / (count.n + 0.5)) as idf
-        from (select term, sum(cardinality(passage_ordinals))::float8 as n from found group by term) as count,
+      select term, query.repeats * ln(1 + (total.n - count.n + 0.5) / (count.n + 0.5)) as idf
+        from (select term, sum(cardinality(passage_ordinals))::float8 as n from found group by term) as count
+             join unnest(%(terms)s::text[], %(repeats)s::int[]) as query(term, repeats) using (term),
              (select sum(passage_count)::float8 as n from scope) as total),
     best as materialized (
       select f.text_id, hit.ordinal, sum(r.idf * hit.weight) as score
@@ -81,12 +83,14 @@ async def search_passages(
     collections: Sequence[str] = (),
     source_ids: Sequence[UUID] = (),
 ) -> list[PassageHitRow]:
-    """Return the best passages for these terms.
+    """Return the best passages for these terms. A term that is repeated counts as often as it occurs.
 
     Empty `collections` or `sources` mean all of them.
     """
-    telling = await _select_terms(connection, tenant_id, list(dict.fromkeys(terms)))
-    values = {"tenant": tenant_id, "terms": telling, "limit": limit}
+    counts = Counter(terms)
+    selected = await _select_terms(connection, tenant_id, list(counts))
+    repeats = [counts[term] for term in selected]
+    values = {"tenant": tenant_id, "terms": selected, "repeats": repeats, "limit": limit}
     async with connection.cursor(row_factory=class_row(PassageHitRow)) as cursor:
         await cursor.execute(
             SEARCH_PASSAGES,

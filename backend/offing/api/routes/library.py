@@ -103,7 +103,7 @@ async def search_library(
     caller: CurrentCaller,
     deps: Deps,
     q: Annotated[str, Query(min_length=1, max_length=1000, examples=["connection pooling"])],
-    limit: Annotated[int, Query(ge=1, le=50)] = 10,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     collection: CollectionQuery = None,
 ) -> SearchHitPage:
     """Search the library for the passages that match a query best."""
