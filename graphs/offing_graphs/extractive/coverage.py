@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offing.sdk import shorten_line
+from offing_graphs.extractive.answer_types import find_required_pattern
 from offing_graphs.extractive.arithmetic import find_expression
 from offing_graphs.extractive.line_scores import ScoredLine, score_lines, weigh_terms
 from offing_graphs.extractive.lines import LinePool, build_pool, match_in_paragraph
 from offing_graphs.extractive.question import is_comparison
 from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY
-from offing_graphs.extractive.word_forms import Term, extract_terms
+from offing_graphs.extractive.word_forms import Term, extract_terms, is_unspaced
 from offing_graphs.shared.schemas import Coverage, MemoryRecord, RetrievedPassage
 
 MIN_COVERED_WEIGHT = 0.56
@@ -19,10 +20,16 @@ MIN_SINGLE_COVERED_WEIGHT = 0.5
 
 It is also the minimum weight of the telling words that one paragraph must contain.
 """
+MIN_UNSPACED_COVERED_WEIGHT = 0.4
+"""The same minimum for a part in a script without spaces. Its terms are pairs of characters, and another wording of
+one word loses several of them.
+"""
 MIN_KNOWN_WEIGHT = 0.65
 """Minimum weight of a part's words that must occur in any passage."""
 MIN_OWN_WEIGHT = 0.2
 """Minimum weight that the sentence itself must contain."""
+MIN_NAME_SHARE = 0.5
+"""Minimum share of the names and numbers of a part that one of the best paragraphs must contain."""
 READ_RANK = 2
 """Search rank that is assumed for the text around a line."""
 
@@ -85,9 +92,25 @@ def _assess_part(part: str, pool: LinePool, memory: Sequence[MemoryRecord]) -> P
     absent = [t for t in weights if not t.is_weak and not pool.has_term(t)]
     known = 1 - sum(weights[t] for t in absent) / total
     together, unsaid = _measure_paragraphs(hits[:5], weights, pool)
-    enough = held / total >= MIN_COVERED_WEIGHT and known >= MIN_KNOWN_WEIGHT and together >= MIN_SINGLE_COVERED_WEIGHT
-    covered = enough and any(h.weight_with_heading >= MIN_SINGLE_COVERED_WEIGHT for h in best)
+    single = MIN_UNSPACED_COVERED_WEIGHT if is_unspaced(part) else MIN_SINGLE_COVERED_WEIGHT
+    enough = held / total >= MIN_COVERED_WEIGHT and known >= MIN_KNOWN_WEIGHT and together >= single
+    near = any(h.weight_with_heading >= single for h in best)
+    covered = enough and near and _has_answer_type(part, best) and _has_names(part, weights, hits[:5])
     return PartStatus(part, hits, held / total, tuple(t.text for t in absent), covered, unsaid)
+
+
+def _has_answer_type(part: str, best: Sequence[ScoredLine]) -> bool:
+    """Return whether one of the best sentences holds the date, number or name that the part asks for."""
+    required = find_required_pattern(part)
+    return required is None or any(required.search(h.line.text) for h in best)
+
+
+def _has_names(part: str, weights: Mapping[Term, float], best: Sequence[ScoredLine]) -> bool:
+    """Return whether one of the best paragraphs holds enough of the names and numbers of the part."""
+    first = part.split(" ", 1)[0]
+    names = [t for t in weights if (t.text[0].isupper() and t.text != first) or t.text[0].isdigit()]
+    counts = (sum(match_in_paragraph(t, h.line) > 0 for t in names) for h in best)
+    return not names or any(count >= MIN_NAME_SHARE * len(names) for count in counts)
 
 
 def _measure_paragraphs(

@@ -14,7 +14,15 @@ from offing_graphs.extractive.lines import LinePool, PassageLine
 from offing_graphs.extractive.readability import rate_readability
 from offing_graphs.extractive.synonyms import find_synonyms
 from offing_graphs.extractive.text_units import UnitKind
-from offing_graphs.extractive.word_forms import Stems, Term, add_related_stems, extract_stems, extract_terms, list_stems
+from offing_graphs.extractive.word_forms import (
+    Stems,
+    Term,
+    add_related_stems,
+    drop_border_pairs,
+    extract_stems,
+    extract_terms,
+    list_stems,
+)
 
 HEADING_FACTOR = 0.75
 """Factor for a word that occurs in the heading and not in the sentence."""
@@ -89,7 +97,7 @@ def weigh_terms(question: str, pool: LinePool) -> dict[Term, float]:
     scope = extract_stems(" ".join(_SCOPE_PATTERN.findall(question))).words
     question_terms = [
         replace(add_related_stems(t, pool.vocabulary), synonym_stems=find_synonyms(t.stem))
-        for t in extract_terms(question)
+        for t in drop_border_pairs(extract_terms(question), pool.vocabulary)
     ]
     shelves = {t for t in question_terms if pool.is_folder_name(t)}
     if len(shelves) == len(question_terms):

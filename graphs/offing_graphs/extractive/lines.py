@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-from offing_graphs.extractive.text_units import Unit, UnitKind, is_table_header, split_units, strip_markup
+from offing_graphs.extractive.text_units import (
+    Unit,
+    UnitKind,
+    is_table_header,
+    measure_width,
+    split_units,
+    strip_markup,
+)
 from offing_graphs.extractive.word_forms import Stems, Term, extract_stems, list_stems
 from offing_graphs.shared.schemas import RetrievedPassage
 
@@ -25,7 +32,7 @@ It prevents words of a small pool from counting as common.
 MIN_WORD_WEIGHT = 0.45
 """Weight of a word that occurs in every line. A word that occurs in no line has weight 1."""
 MAX_WHOLE_PARAGRAPH_CHARS = 420
-"""Maximum number of characters of a paragraph that is quoted whole."""
+"""Maximum width of a paragraph that is quoted whole, see `measure_width`."""
 MIN_WINDOW_CHARS = 1_500
 """Minimum number of characters of a passage that counts as a text window.
 
@@ -199,7 +206,7 @@ def _split_passage(passage: RetrievedPassage) -> tuple[PassageLine, ...]:
             around = _merge_stems(seen[max(0, n - MAX_NEIGHBORS) : n + MAX_NEIGHBORS + 1])
             follows = n > 0 and all_units[n - 1].block == unit.block
             under = _merge_stems((heading, columns)) if columns else heading
-            block = _merge_stems([seen[m] for m in _find_quotable_block(all_units, n)])
+            block = _merge_stems([seen[m] for m in _find_quotable_block(passage.text, all_units, n)])
             lines.append(
                 PassageLine(passage, unit, text, seen[n], list_stems(text), under, title, around, block, leads, follows)
             )
@@ -207,10 +214,10 @@ def _split_passage(passage: RetrievedPassage) -> tuple[PassageLine, ...]:
     return tuple(lines)
 
 
-def _find_quotable_block(all_units: Sequence[Unit], index: int) -> range:
+def _find_quotable_block(text: str, all_units: Sequence[Unit], index: int) -> range:
     """Return the units of a paragraph or item that is quoted whole, else the single unit."""
     first, last = find_block(all_units, index)
-    whole = all_units[last].end - all_units[first].start <= MAX_WHOLE_PARAGRAPH_CHARS
+    whole = measure_width(text[all_units[first].start : all_units[last].end]) <= MAX_WHOLE_PARAGRAPH_CHARS
     return range(first, last + 1) if whole else range(index, index + 1)
 
 

@@ -25,6 +25,12 @@ _POLITE = re.compile(
     r"tell me|explain(?: to me)?|show me|help me understand|let me know)\b[\s,:]*(?:about\s+)?",
     re.IGNORECASE,
 )
+_INSTRUCTION = re.compile(
+    r"(?:^|,?\s*(?:and|but|;)?\s+)(?:if|when|where)\b[^?]{0,120}?[,;]?\s*(?:then\s+)?(?:please\s+)?(?:just\s+)?"
+    r"(?:say so|tell me(?: so)?|let me know|state (?:so|that|it)|say (?:that|it)\b[^?]*)[.!]?$",
+    re.IGNORECASE,
+)
+"""Matches an instruction on what to answer if nothing was found, such as `if it is not documented, say so`."""
 _REQUEST = re.compile(
     r"\b(?:tell|show|explain|let me know|i(?:'d| would)? (?:want|need|like) to (?:know|understand|find out|learn))\b",
     re.IGNORECASE,
@@ -85,7 +91,8 @@ def split_question(question: str, earlier: Sequence[str] = ()) -> tuple[str, ...
     There is at least one part and at most `MAX_PARTS`. `earlier` are the thread's earlier
     questions, oldest first, which complete a follow-up question.
     """
-    sentences = [s for s in map(_strip_punctuation, _BORDER.split(question)) if extract_terms(s)]
+    stripped = (_strip_instruction(_strip_punctuation(s)) for s in _BORDER.split(question))
+    sentences = [s for s in stripped if s and extract_terms(s)]
     asking = [s for s in sentences if _ASKING.match(_strip_politeness(s)) or _REQUEST.search(s)] or sentences
     parts: list[str] = []
     for sentence in asking:
@@ -122,6 +129,11 @@ def _rate_phrase(phrase: str) -> float:
 
 def _strip_punctuation(sentence: str) -> str:
     return " ".join(sentence.split()).strip(" ?!.\uff1f\u061f")
+
+
+def _strip_instruction(sentence: str) -> str:
+    """Remove an instruction on what to answer if nothing was found. A sentence without a question becomes empty."""
+    return _INSTRUCTION.sub("", sentence).rstrip(" ,;")
 
 
 def _strip_politeness(sentence: str) -> str:

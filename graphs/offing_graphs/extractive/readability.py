@@ -3,7 +3,7 @@
 import re
 
 from offing_graphs.extractive.lines import PassageLine
-from offing_graphs.extractive.text_units import UnitKind, link_fraction
+from offing_graphs.extractive.text_units import UnitKind, count_words, link_fraction, measure_width
 
 MAX_QUOTE_CHARS = 420
 """Maximum number of characters of a quote. Longer sentences are cut at a clause."""
@@ -34,10 +34,10 @@ def rate_readability(line: PassageLine) -> float:
 
 
 def _rate_length(text: str, kind: UnitKind) -> float:
-    words = len(text.split())
+    words = count_words(text)
     if words < 5:
         return 0.85 if kind is not UnitKind.PROSE and _VALUE.search(text) else 0.55
-    if len(text) > MAX_QUOTE_CHARS:
+    if measure_width(text) > MAX_QUOTE_CHARS:
         return 0.85
     return 0.75 if words < 9 and kind is UnitKind.PROSE and text[-1:] not in _ENDINGS else 1.0
 
@@ -46,7 +46,7 @@ def _rate_ending(line: PassageLine) -> float:
     text = line.text
     factor = 0.6 if text.endswith("?") else 0.88 if text.endswith(":") else 1.0
     torn = text[-1:] not in _ENDINGS and line.unit.end >= len(line.passage.text.rstrip())
-    return factor * (0.75 if torn and len(text.split()) >= 9 else 1.0)
+    return factor * (0.75 if torn and count_words(text) >= 9 else 1.0)
 
 
 def _rate_beginning(line: PassageLine) -> float:

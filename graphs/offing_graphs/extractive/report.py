@@ -17,7 +17,14 @@ from offing_graphs.extractive.lines import MAX_WHOLE_PARAGRAPH_CHARS, PassageLin
 from offing_graphs.extractive.question import is_comparison
 from offing_graphs.extractive.quotes import select_distinct
 from offing_graphs.extractive.readability import MAX_QUOTE_CHARS, find_quote_end, is_dangling
-from offing_graphs.extractive.text_units import Unit, UnitKind, is_table_header, split_units, strip_markup
+from offing_graphs.extractive.text_units import (
+    Unit,
+    UnitKind,
+    is_table_header,
+    measure_width,
+    split_units,
+    strip_markup,
+)
 from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY
 from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage, WriterInput
 
@@ -29,7 +36,7 @@ MAX_LIST_QUOTES = 7
 """Maximum number of quotes where the question asks for several things."""
 MIN_SCORE = 0.42
 """Minimum score of a sentence that is quoted as an answer."""
-MIN_BEST_FRACTION = 0.5
+MIN_BEST_FRACTION = 0.7
 """Minimum score of the other quotes, as a fraction of the best score."""
 MIN_OWN_WEIGHT = 0.2
 """Minimum weight of the question's words that a quote must contain."""
@@ -40,7 +47,7 @@ MIN_CLOSEST_SCORE = 0.38
 MAX_ANSWER_QUOTES = 3
 """Maximum number of quotes in the short answer."""
 MAX_EXTRACT_CHARS = 300
-"""Maximum number of characters to which a quote is extended with the sentences that follow."""
+"""Maximum width to which a quote is extended with the sentences that follow, see `measure_width`."""
 MAX_CODE_LINES, MAX_CODE_CHARS = 12, 400
 
 METHOD_NOTE = (
@@ -178,17 +185,18 @@ def _quote_paragraph(line: PassageLine) -> Quote:
     """Quote the whole paragraph if it is short, else the sentence with its context."""
     all_units, at = _find_unit(line)
     first, last = find_block(all_units, at)
-    if all_units[last].end - all_units[first].start <= MAX_WHOLE_PARAGRAPH_CHARS:
+    text = line.passage.text
+    if measure_width(text[all_units[first].start : all_units[last].end]) <= MAX_WHOLE_PARAGRAPH_CHARS:
         return Quote(line.passage, all_units[first].start, all_units[last].end)
     start, end = line.unit.start, line.unit.end
     before = all_units[at - 1] if at > first else None
-    if before and is_dangling(line.text) and end - before.start <= MAX_QUOTE_CHARS:
+    if before and is_dangling(line.text) and measure_width(text[before.start : end]) <= MAX_QUOTE_CHARS:
         start = before.start
     for unit in all_units[at + 1 : last + 1]:
-        if unit.end - start > MAX_EXTRACT_CHARS or line.passage.text.startswith("See ", unit.start):
+        if measure_width(text[start : unit.end]) > MAX_EXTRACT_CHARS or text.startswith("See ", unit.start):
             break
         end = unit.end
-    return Quote(line.passage, start, start + find_quote_end(line.passage.text[start:end]))
+    return Quote(line.passage, start, start + find_quote_end(text[start:end]))
 
 
 def _quote_table_header(line: PassageLine) -> list[Quote]:
@@ -291,8 +299,11 @@ def _build_answer(
     results = [f"{_remove_markers(r.value)}." for r in calculations[:MAX_ANSWER_QUOTES]]
     tops = _select_first_quotes(([s for s in covered if not is_comparison(s.part)] or covered)[:MAX_ANSWER_QUOTES])
     quoted = [f"{q.render_text()} [{q.passage.id}]" for q in tops]
+    if results or quoted:
+        gaps = [s.part for s in part_statuses if not s.covered and not is_comparison(s.part)]
+        return " ".join([*results, *quoted, *(f"Not answered: \u201c{_remove_markers(part)}\u201d." for part in gaps)])
     near = any(s.hits and s.hits[0].score >= MIN_CLOSEST_SCORE for s in part_statuses)
-    return " ".join([*results, *quoted]) or (INDIRECT_ANSWER if near else NOTHING_ANSWER)
+    return INDIRECT_ANSWER if near else NOTHING_ANSWER
 
 
 def _select_first_quotes(covered: Sequence[PartStatus]) -> list[Quote]:

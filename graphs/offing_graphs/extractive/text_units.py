@@ -58,6 +58,21 @@ _ABBREVIATION = re.compile(
 )
 
 
+_UNSPACED_CHARACTER = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+UNSPACED_CHARACTER_WIDTH = 3
+"""Number of English characters that say as much as one Chinese or Japanese character."""
+
+
+def measure_width(text: str) -> int:
+    """Return the length of a text in characters, where a Chinese or Japanese character counts three times."""
+    return len(text) + (UNSPACED_CHARACTER_WIDTH - 1) * len(_UNSPACED_CHARACTER.findall(text))
+
+
+def count_words(text: str) -> int:
+    """Return the number of words, where two Chinese or Japanese characters count as one."""
+    return len(text.split()) + len(_UNSPACED_CHARACTER.findall(text)) // 2
+
+
 @lru_cache(maxsize=2_048)
 def split_units(text: str) -> tuple[Unit, ...]:
     """Return all units of the text in order and without overlap."""

@@ -6,6 +6,7 @@ The module also holds the word lists of the model-free roles.
 import re
 import threading
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -42,6 +43,13 @@ _PART = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]+")
+
+_FUNCTION_WORDS = re.compile(
+    "为什么|什么|怎么样|怎么|怎样|如何|为何|何时|何地|何人|何种|多少|多长|多久|多大|哪些|哪个|哪一|哪里|哪儿|哪年|请问|是否|有没有|"
+    "没有|可以|以及|或者|还是|因为|所以|但是|如果|由于|关于|对于|之间|之后|之前|时候|他们|她们|它们|我们|你们|这个|那个|这些|那些|"
+    "一个|一种|一些|[的了是在和与及或也都就而着过吗呢吧啊被把对从到由于以为其之这那哪谁几何有会能将让使给向并且则若该此每各]"
+)
+"""Chinese words that say nothing about the subject of a question, and question words."""
 
 _stemmer: Any = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
 _stemmer_lock = threading.Lock()
@@ -105,12 +113,46 @@ class Stems:
 def extract_terms(text: str) -> tuple[Term, ...]:
     """Return the telling words of a question, each once and in order.
 
-    If there are none, return all words.
+    If there are none, return all words. Pairs of characters with a Chinese function word are left out.
     """
-    by_stem = {t.stem: t for token in reversed(_tokenize(text)) for t in _terms_from_token(token)}
-    all_terms = tuple(reversed(by_stem.values()))
-    telling_terms = tuple(t for t in all_terms if t.stem not in _STOP_STEMS and t.text.lower() not in STOP_WORDS)
-    return telling_terms or all_terms
+    all_terms = _list_distinct_terms(_tokenize(_FUNCTION_WORDS.sub(" ", text)))
+    telling_terms = tuple(t for t in all_terms if not _is_function_word(t))
+    return telling_terms or all_terms or _list_distinct_terms(_tokenize(text))
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether most of a text is in a script without spaces between words."""
+    return 2 * sum(map(len, _UNSPACED.findall(text))) > len(text)
+
+
+def _list_distinct_terms(tokens: list[str]) -> tuple[Term, ...]:
+    by_stem = {t.stem: t for token in reversed(tokens) for t in _terms_from_token(token)}
+    return tuple(reversed(by_stem.values()))
+
+
+def _is_function_word(term: Term) -> bool:
+    """Return whether a term is a stop word, or a single character that is left of a Chinese word."""
+    single = len(term.text) == 1 and bool(_UNSPACED.match(term.text))
+    return single or term.stem in _STOP_STEMS or term.text.lower() in STOP_WORDS
+
+
+def drop_border_pairs(terms: Sequence[Term], vocabulary: frozenset[str]) -> tuple[Term, ...]:
+    """Leave out pairs of characters across the border of two words.
+
+    Such a pair occurs nowhere in the vocabulary, and the pairs before and after it do: of the pairs of
+    首都北京, 都北 is left out.
+    """
+    return tuple(t for n, t in enumerate(terms) if not _is_border_pair(terms, n, vocabulary))
+
+
+def _is_border_pair(terms: Sequence[Term], index: int, vocabulary: frozenset[str]) -> bool:
+    if not 0 < index < len(terms) - 1 or terms[index].stem in vocabulary:
+        return False
+    before, pair, after = (t.text for t in terms[index - 1 : index + 2])
+    if not (len(before) == len(pair) == len(after) == 2 and _UNSPACED.fullmatch(pair)):
+        return False
+    joined = before[1] == pair[0] and pair[1] == after[0]
+    return joined and terms[index - 1].stem in vocabulary and terms[index + 1].stem in vocabulary
 
 
 def add_related_stems(term: Term, vocabulary: frozenset[str]) -> Term:
