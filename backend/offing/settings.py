@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     """
     search_engines: str = ""
     """OFFING_SEARCH_ENGINES: search engines that runs may use, such as `searxng,arxiv`. Empty means those
-    that are configured with a key or an address of their own, or those that need none if none is.
+    whose required variables are set, or those that need no key if there are none.
     """
     mcp_config: Path | None = None
     """OFFING_MCP_CONFIG: configuration file of the MCP servers whose tools runs may use. `None` means no

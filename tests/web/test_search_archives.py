@@ -436,6 +436,17 @@ async def test_an_engine_is_asked_only_so_often_per_minute(site: Site) -> None:
     assert len(site.asked) == 2
 
 
+async def test_a_slow_engine_does_not_delay_the_others_beyond_its_timeout(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offing.web.search.TIMEOUT_SECONDS", 0.3)
+    serve(site, "wikipedia", WIRES["wikipedia"].answer)
+    site.pages["/works"] = Reply(orjson.dumps(WIRES["crossref"].answer), headers=JSON, wait=5.0)
+    searched = await search_with(provider("wikipedia", at(site)), provider("crossref", at(site)))
+    assert len(searched.hits) == 2
+    assert searched.failed == {"crossref": "It did not answer within 0.3 seconds."}
+
+
 async def test_one_publication_of_several_archives_is_one_result(site: Site) -> None:
     names = ["openalex", "europe_pmc", "semantic_scholar", "crossref"]
     lists = {name: provider(name, "").parse_response(orjson.dumps(WIRES[name].answer))[:1] for name in names}

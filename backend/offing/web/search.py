@@ -205,6 +205,6 @@ _RETRY_LATER = frozenset((HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVA
 
 _PROBLEMS = {
     401: "It does not accept the key.",
-    403: "It does not allow this; a SearXNG must have json among its formats.",
+    403: "It does not allow this request. If it is a SearXNG, add json to its formats.",
     429: "It asks to wait; its limit is reached.",
 }

@@ -1,4 +1,6 @@
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
@@ -8,11 +10,14 @@ from offing.services.tool_backends import (
     MAX_SEARCHES_PER_MINUTE,
     build_search_providers,
     build_search_rate_limiter,
+    open_tool_backends,
     parse_fetch_hosts,
 )
+from offing.services.web_access import WebPageReader
 from offing.settings import UNPREFIXED_VARIABLES, Settings
 from offing.web.providers.brave import BraveProvider
 from offing.web.providers.wikipedia import ENGLISH_URL
+from offing.web.search import SearchResults
 
 KEYLESS = ["arxiv", "crossref", "europe_pmc", "openalex", "semantic_scholar", "wikipedia"]
 
@@ -51,7 +56,18 @@ def test_an_engine_with_two_variables_needs_both() -> None:
         assert error.value.field == field
 
 
-async def test_only_engines_without_a_required_key_are_limited_per_minute() -> None:
+async def test_searches_of_a_process_share_one_limiter() -> None:
+    async with open_tool_backends(Settings(sandbox="off")) as backends:
+        assert [one.name for one in backends.search_providers] == KEYLESS
+        limiter = backends.search_rate_limiter
+        assert limiter is not None
+        limiter.set_retry_after("arxiv", "60")
+        engine = replace(backends, search_providers=backends.search_providers[:1])
+        searched = await WebPageReader(cast(Any, None), UUID(int=0), engine).search("tides", 3)
+    assert searched == SearchResults((), {"arxiv": "The site asks to be left alone for 60 more seconds."})
+
+
+def test_only_engines_without_a_required_key_are_limited_per_minute() -> None:
     limiter = build_search_rate_limiter([*build_search_providers(Settings()), BraveProvider("k")])
     assert limiter.exempt_sites == {"brave"}
     assert limiter.max_per_minute == MAX_SEARCHES_PER_MINUTE
