@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     """
     search_engines: str = ""
     """OFFING_SEARCH_ENGINES: search engines that runs may use, such as `searxng,arxiv`. Empty means those
-    that are configured, or arXiv if none is.
+    whose required variables are set, or those that need no key if there are none.
     """
     mcp_config: Path | None = None
     """OFFING_MCP_CONFIG: configuration file of the MCP servers whose tools runs may use. `None` means no
@@ -173,6 +173,23 @@ class Settings(BaseSettings):
     """SEARXNG_URL: URL of a SearXNG that answers in JSON. Empty if there is none."""
     tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("TAVILY_API_KEY"))] = None
     brave_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("BRAVE_API_KEY"))] = None
+    serper_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("SERPER_API_KEY"))] = None
+    exa_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("EXA_API_KEY"))] = None
+    google_pse_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("GOOGLE_PSE_API_KEY"))] = (
+        None
+    )
+    google_pse_id: Annotated[str, Field(validation_alias=_unprefixed_alias("GOOGLE_PSE_ID"))] = ""
+    """GOOGLE_PSE_ID: id of a Google Programmable Search Engine. Empty if there is none."""
+    openalex_api_key: Annotated[SecretStr | None, Field(validation_alias=_unprefixed_alias("OPENALEX_API_KEY"))] = None
+    """OPENALEX_API_KEY: API key of OpenAlex. `None` means the smaller allowance without a key."""
+    semantic_scholar_api_key: Annotated[
+        SecretStr | None, Field(validation_alias=_unprefixed_alias("SEMANTIC_SCHOLAR_API_KEY"))
+    ] = None
+    """SEMANTIC_SCHOLAR_API_KEY: API key of Semantic Scholar. `None` means the limits without a key."""
+    wikipedia_url: Annotated[str, Field(validation_alias=_unprefixed_alias("WIKIPEDIA_URL"))] = ""
+    """WIKIPEDIA_URL: URL of the Wikipedia that is searched, such as `https://de.wikipedia.org`. Empty means
+    the English one.
+    """
     extra_graphs: str = ""
     """OFFING_EXTRA_GRAPHS: graphs in addition to the installed ones as `module:name,module:name`, for
     development and tests.
@@ -187,7 +204,22 @@ class Settings(BaseSettings):
     """
 
 
-UNPREFIXED_VARIABLES = frozenset(("BRAVE_API_KEY", "DATABASE_URL", "REDIS_URL", "SEARXNG_URL", "TAVILY_API_KEY"))
+UNPREFIXED_VARIABLES = frozenset(
+    (
+        "BRAVE_API_KEY",
+        "DATABASE_URL",
+        "EXA_API_KEY",
+        "GOOGLE_PSE_API_KEY",
+        "GOOGLE_PSE_ID",
+        "OPENALEX_API_KEY",
+        "REDIS_URL",
+        "SEARXNG_URL",
+        "SEMANTIC_SCHOLAR_API_KEY",
+        "SERPER_API_KEY",
+        "TAVILY_API_KEY",
+        "WIKIPEDIA_URL",
+    )
+)
 """Variables without the prefix OFFING_, because their names are common to other programs."""
 
 

@@ -88,7 +88,13 @@ async def test_brave_is_asked_with_its_token(site: Site) -> None:
 async def test_arxiv_is_asked_for_words_and_its_feed_is_read(site: Site) -> None:
     searched = await search_with(site, ArxivProvider(at(site)), query='"tides" AND moon:sea (x)')
     assert [one.hit for one in searched.hits] == [
-        SearchHit("https://arxiv.org/abs/2601.00001v1", "On Tides", "They rise.", "2026-01-01")
+        SearchHit(
+            "https://arxiv.org/abs/2601.00001v1",
+            "On Tides",
+            "They rise.",
+            "2026-01-01",
+            ("doi:10.48550/arxiv.2601.00001",),
+        )
     ]
     assert "search_query=all%3Atides+OR+all%3AAND+OR+all%3Amoon+OR+all%3Asea+OR+all%3Ax" in site.asked[0]
 

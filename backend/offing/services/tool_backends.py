@@ -19,11 +19,17 @@ from offing.services.code_execution import CodeRunner, open_code_runner
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import AddressGuard, resolve_host
-from offing.web.provider import SEARCH_ENGINES, SearchProvider
+from offing.web.provider import SEARCH_ENGINES, SearchEngine, SearchProvider
 from offing.web.rate_limiter import SiteRateLimiter
 
 READER_WAIT_SECONDS = 120.0
 """Maximum seconds that a page waits for a document reader, which all runs of a process share."""
+
+MAX_CONCURRENT_SEARCHES = 1
+MAX_SEARCHES_PER_MINUTE = 20
+"""Maximum requests per minute of this process to each search engine without a key. arXiv allows one request every
+three seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class ToolBackends:
     """MCP servers that runs may use."""
     code_runner: CodeRunner | None = None
     """The code runner. `None` means that no code is run."""
+    search_rate_limiter: SiteRateLimiter | None = None
+    """Limits the requests to search engines. `None` means no limit."""
 
 
 @asynccontextmanager
@@ -57,7 +65,8 @@ async def open_tool_backends(settings: Settings) -> AsyncGenerator[ToolBackends]
         McpClient(environment.VARIABLES) as mcp,
         open_code_runner(settings) as sandbox,
     ):
-        yield ToolBackends(web, readers, engines, providers, mcp, McpServerRegistry(settings.mcp_config), sandbox)
+        servers, limiter = McpServerRegistry(settings.mcp_config), build_search_rate_limiter(providers)
+        yield ToolBackends(web, readers, engines, providers, mcp, servers, sandbox, limiter)
 
 
 def build_search_providers(
@@ -65,24 +74,47 @@ def build_search_providers(
 ) -> Sequence[SearchProvider]:
     """Return the search engines that the settings name, in their order.
 
-    If they name none, these are the engines whose variable is set, or those without one if none is set. Raises
-    InvalidInput if a named one is unknown or its variable is not set.
+    If they name none, these are the engines whose required variables are set, or those that need none if there is
+    no such engine. Raises InvalidInput if a named one is unknown or a variable of it is not set.
     """
     named = [name.strip() for name in settings.search_engines.split(",") if name.strip()]
     if named:
         return [_build_named_provider(name, settings, env) for name in named]
-    engines = list(SEARCH_ENGINES.values())
-    configured = [one.create(value) for one in engines if (value := _find_value(one.variable, settings, env))]
-    return configured or [one.create("") for one in engines if not one.variable]
+    engines = [(one, _find_values(one, settings, env)) for one in SEARCH_ENGINES.values()]
+    configured = [one.create(*values) for one, values in engines if not one.works_without_key and all(values)]
+    return configured or [_build_keyless_provider(one, values) for one, values in engines if one.works_without_key]
+
+
+def build_search_rate_limiter(providers: Sequence[SearchProvider]) -> SiteRateLimiter:
+    """Return the limiter of requests to search engines, by name.
+
+    Engines that the operator configures are exempt.
+    """
+    engines = {one.name: SEARCH_ENGINES.get(one.name) for one in providers}
+    exempt = frozenset(name for name, engine in engines.items() if engine and not engine.works_without_key)
+    return SiteRateLimiter(MAX_CONCURRENT_SEARCHES, MAX_SEARCHES_PER_MINUTE, exempt)
 
 
 def _build_named_provider(name: str, settings: Settings, env: Mapping[str, str]) -> SearchProvider:
     engine = SEARCH_ENGINES.get_named(name, "OFFING_SEARCH_ENGINES")
-    value = _find_value(engine.variable, settings, env)
-    if engine.variable and not value:
-        problem = f"is not set, but OFFING_SEARCH_ENGINES contains {name}"
-        raise InvalidInput(engine.variable, problem, f"Set it, or remove {name} from OFFING_SEARCH_ENGINES.")
-    return engine.create(value)
+    values = _find_values(engine, settings, env)
+    if engine.works_without_key:
+        return _build_keyless_provider(engine, values)
+    for variable, value in zip(engine.variables, values, strict=True):
+        if not value:
+            problem = f"is not set, but OFFING_SEARCH_ENGINES contains {name}"
+            raise InvalidInput(variable, problem, f"Set it, or remove {name} from OFFING_SEARCH_ENGINES.")
+    return engine.create(*values)
+
+
+def _build_keyless_provider(engine: SearchEngine, values: Sequence[str]) -> SearchProvider:
+    """Create an engine that works without its variables. An engine without variables gets an empty value."""
+    return engine.create(*values or ("",))
+
+
+def _find_values(engine: SearchEngine, settings: Settings, env: Mapping[str, str]) -> Sequence[str]:
+    """Return the value of each variable of an engine. Empty for a variable that is not set."""
+    return [_find_value(variable, settings, env) for variable in engine.variables]
 
 
 def _find_value(variable: str, settings: Settings, env: Mapping[str, str]) -> str:

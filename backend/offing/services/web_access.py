@@ -57,7 +57,10 @@ class WebPageReader:
     async def search(self, query: str, limit: int) -> SearchResults:
         if not self.backends.search_providers:
             return SearchResults((), {"web": "No search engine is set up here; see docs/configuration.md."})
-        return await search_web(self.backends.search_client, self.backends.search_providers, query, limit)
+        backends = self.backends
+        return await search_web(
+            backends.search_client, backends.search_providers, query, limit, backends.search_rate_limiter
+        )
 
     async def _find_window(self, url: str, start: int, length: int) -> TextWindow | None:
         async with self.database.transaction(self.tenant_id) as connection:

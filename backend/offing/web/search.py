@@ -5,15 +5,18 @@ scores that are comparable between engines. Engines that fail are listed togethe
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode
 
 import httpx
 
 from offing.telemetry.redaction import remove_secrets
-from offing.web.provider import SearchHit, SearchProvider
+from offing.web.fetch import USER_AGENT
+from offing.web.provider import SearchHit, SearchProvider, SearchRequest
+from offing.web.rate_limiter import SiteRateLimiter
 from offing.web.url import InvalidUrl, ParsedUrl, parse_url
 
 TIMEOUT_SECONDS = 15.0
@@ -45,11 +48,27 @@ class SearchResults:
     """Engines that failed, with the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class _RankedHit:
+    """A hit with its rank in the list of one engine."""
+
+    rank: int
+    engine: str
+    hit: SearchHit
+
+
 async def search_web(
-    client: httpx.AsyncClient, providers: Sequence[SearchProvider], query: str, limit: int
+    client: httpx.AsyncClient,
+    providers: Sequence[SearchProvider],
+    query: str,
+    limit: int,
+    rate_limiter: SiteRateLimiter | None = None,
 ) -> SearchResults:
-    """Return at most `limit` pages from all engines."""
-    answers = await asyncio.gather(*(_query_provider(client, one, query, limit) for one in providers))
+    """Return at most `limit` pages from all engines.
+
+    The rate limiter limits the requests to each engine by its name. `None` means no limit.
+    """
+    answers = await asyncio.gather(*(_query_provider(client, one, query, limit, rate_limiter) for one in providers))
     lists: dict[str, Sequence[SearchHit]] = {}
     failed: dict[str, str] = {}
     for provider, answer in zip(providers, answers, strict=True):
@@ -61,20 +80,55 @@ async def search_web(
 
 
 def merge_hits(lists: Mapping[str, Sequence[SearchHit]], limit: int) -> tuple[MergedHit, ...]:
-    """Return each page once, ordered by the sum of 1 / (60 + rank). Equal sums keep their original order."""
-    score, first, engines = dict[str, float](), dict[str, tuple[int, SearchHit]](), dict[str, list[str]]()
+    """Return each page and each publication once, ordered by the sum of 1 / (60 + rank).
+
+    Equal sums keep their original order.
+    """
+    roots = _link_keys(hit for hits in lists.values() for hit in hits)
+    pages: dict[str, list[_RankedHit]] = {}
     for engine, hits in lists.items():
-        urls = set[str]()
-        for rank, hit in enumerate(hits, 1):
-            page = page_identity(hit.url)
-            if page is None or page in urls:
-                continue
-            urls.add(page)
-            score[page] = score.get(page, 0.0) + 1 / (RRF_CONSTANT + rank)
-            first[page] = min(first.get(page, (rank, hit)), (rank, hit), key=lambda ranked: ranked[0])
-            engines.setdefault(page, []).append(engine)
-    best = sorted(score, key=lambda page: -score[page])[:limit]
-    return tuple(MergedHit(first[page][1], tuple(engines[page])) for page in best)
+        for page, ranked in _rank_pages(engine, hits, roots).items():
+            pages.setdefault(page, []).append(ranked)
+    best = sorted(pages.values(), key=lambda ranked: -sum(1 / (RRF_CONSTANT + one.rank) for one in ranked))
+    return tuple(_merge_page(ranked) for ranked in best[:limit])
+
+
+def _rank_pages(engine: str, hits: Sequence[SearchHit], roots: Mapping[str, str]) -> Mapping[str, _RankedHit]:
+    """Return the best hit of an engine for each page."""
+    pages: dict[str, _RankedHit] = {}
+    for rank, hit in enumerate(hits, 1):
+        if keys := _list_keys(hit):
+            pages.setdefault(_find_root(roots, keys[0]), _RankedHit(rank, engine, hit))
+    return pages
+
+
+def _merge_page(ranked: Sequence[_RankedHit]) -> MergedHit:
+    """Merge the hits of one page. The snippet is that of another engine if the best hit has none."""
+    hit = min(ranked, key=lambda one: one.rank).hit
+    snippet = next((one.hit.snippet for one in ranked if one.hit.snippet), "")
+    return MergedHit(replace(hit, snippet=hit.snippet or snippet), tuple(one.engine for one in ranked))
+
+
+def _link_keys(hits: Iterable[SearchHit]) -> Mapping[str, str]:
+    """Return a union-find forest of keys: keys of one page or publication have the same root."""
+    roots: dict[str, str] = {}
+    for hit in hits:
+        first, *others = [_find_root(roots, key) for key in _list_keys(hit)] or [""]
+        for other in others:
+            roots[other] = first
+    return roots
+
+
+def _find_root(roots: Mapping[str, str], key: str) -> str:
+    while (parent := roots.get(key, key)) != key:
+        key = parent
+    return key
+
+
+def _list_keys(hit: SearchHit) -> Sequence[str]:
+    """Return the keys that identify the page of a hit. Empty if its URL cannot be fetched."""
+    page = page_identity(hit.url)
+    return () if page is None else (page, *hit.identifiers)
 
 
 def page_identity(url: str) -> str | None:
@@ -89,24 +143,36 @@ def page_identity(url: str) -> str | None:
 
 
 async def _query_provider(
-    client: httpx.AsyncClient, provider: SearchProvider, query: str, limit: int
+    client: httpx.AsyncClient, provider: SearchProvider, query: str, limit: int, rate_limiter: SiteRateLimiter | None
 ) -> Sequence[SearchHit] | InvalidUrl:
-    parts = provider.build_request(query, limit)
-    method = "GET" if parts.json is None else "POST"
-    request = client.build_request(
-        method, parts.url, params=dict(parts.params) or None, headers=dict(parts.headers), json=parts.json
-    )
+    """Return the hits of one engine, or why there are none. Waiting for the rate limiter counts as time."""
+    send = partial(_send_request, client, provider, provider.build_request(query, limit), rate_limiter)
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            answer = await client.send(request, stream=True, follow_redirects=False)
-            try:
-                return await _read_response(provider, answer)
-            finally:
-                await answer.aclose()
+            return await (send() if rate_limiter is None else rate_limiter.run(provider.name, send))
     except (TimeoutError, httpx.TimeoutException):
         return InvalidUrl(f"It did not answer within {TIMEOUT_SECONDS:g} seconds.")
     except httpx.HTTPError:
         return InvalidUrl("It cannot be reached.")
+
+
+async def _send_request(
+    client: httpx.AsyncClient, provider: SearchProvider, parts: SearchRequest, rate_limiter: SiteRateLimiter | None
+) -> Sequence[SearchHit] | InvalidUrl:
+    """Send a request and read the response. A Retry-After is recorded for later requests."""
+    answer = await client.send(_build_http_request(client, parts), stream=True, follow_redirects=False)
+    try:
+        if rate_limiter is not None and answer.status_code in _RETRY_LATER:
+            rate_limiter.set_retry_after(provider.name, answer.headers.get("Retry-After", ""))
+        return await _read_response(provider, answer)
+    finally:
+        await answer.aclose()
+
+
+def _build_http_request(client: httpx.AsyncClient, parts: SearchRequest) -> httpx.Request:
+    """Build the HTTP request. It identifies Offing as the fetcher of pages does."""
+    method, headers = "GET" if parts.json is None else "POST", {"User-Agent": USER_AGENT, **parts.headers}
+    return client.build_request(method, parts.url, params=dict(parts.params) or None, headers=headers, json=parts.json)
 
 
 async def _read_response(provider: SearchProvider, response: httpx.Response) -> Sequence[SearchHit] | InvalidUrl:
@@ -134,8 +200,11 @@ def _remove_secrets(body: bytes) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
+_RETRY_LATER = frozenset((HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
+"""Statuses that may have a Retry-After."""
+
 _PROBLEMS = {
     401: "It does not accept the key.",
-    403: "It does not allow this; a SearXNG must have json among its formats.",
+    403: "It does not allow this request. If it is a SearXNG, add json to its formats.",
     429: "It asks to wait; its limit is reached.",
 }

@@ -10,9 +10,7 @@ from tests.unit.docs.documents import ROOT, tracked
 
 PAGE = ROOT / "docs/configuration.md"
 
-_NAME = re.compile(
-    r"\b(?:OFFING|OTEL)_[A-Z]+(?:_[A-Z]+)*\b|\b(?:DATABASE|REDIS|SEARXNG)_URL\b|\b(?:BRAVE|TAVILY)_API_KEY\b"
-)
+_NAME = re.compile(r"\b(?:OFFING|OTEL)_[A-Z]+(?:_[A-Z]+)*\b|\b(?:" + "|".join(sorted(UNPREFIXED_VARIABLES)) + r")\b")
 _ROW = re.compile(r"^\| `(?P<name>[A-Z_]+(?:<ROLE>)?)` \| (?P<default>[^|]+?) \|", re.MULTILINE)
 
 

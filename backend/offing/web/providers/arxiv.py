@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from offing.web.provider import SearchEngine, SearchHit, SearchRequest, build_hit
+from offing.web.provider import SearchEngine, SearchHit, SearchRequest, build_publication
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _WORD = re.compile(r"\w[\w-]*")
+_ID = re.compile(r"/abs/(.+?)(?:v\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +45,11 @@ def _parse_entries(body: bytes) -> Iterator[SearchHit]:
     for entry in feed.iter(f"{_ATOM}entry"):
         texts = {name: entry.findtext(f"{_ATOM}{name}") for name in ("id", "title", "summary", "published")}
         address = (texts["id"] or "").replace("http://", "https://", 1)
-        yield build_hit(address, texts["title"], texts["summary"], (texts["published"] or "")[:10])
+        date, doi = (texts["published"] or "")[:10], _find_doi(address)
+        yield build_publication(address, texts["title"], texts["summary"], date, doi=doi)
+
+
+def _find_doi(address: str) -> str:
+    """Return the DOI that arXiv registers for all versions of a paper. Empty for another address."""
+    match = _ID.search(address)
+    return f"10.48550/arXiv.{match[1]}" if match else ""
