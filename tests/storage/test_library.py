@@ -64,6 +64,23 @@ async def test_a_folder_is_ingested_once_and_found(pool: Database, folder: Path,
     assert await names(pool, "Which agent keeps a pool per origin?") == ["sub/agents.md", "pools.md"]
 
 
+async def test_a_word_that_the_query_repeats_counts_more(
+    pool: Database, tmp_path: Path, readers: DocumentReaderPool
+) -> None:
+    (tmp_path / "harbors.md").write_text("# One\n\nThe harbor closes.\n")
+    (tmp_path / "lighthouses.md").write_text("# Two\n\nThe lighthouse closes in the evening.\n")
+    await ingest(pool, tmp_path, readers)
+    assert (await names(pool, "lighthouse harbor harbor"))[0] == "harbors.md"
+    assert (await names(pool, "harbor lighthouse lighthouse"))[0] == "lighthouses.md"
+
+
+async def test_words_after_the_maximum_are_left_out(pool: Database, folder: Path, readers: DocumentReaderPool) -> None:
+    await ingest(pool, folder, readers)
+    filler = " ".join(f"filler{n}x" for n in range(library.MAX_QUERY_TERMS))
+    assert await names(pool, f"handshake {filler}") == ["pools.md"]
+    assert await names(pool, f"{filler} {filler} handshake") == []
+
+
 async def test_a_warm_run_starts_no_reader(pool: Database, folder: Path, readers: DocumentReaderPool) -> None:
     await ingest(pool, folder, readers)
     async with DocumentReaderPool(1, command=("/nonexistent",)) as none:

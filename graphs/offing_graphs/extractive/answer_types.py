@@ -49,7 +49,7 @@ _NUMBER = (
     r"thirty|forty|fifty|hundred|thousand|million|billion|dozen|half|quarter|third|once|twice|several|many|few|all|"
     r"default|no|single|double|both)\b"
 )
-_CHINESE_NUMBER = "[\\d０-９〇零一二三四五六七八九十百千万亿两半多]"
+_CHINESE_NUMBER = "[\\d零一二三四五六七八九十百千万亿两半多]"
 _REQUIRED_PATTERNS: tuple[tuple[str, str], ...] = (
     (r"^(?:in )?(?:when|what (?:year|date|century|month|day|decade))\b", _DATE),
     (

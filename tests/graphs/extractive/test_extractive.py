@@ -22,11 +22,11 @@ from offing_graphs.extractive.arguments import build_arguments
 from offing_graphs.extractive.arithmetic import find_expression
 from offing_graphs.extractive.question import extract_key_phrases, split_question
 from offing_graphs.extractive.text_units import UnitKind, split_units, strip_markup
-from offing_graphs.extractive.word_forms import extract_stems, extract_terms
+from offing_graphs.extractive.word_forms import drop_border_pairs, extract_stems, extract_terms
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.schemas import Plan, TaskContext, ToolCard, WriterInput
 from tests.graphs.corpus import harbour
-from tests.graphs.in_memory_context import NAMES, SPECS, InMemoryContext, carry_out
+from tests.graphs.in_memory_context import NAMES, SPECS, InMemoryContext, Library, carry_out
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,9 @@ from tests.graphs.in_memory_context import NAMES, SPECS, InMemoryContext, carry_
             [f"What are the {x} of the harbour" for x in ("fees", "rules", "hours")],
         ),
         ("How do hooks and decorators work?", ["How do hooks work", "How do decorators work"]),
+        ("What does a berth cost? If it is not documented, say so.", ["What does a berth cost"]),
+        ("What does a berth cost, and if no page is useful, say so.", ["What does a berth cost"]),
+        ("What happens if the harbour is closed?", ["What happens if the harbour is closed"]),
         (
             "Compare how fastify and undici handle timeouts, and which defaults do they use?",
             ["How fastify handles timeouts", "How undici handles timeouts", "Which defaults do they use (timeouts)"],
@@ -177,6 +180,56 @@ def test_words_are_the_same_in_all_their_forms() -> None:
     assert pool.match(extract_stems("a Pool")) == 1.0
     assert 0 < pool.match(extract_stems("a MockPool")) < 1
     assert [t.text for t in extract_terms("what is it?")] == ["what", "is", "it"]
+
+
+def test_a_chinese_question_has_no_pairs_with_function_words() -> None:
+    assert [t.text for t in extract_terms("黄河的长度是多少")] == ["黄河", "长度"]
+    assert extract_terms("这是什么")
+
+
+def test_pairs_across_the_border_of_two_words_are_left_out() -> None:
+    question_terms = extract_terms("首都北京")
+    vocabulary = frozenset({"首都", "北京"})
+    assert [t.text for t in drop_border_pairs(question_terms, vocabulary)] == ["首都", "北京"]
+    assert len(drop_border_pairs(question_terms, frozenset({"首都"}))) == 3
+
+
+RIVERS = "# 河流\n\n黄河全长约5464公里\uff0c发源于青海省。长江全长约6300公里\uff0c注入东海。\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("黄河全长是多少", "5464"), ("长江注入哪里", "东海")],
+)
+async def test_a_chinese_question_is_answered(question: str, answer: str) -> None:
+    context = InMemoryContext(Library([("rivers.md", RIVERS)]), question)
+    await carry_out(context, graph)
+    assert context.report.stop_reason == StopReason.ANSWERED
+    assert context.report.answer is not None
+    assert answer in context.report.answer.text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When was the lighthouse painted?", "The lighthouse was painted white."),
+        ("How many steps does the lighthouse have?", "The lighthouse has steps of stone."),
+        ("Did Harald Vinter paint the lighthouse white?", "The lighthouse was painted white."),
+    ],
+)
+async def test_without_the_date_number_or_name_a_part_is_not_answered(question: str, text: str) -> None:
+    context = InMemoryContext(Library([("light.md", f"# Lighthouse\n\n{text}\n")]), question)
+    await carry_out(context, graph)
+    assert context.report.stop_reason == StopReason.NOTHING_FOUND
+
+
+async def test_the_short_answer_names_the_part_that_stays_unanswered() -> None:
+    question = "What does a berth cost, and when was the chandlery of Bremen repainted?"
+    context = InMemoryContext(harbour(), question)
+    await carry_out(context, graph)
+    assert context.report.answer is not None
+    assert "12 crowns" in context.report.answer.text
+    assert "Not answered: “When was the chandlery of Bremen repainted”." in context.report.answer.text
 
 
 QUESTIONS = [
