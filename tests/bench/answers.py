@@ -98,7 +98,7 @@ def load_clapnq(name: str, folder: Path) -> Collection:
             passage = raw["passages"][0]
             document = f"{len(documents):04} {passage['title']}"
             documents[document] = text = f"# {passage['title']}\n\n{passage['text']}"
-            selected = raw["output"][0].get("selected_sentences") or [] if kind == "answerable" else []
+            selected: list[str] = raw["output"][0].get("selected_sentences") or [] if kind == "answerable" else []
             gold = frozenset[int]().union(*(_find_points(text, sentence) for sentence in selected))
             if gold or kind == "unanswerable":
                 questions.append(Question(raw["id"], raw["input"], document, gold))
@@ -143,7 +143,7 @@ async def run_question(library: Library, question: Question, graph: Graph) -> Ou
     context = InMemoryContext(scope, question.text)
     await carry_out(context, graph)
     answered = context.report.stop_reason == ANSWERED
-    quoted = _list_quoted(library, context.report) if answered else {}
+    quoted: Ranges = _list_quoted(library, context.report) if answered else {}
     precision, recall = _compare(quoted, question)
     baseline = _harmonic_mean(*_compare(_quote_best_passage(scope, question.text), question))
     return Outcome(question, answered, precision, recall, baseline, context.report)
