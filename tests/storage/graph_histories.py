@@ -42,6 +42,10 @@ class Counted(Counts):
     log: Annotated[list[str], operator.add]
 
 
+class Noted(Counts):
+    notes: Annotated[list[str], operator.add]
+
+
 TEXT = "x" * 300
 """Long enough to be stored beside the checkpoint."""
 
@@ -64,6 +68,13 @@ def messages() -> Any:
 def until(count: int) -> Callable[[Counts], str]:
     def more(state: Counts) -> str:
         return END if state["count"] % count == 0 else "work"
+
+    return more
+
+
+def while_below(count: int, node: str) -> Callable[[Counts], str]:
+    def more(state: Counts) -> str:
+        return node if state["count"] < count else END
 
     return more
 
@@ -167,6 +178,41 @@ def nested(checkpointer: bool | None) -> Callable[[], Any]:
     return build
 
 
+def remembering() -> Any:
+    """A loop that calls a subgraph with a memory until the lengths of its memory sum up to six: 1 + 2 + 3."""
+
+    def begin(state: Counted) -> dict[str, Any]:
+        return {"log": [str(state["count"])]}
+
+    def note(state: Noted) -> dict[str, Any]:
+        return {"notes": [f"{TEXT} {state['count']}"]}
+
+    def add(state: Noted) -> dict[str, Any]:
+        return {"count": state["count"] + len(state["notes"])}
+
+    inner: Any = StateGraph(Noted)
+    inner.add_node("note", note)
+    inner.add_node("add", add)
+    inner.add_edge(START, "note")
+    inner.add_edge("note", "add")
+    builder: Any = StateGraph(Counted)
+    builder.add_node("begin", begin)
+    builder.add_node("inner", inner.compile(checkpointer=True))
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "inner")
+    builder.add_conditional_edges("inner", while_below(6, "begin"), ["begin", END])
+    return builder
+
+
+def remembering_within() -> Any:
+    """Calls that loop as a subgraph, and once more: 1 + 2 + 3 + 4."""
+    builder: Any = StateGraph(Counted)
+    builder.add_node("middle", remembering().compile())
+    builder.add_edge(START, "middle")
+    builder.add_conditional_edges("middle", while_below(10, "middle"), ["middle", END])
+    return builder
+
+
 def plain(value: Any) -> Any:
     """Messages as their words, interrupts as what they ask."""
     if isinstance(value, dict):
@@ -217,6 +263,22 @@ async def answered(open: Callable[[], Awaitable[Any]], answers: Sequence[str]) -
     return [*saw, [seen(snapshot)[:4] for snapshot in await history(await open())]]
 
 
+async def updated(open: Callable[[], Awaitable[Any]]) -> Saw:
+    """Update the state twice while a subgraph waits, and answer."""
+    saw: Saw = [plain(await (await open()).ainvoke({"count": 1, "log": []}, AT))]
+    for text in ("one", "two"):
+        await (await open()).aupdate_state(AT, {"log": [text]}, as_node=START)
+    saw.append(plain(await (await open()).ainvoke(Command(resume="this"), AT)))
+    return [*saw, [seen(snapshot) for snapshot in await history(await open())]]
+
+
+async def played_twice(open: Callable[[], Awaitable[Any]]) -> Saw:
+    """Run twice in the same thread."""
+    inputs: dict[str, Any] = {"count": 0, "log": []}
+    saw: Saw = [plain(await (await open()).ainvoke(inputs, AT)) for _ in range(2)]
+    return [*saw, [seen(snapshot) for snapshot in await history(await open())]]
+
+
 def _words(text: str) -> dict[str, Any]:
     return {"messages": [HumanMessage(text, id=text)]}
 
@@ -234,4 +296,6 @@ PLAYS: dict[str, tuple[Callable[[], Any], Play]] = {
     "interrupts": (asking, lambda open: answered(open, ["this", "that"])),
     "subgraph": (nested(None), lambda open: answered(open, ["this"])),
     "subgraph with a memory": (nested(True), lambda open: answered(open, ["this"])),
+    "calls of a subgraph with a memory": (remembering, played_twice),
+    "calls of a subgraph with a memory within another": (remembering_within, played_twice),
 }

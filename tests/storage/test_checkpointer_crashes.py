@@ -1,6 +1,7 @@
 """A worker that crashes at any moment of a graph's saving: the next ends with the same state and history."""
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ INPUT: dict[str, Any] = {
     "interrupts": {"count": 1, "log": []},
     "subgraph": {"count": 1, "log": []},
     "subgraph with a memory": {"count": 1, "log": []},
+    "calls of a subgraph with a memory": {"count": 0, "log": []},
+    "calls of a subgraph with a memory within another": {"count": 0, "log": []},
 }
 
 RELEASES = 4
@@ -110,8 +113,14 @@ async def test_a_crash_at_any_moment_leaves_no_trace_in_the_state(
         assert await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, content_types=()) == whole, moment
 
 
-@pytest.mark.parametrize("turn_key", ["count", ""])
-@pytest.mark.parametrize("name", ["delta", "files", "sends", "interrupts", "subgraph", "subgraph with a memory"])
+@pytest.mark.parametrize(
+    ("name", "turn_key"),
+    [
+        *product(("delta", "files", "sends", "interrupts", "subgraph", "subgraph with a memory"), ("count", "")),
+        ("calls of a subgraph with a memory", ""),
+        ("calls of a subgraph with a memory within another", ""),
+    ],
+)
 async def test_a_crash_at_any_moment_leaves_no_trace_in_the_state_of_a_graph_that_uses_the_sdk(
     pool: Database, name: str, turn_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from offing.storage.pool import Database
 from offing.storage.state_serializer import build_serializer
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import claimed
-from tests.storage.graph_histories import AT, PLAYS, delta, files, history, sends
+from tests.storage.graph_histories import AT, PLAYS, delta, files, history, nested, sends, updated
 
 CreateCheckpointer = Callable[[], Checkpointer]
 Open = Callable[[], Awaitable[Checkpointer]]
@@ -76,6 +76,16 @@ async def test_history_in_the_memory_of_the_test_kit_is_the_same(name: str) -> N
     store = MemoryCheckpointStore(build_serializer())
     open = one_each(lambda: Checkpointer(store, keeps_all=True))
     assert await play(compiled(build, open)) == await as_langgraph_does(name)
+
+
+async def test_a_subgraph_with_a_memory_continues_its_call_after_an_update_of_the_state(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    open, memory = one_each(lambda: FencedCheckpointer(pool, fence, content_types=())), InMemorySaver()
+
+    async def as_langgraph_does() -> Any:
+        return nested(True)().compile(checkpointer=memory)
+
+    assert await updated(compiled(nested(True), open)) == await updated(as_langgraph_does)
 
 
 async def test_a_graph_that_counts_turns_is_forked_and_changed_at_any_of_them(pool: Database) -> None:

@@ -19,7 +19,17 @@ from tests.chaos.trial import QUESTION
 from tests.traces import graphs
 from tests.traces.kernel import ControlRequest
 from tests.workers import langgraph_scripts, segment_graph
-from tests.workers.langgraph_scripts import FUNCTIONAL, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
+from tests.workers.langgraph_scripts import (
+    FUNCTIONAL,
+    PLAYS,
+    REACT,
+    REMEMBERING,
+    REVIEW,
+    SUPERVISOR,
+    Play,
+    calls,
+    says,
+)
 from tests.workers.parent_graph import question_for
 from tests.workers.test_langgraph_training import completion_writer
 
@@ -297,6 +307,8 @@ def _langgraph_cases() -> list[Case]:
     scripted = [Case(play.graph, play.request(), answers) for play in plays]
     policies = [replace(_by_policy(play), answers=answers) for play in plays]
     supervised = Case(SUPERVISOR.graph, SUPERVISOR.request())
+    remembering = Case(REMEMBERING.graph, REMEMBERING.request())
+    sliced = replace(remembering, slice_turns=1)
     return [
         *scripted,
         *map(_at_exit, scripted),
@@ -305,6 +317,9 @@ def _langgraph_cases() -> list[Case]:
         _renamed(_turned(supervised, 3), "turn limit"),
         _wished(supervised, "finish", 2),
         _wished(supervised, "cancel", 2),
+        remembering,
+        _renamed(sliced, "slices of a turn"),
+        _renamed(_at_exit(sliced), "slices of a turn"),
     ]
 
 

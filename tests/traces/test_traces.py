@@ -18,8 +18,11 @@ from tests.traces.kernel import Kernel, opened, prepared
 STRIDE = 24
 """Of the moments of a crash, in each case from another one on."""
 
-WHOLE = frozenset({"plain_keeping"})
-"""Tried at every moment: a graph within it continues from its own checkpoint, behind calls that are not made again."""
+WHOLE = frozenset({"plain_keeping", "plain_remembering"})
+"""Tried at every moment: a graph within it continues from its own checkpoint, behind calls that are not made again.
+
+That of `plain_remembering` may be from an earlier call, whose end it must not take for that of the present one.
+"""
 
 RECORDED = sorted(files.FOLDER.glob("*.json"))
 

@@ -35,6 +35,7 @@ from offing.core.checkpoint import StoredCheckpoint, TaskWrite
 from offing.core.errors import LeaseLostError
 from offing.kernel.channel_history import ChannelHistoryCollector
 from offing.kernel.checkpoint_store import CheckpointStore
+from offing.kernel.subgraph_calls import SubgraphCalls
 
 INTERRUPT_CHANNELS = frozenset({INTERRUPT, RESUME})
 
@@ -142,6 +143,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         self._turns: dict[str, int | None] = {}
         self._calls: dict[str, str] = {}
         """Namespaces of called subgraphs with stored checkpoints, and the root checkpoint of each call."""
+        self._subgraph_calls = SubgraphCalls()
         self._count = count()
         self._has_unread_position = False
         self._stored: StoredCheckpoint | None = None
@@ -150,18 +152,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         ns, checkpoint_id = _parse_config(config)
-        if (unsaved := self._find_in_memory(ns, checkpoint_id)) is not None:
-            return self._tuple_from_unsaved(unsaved)
-        if self._has_unread_position and not ns and checkpoint_id is None:
-            self._has_unread_position = False
-            return self._tuple_from_stored(self._stored) if self._stored else None
-        async with self._store.transaction() as session:
-            stored = await self._store.find_checkpoint(session, ns, checkpoint_id)
-        if stored is None:
-            return None
+        saved = await self._find_tuple(ns, checkpoint_id)
         if checkpoint_id is None:
-            self._turns[ns] = self._read_turn(stored.checkpoint)
-        return self._tuple_from_stored(stored)
+            self._subgraph_calls.set_position(ns, await self._list_position_ids(ns, saved))
+            if saved is not None:
+                self._subgraph_calls.begin_unstarted_call(config, saved.metadata)
+        return saved
 
     async def alist(
         self,
@@ -410,6 +406,30 @@ class Checkpointer(BaseCheckpointSaver[str]):
         )
 
     # Combined reads of memory and store
+
+    async def _find_tuple(self, ns: str, checkpoint_id: str | None) -> CheckpointTuple | None:
+        """Return a checkpoint of a namespace. If `checkpoint_id` is `None`, return its latest."""
+        if (unsaved := self._find_in_memory(ns, checkpoint_id)) is not None:
+            return self._tuple_from_unsaved(unsaved)
+        if self._has_unread_position and not ns and checkpoint_id is None:
+            self._has_unread_position = False
+            return self._tuple_from_stored(self._stored) if self._stored else None
+        async with self._store.transaction() as session:
+            stored = await self._store.find_checkpoint(session, ns, checkpoint_id)
+        if stored is None:
+            return None
+        if checkpoint_id is None:
+            self._turns[ns] = self._read_turn(stored.checkpoint)
+        return self._tuple_from_stored(stored)
+
+    async def _list_position_ids(self, ns: str, saved: CheckpointTuple | None) -> list[str]:
+        """Return the ids of a checkpoint and of the earlier ones that differ from it only by updates of the state."""
+        ids = list[str]()
+        while saved is not None:
+            ids.append(saved.checkpoint["id"])
+            parent = saved.parent_config if saved.metadata.get("source") == "update" else None
+            saved = await self._find_tuple(ns, _parse_config(parent)[1]) if parent else None
+        return ids
 
     def _list_unwritten(self) -> list[UnsavedCheckpoint]:
         """Return the checkpoints that are not written yet, oldest first."""
