@@ -26,8 +26,9 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(
-    r"(?:^|,?\s*(?:and|but|;)?\s+)(?:if|when|where)\b[^?]{0,120}?[,;]?\s*(?:then\s+)?(?:please\s+)?(?:just\s+)?"
-    r"(?:say so|tell me(?: so)?|let me know|state (?:so|that|it)|say (?:that|it)\b[^?]*)[.!]?$",
+    r"(?:^|,?\s*(?:and|but|;)?\s+)if\b[^?]{0,120}?"
+    r"(?:[\s,;](?:say so|tell me so|let me know|state so)|"
+    r"[,;]\s*(?:(?:then|please|just)\s+){0,2}(?:tell me|say (?:that|it)\b[^?]*|state (?:that|it)\b[^?]*))$",
     re.IGNORECASE,
 )
 """Matches an instruction on what to answer if nothing was found, such as `if it is not documented, say so`."""

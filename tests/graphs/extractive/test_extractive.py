@@ -59,6 +59,15 @@ from tests.graphs.in_memory_context import NAMES, SPECS, InMemoryContext, Librar
         ("What does a berth cost, and if no page is useful, say so.", ["What does a berth cost"]),
         ("What happens if the harbour is closed?", ["What happens if the harbour is closed"]),
         (
+            "What is a berth? When does it say that it opens?",
+            ["What is a berth", "When does it say that it opens (berth)"],
+        ),
+        ("What is a berth? If it is unknown, please say that it is.", ["What is a berth"]),
+        (
+            "If a ferry is late, does the page say that it waits?",
+            ["If a ferry is late, does the page say that it waits"],
+        ),
+        (
             "Compare how fastify and undici handle timeouts, and which defaults do they use?",
             ["How fastify handles timeouts", "How undici handles timeouts", "Which defaults do they use (timeouts)"],
         ),
