@@ -13,6 +13,9 @@ MAX_TITLE_CHARS = 500
 MAX_HEADER_LINE_CHARS = 120
 """Maximum characters of a line that can be a header or footer."""
 
+IMAGE_NOTE = "[Page {} is an image without text. It was not read.]"
+"""Stands for a page that was scanned without text recognition, in a document with other pages that have text."""
+
 _SOFT_HYPHEN = re.compile(r"[\ufffe\x02\u00ad][ \t]*\n?")
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _SECTION = re.compile(
@@ -20,10 +23,18 @@ _SECTION = re.compile(
     r"|(?:Abstract|Introduction|Background|Related Work|Methods?|Results|Discussion|Conclusions?|Acknowledge?ments"
     r"|References|Bibliography|Appendix.{0,40}))$"
 )
+_QUANTITY = re.compile(
+    r"\d[\d.,]*\s+(?:seconds?|minutes?|hours?|days?|weeks?|months?|quarters?|years?|percent|points?|pages?|shares?|units?|"
+    r"hundred|thousand|million|billion|trillion|dollars?|euros?|people|employees|customers|countries|"
+    r"January|February|March|April|May|June|July|August|September|October|November|December)\b",
+    re.I,
+)
+"""Matches a number with its unit, such as `5 Years`, which is a cell or a phrase and not a numbered heading."""
 _OWN_LINE = re.compile(r"[\u2022\u25aa\u25e6\u2013*-]\s|\(?\d{1,3}[.)]\s|\[\d{1,3}\]")
 _NO_TITLE = re.compile(
-    r"untitled|microsoft (?:word|powerpoint)|\.(?:docx?|dvi|tex|indd|qxd|ps|pptx?)\b|^\W*\d*\W*$", re.I
+    r"untitled|microsoft (?:word|powerpoint)|\.(?:docx?|dvi|tex|indd|qxd|ps|pptx?)\b|^[\W\d_]*$|^\S*\d\S*$", re.I
 )
+"""Matches a title that names no subject, such as the name of a program, a file or an accession number."""
 
 
 def read_pdf(data: bytes) -> ExtractedDocument:
@@ -42,11 +53,17 @@ def read_pdf(data: bytes) -> ExtractedDocument:
                 f"The PDF has {len(document):,} pages. The maximum is {MAX_PAGES:,}.", "Split it."
             )
         pages = [_read_page_lines(document, number) for number in range(len(document))]
+        blank = [n for n, lines in enumerate(pages) if not any(lines)]
+        images = {n for n in blank if len(blank) < len(pages) and _has_image(document, n)}
         named = str(document.get_metadata_value("Title") or "")[:MAX_TITLE_CHARS].strip()  # pyright: ignore
-    text = "\n\n".join(filter(None, (join_lines(lines) for lines in remove_headers_and_footers(pages))))
-    extractor = f"pdf/1+pypdfium2-{version('pypdfium2')}"
+    texts = [join_lines(lines) for lines in remove_headers_and_footers(pages)]
+    read = next(filter(None, texts), "")
+    if read:
+        texts = [IMAGE_NOTE.format(n + 1) if n in images else text for n, text in enumerate(texts)]
+    text = "\n\n".join(filter(None, texts))
+    extractor = f"pdf/2+pypdfium2-{version('pypdfium2')}"
     return ExtractedDocument(
-        text, named if _is_usable_title(named) else _find_first_line(text), "application/pdf", extractor
+        text, named if _is_usable_title(named) else _find_first_line(read), "application/pdf", extractor
     )
 
 
@@ -58,6 +75,16 @@ def _read_page_lines(document: object, number: int) -> list[str]:
         page.close()  # pyright: ignore
     text = _SOFT_HYPHEN.sub("", text.replace("\r\n", "\n"))
     return [" ".join(line.split()) for line in _BROKEN_WORD.sub("", text).split("\n")]
+
+
+def _has_image(document: object, number: int) -> bool:
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+    page = document[number]  # pyright: ignore
+    try:
+        return any(page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]))  # pyright: ignore
+    finally:
+        page.close()  # pyright: ignore
 
 
 def remove_headers_and_footers(pages: Sequence[list[str]]) -> Iterator[list[str]]:
@@ -85,7 +112,7 @@ def join_lines(lines: Sequence[str]) -> str:
     blocks: list[list[str]] = []
     goes_on = False
     for line in lines:
-        section = bool(_SECTION.match(line))
+        section = bool(_SECTION.match(line)) and not _QUANTITY.match(line)
         if line and goes_on and not section and not _OWN_LINE.match(line):
             blocks[-1].append(line)
         elif line:

@@ -6,6 +6,7 @@ import zipfile
 import docx
 import pytest
 from fpdf import FPDF
+from PIL import Image
 
 from offing.library.extraction import MAX_FILE_BYTES, DocumentRejectedError, extract_text
 
@@ -19,6 +20,16 @@ def a_pdf(*pages: str, title: str = "") -> bytes:
         pdf.add_page()
         pdf.set_font("Helvetica", size=11)
         pdf.multi_cell(0, 5, page)
+    return bytes(pdf.output())
+
+
+def _a_pdf_with_a_scanned_page() -> bytes:
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("Helvetica", size=11)
+    pdf.multi_cell(0, 5, WORDS * 3)
+    pdf.add_page()
+    pdf.image(Image.new("RGB", (40, 40), "white"), 10, 10)
     return bytes(pdf.output())
 
 
@@ -82,7 +93,7 @@ def test_a_pdf_gives_its_paragraphs_and_title() -> None:
     text = extract_text(a_pdf(WORDS * 4, title="On Pools"), "a.pdf")
     assert text.title == "On Pools"
     assert text.text == (WORDS * 4).strip()
-    assert text.extractor.startswith("pdf/1+pypdfium2-")
+    assert text.extractor.startswith("pdf/2+pypdfium2-")
 
 
 def test_lines_that_head_every_page_are_left_out() -> None:
@@ -97,6 +108,29 @@ def test_lines_that_head_every_page_are_left_out() -> None:
 def test_a_section_number_makes_a_heading() -> None:
     text = extract_text(a_pdf(f"{WORDS * 3}\n\n2.1 Keeping sockets\n\n{WORDS * 3}"), "a.pdf").text
     assert "\n\n## 2.1 Keeping sockets\n\n" in text
+
+
+@pytest.mark.parametrize("line", ["5 Years", "12 Months ended June", "30 September 2023", "1,200 employees worldwide"])
+def test_a_number_with_its_unit_makes_no_heading(line: str) -> None:
+    text = extract_text(a_pdf(f"{WORDS * 3}\n\n{line}\n\n{WORDS * 3}"), "a.pdf").text
+    assert line in text
+    assert "## " not in text
+
+
+@pytest.mark.parametrize("title", ["0001193125-24-012345", "aapl-20230930", "10-K_2023", "untitled"])
+def test_an_accession_number_or_a_file_name_is_no_title(title: str) -> None:
+    text = extract_text(a_pdf(f"Annual Report of Pools\n\n{WORDS * 3}", title=title), "a.pdf")
+    assert text.title == "Annual Report of Pools"
+
+
+def test_a_title_with_a_number_among_its_words_is_kept() -> None:
+    assert extract_text(a_pdf(WORDS * 3, title="Annual Report 2023"), "a.pdf").title == "Annual Report 2023"
+
+
+def test_a_page_that_is_an_image_is_named_where_others_have_text() -> None:
+    text = extract_text(_a_pdf_with_a_scanned_page(), "a.pdf").text
+    assert "[Page 2 is an image without text. It was not read.]" in text
+    assert "Page 1 is" not in text
 
 
 def test_a_pdf_without_text_says_what_to_do() -> None:
