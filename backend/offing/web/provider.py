@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 from urllib.parse import quote
 
 from offing.registry import Group, Registry
@@ -62,6 +62,18 @@ class SearchProvider(Protocol):
 
     def parse_response(self, body: bytes) -> Sequence[SearchHit]:
         """Return the hits, best first. Raises ValueError, KeyError or TypeError for an invalid response."""
+        ...
+
+
+@runtime_checkable
+class PagedSearchProvider(SearchProvider, Protocol):
+    """A web search engine whose pages of results hold fewer hits than a search may ask for."""
+
+    def build_next_request(self, query: str, limit: int, page: int, hit_count: int) -> SearchRequest | None:
+        """Return the request for a further page. `None` if there is none or if no more hits are needed.
+
+        Pages are numbered from 1, so `page` is at least 2. `hit_count` is the number of hits of the pages before it.
+        """
         ...
 
 

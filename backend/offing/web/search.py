@@ -6,7 +6,7 @@ scores that are comparable between engines. Engines that fail are listed togethe
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode
@@ -15,7 +15,7 @@ import httpx
 
 from offing.telemetry.redaction import remove_secrets
 from offing.web.fetch import USER_AGENT
-from offing.web.provider import SearchHit, SearchProvider, SearchRequest
+from offing.web.provider import PagedSearchProvider, SearchHit, SearchProvider, SearchRequest
 from offing.web.rate_limiter import SiteRateLimiter
 from offing.web.url import InvalidUrl, ParsedUrl, parse_url
 
@@ -23,6 +23,8 @@ TIMEOUT_SECONDS = 15.0
 """Timeout of one engine."""
 MAX_RESPONSE_BYTES = 2_000_000
 """Maximum bytes of a response."""
+MAX_PAGES = 3
+"""Maximum number of pages of results that one search requests from an engine."""
 RRF_CONSTANT = 60
 """The constant of reciprocal rank fusion. The higher it is, the more agreement of several engines counts
 against top ranks.
@@ -45,7 +47,16 @@ class SearchResults:
     hits: tuple[MergedHit, ...]
     """Merged hits, best first."""
     failed: Mapping[str, str]
-    """Engines that failed, with the reason."""
+    """Engines that failed, with the reason. The hits of the pages before the failure are among `hits`."""
+
+
+@dataclass(slots=True)
+class _EngineAnswer:
+    """The hits of one engine so far, and why there are no further ones."""
+
+    hits: list[SearchHit] = field(default_factory=list[SearchHit])
+    problem: str = ""
+    """Empty if the engine did not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +80,9 @@ async def search_web(
     The rate limiter limits the requests to each engine by its name. `None` means no limit.
     """
     answers = await asyncio.gather(*(_query_provider(client, one, query, limit, rate_limiter) for one in providers))
-    lists: dict[str, Sequence[SearchHit]] = {}
-    failed: dict[str, str] = {}
-    for provider, answer in zip(providers, answers, strict=True):
-        if isinstance(answer, InvalidUrl):
-            failed[provider.name] = answer.problem
-        else:
-            lists[provider.name] = answer
-    return SearchResults(merge_hits(lists, limit), failed)
+    named = {provider.name: answer for provider, answer in zip(providers, answers, strict=True)}
+    failed = {name: answer.problem for name, answer in named.items() if answer.problem}
+    return SearchResults(merge_hits({name: answer.hits for name, answer in named.items()}, limit), failed)
 
 
 def merge_hits(lists: Mapping[str, Sequence[SearchHit]], limit: int) -> tuple[MergedHit, ...]:
@@ -144,16 +150,41 @@ def page_identity(url: str) -> str | None:
 
 async def _query_provider(
     client: httpx.AsyncClient, provider: SearchProvider, query: str, limit: int, rate_limiter: SiteRateLimiter | None
-) -> Sequence[SearchHit] | InvalidUrl:
-    """Return the hits of one engine, or why there are none. Waiting for the rate limiter counts as time."""
-    send = partial(_send_request, client, provider, provider.build_request(query, limit), rate_limiter)
+) -> _EngineAnswer:
+    """Return the hits of one engine, and the reason if it failed. Waiting for the rate limiter counts as time."""
+    answer = _EngineAnswer()
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            return await (send() if rate_limiter is None else rate_limiter.run(provider.name, send))
+            await _read_pages(client, provider, query, limit, rate_limiter, answer)
     except (TimeoutError, httpx.TimeoutException):
-        return InvalidUrl(f"It did not answer within {TIMEOUT_SECONDS:g} seconds.")
+        answer.problem = f"It did not answer within {TIMEOUT_SECONDS:g} seconds."
     except httpx.HTTPError:
-        return InvalidUrl("It cannot be reached.")
+        answer.problem = "It cannot be reached."
+    return answer
+
+
+async def _read_pages(
+    client: httpx.AsyncClient,
+    provider: SearchProvider,
+    query: str,
+    limit: int,
+    rate_limiter: SiteRateLimiter | None,
+    answer: _EngineAnswer,
+) -> None:
+    """Add the hits of one page after another until there are `limit` hits, a page adds none, or a request fails."""
+    request: SearchRequest | None = provider.build_request(query, limit)
+    page = 1
+    while request is not None:
+        send = partial(_send_request, client, provider, request, rate_limiter)
+        hits = await (send() if rate_limiter is None else rate_limiter.run(provider.name, send))
+        if isinstance(hits, InvalidUrl):
+            answer.problem = hits.problem
+            return
+        answer.hits += hits
+        page += 1
+        request = None
+        if hits and len(answer.hits) < limit and page <= MAX_PAGES and isinstance(provider, PagedSearchProvider):
+            request = provider.build_next_request(query, limit, page, len(answer.hits))
 
 
 async def _send_request(
