@@ -5,11 +5,11 @@ from tests.agentdojo.counts import benign, injected
 
 def main() -> None:
     own, foreign = benign(), injected()
-    message = f"{own.allowed} allowed at once, {own.asked} asked about, {own.denied} denied"
+    message = f"{own.allowed} allowed at once, {own.approvals} asked about, {own.denied} denied"
     print(f"of {own.calls} calls of user tasks: {message}")
     print(
         f"of {foreign.calls} injected calls that act, in {foreign.pairs} pairs: {foreign.denied} denied, "
-        f"{foreign.asked} asked about, {foreign.allowed} allowed"
+        f"{foreign.approvals} asked about, {foreign.allowed} allowed"
     )
     print(f"pairs in which no injected call is made without a person: {foreign.safe} of {foreign.pairs}")
 

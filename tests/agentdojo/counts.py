@@ -11,7 +11,7 @@ from tests.agentdojo.minimal_policies import CASES, acts, replayed
 class Counts:
     calls: int
     allowed: int
-    asked: int
+    approvals: int
     denied: int
     pairs: int
     safe: int

@@ -20,7 +20,14 @@ def _render(inputs: Asked) -> tuple[Message, ...]:
 
 
 SPEAKER: Role[Asked, Said] = Role(
-    "speaker", Asked, Said, _render, lambda said: Headline(said.word), StepKind.PLAN, "plan", lambda _: Said(word="so")
+    "speaker",
+    Asked,
+    Said,
+    _render,
+    lambda output: Headline(output.word),
+    StepKind.PLAN,
+    "plan",
+    lambda _: Said(word="so"),
 )
 
 

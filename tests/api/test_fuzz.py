@@ -59,11 +59,11 @@ def in_a_thread(settings: Settings) -> Generator[tuple[str, dict[str, object]]]:
 
 async def _furnished(app_url: str, redis_url: str) -> tuple[str, dict[str, str]]:
     """A key, and the ids of records that are there: a run that has ended with a report, its thread, and a source."""
-    async with Database(app_url, max_connections=2) as database, BusNotifier(redis_url) as hints:
-        hands = SimulatedWorker(database, LOCAL_TENANT, hints.live)
+    async with Database(app_url, max_connections=2) as database, BusNotifier(redis_url) as notifier:
+        hands = SimulatedWorker(database, LOCAL_TENANT, notifier.live)
         source = await hands.document()
         request = RunRequest("Why is the sea salt?", graph=quiet.name)
-        created = await submit_run(database, hints, LOCAL_TENANT, request, graphs={quiet.name: quiet})
+        created = await submit_run(database, notifier, LOCAL_TENANT, request, graphs={quiet.name: quiet})
         fence = await hands.claim(created.run.id)
         await hands.report(fence, source)
         await hands.end(fence)

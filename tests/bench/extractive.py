@@ -74,9 +74,9 @@ def library(folder: str) -> Library:
 def checked(library: Library, requests: Iterable[Question]) -> None:
     """Check that every gold phrase is in its document. Otherwise the documents are not those of the questions."""
     texts = {d.name: _flat(d.text) for d in library.documents.values()}
-    lost = [(name, words) for q in requests for name, words in q.gold if _flat(words) not in texts.get(name, "")]
-    if lost:
-        raise SystemExit("Not in the documents:\n" + "\n".join(f"  {name}: {words}" for name, words in lost))
+    missing = [(name, words) for q in requests for name, words in q.gold if _flat(words) not in texts.get(name, "")]
+    if missing:
+        raise SystemExit("Not in the documents:\n" + "\n".join(f"  {name}: {words}" for name, words in missing))
 
 
 def _flat(text: str) -> str:

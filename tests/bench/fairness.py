@@ -95,7 +95,7 @@ async def _ask_questions(client: Client, tenant_id: UUID, questions: int) -> Tim
 
 async def _times(client: Client, tenant_id: UUID) -> tuple[float, float]:
     graphs = open_registry(NAMES)
-    run = (await submit_run(client.database, client.hints, tenant_id, request("bench_noop"), graphs=graphs)).run
+    run = (await submit_run(client.database, client.notifier, tenant_id, request("bench_noop"), graphs=graphs)).run
     while True:
         async with client.database.transaction(tenant_id) as connection:
             row = await (await connection.execute(TIMES, (run.id,))).fetchone()
@@ -109,7 +109,7 @@ async def _collect(client: Client) -> None:
     script = {"answers": [{"word": "w{turn}"}], "delay_ms": MODEL_MS}
     engines = {"speaker": EngineConfig(engine="scripted", options=script)}
     batch = BatchRequest("bench_turns", expected, GROUP, engines, budget=Budget(max_turns=TURNS), durability="sync")
-    await rollouts.create_batch(client.database, client.hints, LOCAL_TENANT, batch, graphs=open_registry(NAMES))
+    await rollouts.create_batch(client.database, client.notifier, LOCAL_TENANT, batch, graphs=open_registry(NAMES))
 
 
 async def _running(client: Client) -> int:

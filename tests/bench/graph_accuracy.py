@@ -56,7 +56,7 @@ async def _share(client: Client, graph: Graph, rule: str, ids: list[UUID]) -> tu
     """Return the share of correct answers, 0 to 1, and the turns per rollout."""
     request = BatchRequest(graph.name, ids, 1, engines=_engines(graph, rule), budget=Budget(max_turns=TURNS))
     created = await rollouts.create_batch(
-        client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES)
+        client.database, client.notifier, LOCAL_TENANT, request, graphs=open_registry(NAMES)
     )
     while True:
         async with client.database.transaction(LOCAL_TENANT) as connection:

@@ -40,7 +40,9 @@ async def long_research(client: Client, servers: ServerUrls) -> list[Measurement
     """Use the rule that continues as long as allowed, in text format, so that every turn stores its prompt."""
     worker, engines = worker_pid(), {"researcher": EngineConfig(engine="rules", model="steady", prompt_format="text")}
     request = RunRequest("Does it go on?", "iterresearch", budget=Budget(max_turns=ROUNDS), engines=engines)
-    run = (await submit_run(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES))).run.id
+    run = (
+        await submit_run(client.database, client.notifier, LOCAL_TENANT, request, graphs=open_registry(NAMES))
+    ).run.id
     stored, resident = [stored_bytes(servers.owner_url)], [resident_bytes(worker)]
     for part in range(1, PARTS + 1):
         await _reached(client, run, ROUNDS * part // PARTS)

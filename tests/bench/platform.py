@@ -74,18 +74,18 @@ class Client:
     """Submits runs and follows them without polling."""
 
     database: Database
-    hints: BusNotifier
+    notifier: BusNotifier
 
     async def submit(self, request: RunRequest) -> RunRow:
         graphs = open_registry(NAMES)
-        return (await submit_run(self.database, self.hints, LOCAL_TENANT, request, graphs=graphs)).run
+        return (await submit_run(self.database, self.notifier, LOCAL_TENANT, request, graphs=graphs)).run
 
     async def timed(self, request: RunRequest) -> Timed:
         """Follow one run as the event stream does: read the log once, then the bus events."""
         began = time.perf_counter()
         run = await self.submit(request)
         first, seen = 0.0, 0
-        async with self.hints.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
+        async with self.notifier.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
             notice: object = None
             while True:
                 new = notice.steps if isinstance(notice, StepsEvent) else await self._steps(run.id, seen)
@@ -113,8 +113,8 @@ class Client:
 
 @asynccontextmanager
 async def client(servers: ServerUrls) -> AsyncGenerator[Client]:
-    async with Database(servers.app_url, max_connections=16) as database, BusNotifier(servers.redis_url) as hints:
-        yield Client(database, hints)
+    async with Database(servers.app_url, max_connections=16) as database, BusNotifier(servers.redis_url) as notifier:
+        yield Client(database, notifier)
 
 
 def request(graph: str, *, turns: int = 12, delay_ms: int | None = None) -> RunRequest:

@@ -66,7 +66,7 @@ async def new_tasks(client: Client, count: int) -> tuple[UUID, ...]:
 
 async def collected(client: Client, request: BatchRequest) -> None:
     """Create a batch, and return when all of its groups are complete."""
-    await rollouts.create_batch(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(NAMES))
+    await rollouts.create_batch(client.database, client.notifier, LOCAL_TENANT, request, graphs=open_registry(NAMES))
     while await _open(client):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 

@@ -36,8 +36,8 @@ async def _of(driver: Sandbox) -> Sequence[Measurement]:
         first = await _timed(driver, "pass")
         empty = [await _timed(driver, "pass") for _ in range(REPEATS)]
         summed = [await _timed(driver, SUM) for _ in range(REPEATS)]
-    except SandboxUnavailableError as refused:
-        print(f"{about}: cannot run here. {refused.reason}", file=sys.stderr)
+    except SandboxUnavailableError as error:
+        print(f"{about}: cannot run here. {error.reason}", file=sys.stderr)
         return []
     began = time.perf_counter()
     why = await find_problem(driver)

@@ -70,7 +70,7 @@ class PhaseTimes:
     """Seconds of each collection, and CPU milliseconds of each program in it."""
     _began: tuple[float, Counter[str]] = (0.0, Counter())
 
-    def told(self, job: TrainingJobRow, phase: str, _figures: Mapping[str, float]) -> None:
+    def record_phase(self, job: TrainingJobRow, phase: str, _figures: Mapping[str, float]) -> None:
         if phase == "moved":
             self.moved[job.id, job.step + 1] = time.time()
         elif phase == "waiting":
@@ -91,9 +91,9 @@ async def _measured(servers: ServerUrls) -> list[Measurement]:
 
     settings, received = load_settings(None), PhaseTimes()
     settings = with_engine_url(settings, locate_data_directory(settings.home))
-    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as hints:
+    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         await run_training_loop(
-            build_loop_context(database, hints, settings, say=lambda _: None, report_progress=received.told),
+            build_loop_context(database, notifier, settings, say=lambda _: None, report_progress=received.record_phase),
             parse_loop_config(_short()),
         )
         async with database.transaction(LOCAL_TENANT) as connection:

@@ -226,13 +226,13 @@ def context(rows: Rows) -> Iterable[str]:
         before = known.get(s.parent) if s.parent is not None else None
         if s.parent is not None and (before is None or before.idx >= s.idx or before.role != s.role):
             yield f"segment {s.idx} of {s.role} follows {before}"
-    placed = sorted((c for c in rows.calls if c.segment is not None), key=lambda c: (c.segment, c.seq))
-    for idx, calls in ((n, list(result)) for n, result in groupby(placed, lambda c: c.segment)):
+    positioned = sorted((c for c in rows.calls if c.segment is not None), key=lambda c: (c.segment, c.seq))
+    for idx, calls in ((n, list(result)) for n, result in groupby(positioned, lambda c: c.segment)):
         if [c.place for c in calls] != list(range(len(calls))):
             yield f"the calls of segment {idx} have places {[c.place for c in calls]}"
         if idx not in known or {c.role for c in calls} != {known[idx].role}:
             yield f"segment {idx} is {known.get(idx or 0)}, its calls are of {sorted({c.role for c in calls})}"
-    if empty := set(known) - {c.segment for c in placed}:
+    if empty := set(known) - {c.segment for c in positioned}:
         yield f"no call is in segments {sorted(empty)}"
 
 

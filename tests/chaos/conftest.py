@@ -87,9 +87,9 @@ async def _undisturbed(stack: PrivateStack) -> Trial:
 async def connected(stack: PrivateStack) -> AsyncGenerator[Client]:
     async with (
         Database(stack.servers.app_url, max_connections=4) as database,
-        BusNotifier(stack.servers.redis_url) as hints,
+        BusNotifier(stack.servers.redis_url) as notifier,
     ):
-        yield Client(stack, database, hints)
+        yield Client(stack, database, notifier)
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def begun() -> Iterator[Home]:
             strike("train saving", "engine", times=4),
             strike("train saved", "loop", times=6),
         )
-        assert killed(first), first.said
+        assert killed(first), first.output
         second = home.loop(strike(f"the initial version is {START}", "loop"))
-        assert killed(second), second.said
+        assert killed(second), second.output
         assert (len(first.struck), len(second.struck)) == (5, 1)
-        home.kept("begun")
+        home.save_copy("begun")
         yield home

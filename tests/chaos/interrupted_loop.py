@@ -94,11 +94,11 @@ def hearing() -> None:
     def telling(progress: ProgressPrinter) -> Callable[..., None]:
         show = teller(progress)
 
-        def told(job: Any, phase: str, metrics: Mapping[str, float]) -> None:
+        def report_progress(job: Any, phase: str, metrics: Mapping[str, float]) -> None:
             count_phase(f"{job.kind} {phase}")
             show(job, phase, metrics)
 
-        return told
+        return report_progress
 
     def saying(self: ProgressPrinter, text: str) -> None:
         say(self, text)

@@ -91,7 +91,7 @@ class Ran:
     """A command that has ended."""
 
     code: int
-    said: str
+    output: str
     """What it wrote for people."""
     struck: list[str]
     """Phase and victim of each strike."""
@@ -137,7 +137,7 @@ class Home:
             assert time.monotonic() < give_up, "Postgres outlived the loop that started it"
             time.sleep(0.05)
 
-    def kept(self, name: str) -> None:
+    def save_copy(self, name: str) -> None:
         """Remember the current state of the data directory."""
         subprocess.run(["cp", "-a", self.path, self.folder / name], check=True)
 

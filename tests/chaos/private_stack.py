@@ -124,7 +124,7 @@ class PrivateStack:
             assert time.monotonic() < give_up, f"waited {seconds:g} s for {what}"
             time.sleep(0.01)
 
-    def asked(self, seed: int) -> list[checker.SentRequest]:
+    def list_sent_requests(self, seed: int) -> list[checker.SentRequest]:
         """What engines were really asked for the run with this seed."""
         lines = self.calls.read_text().splitlines() if self.calls.exists() else []
         parts = [line.split() for line in lines]

@@ -38,7 +38,7 @@ async def a_group(client: Client, case: GraphName, seed: int, durability: str, s
         case, stored.task_ids, size, engines, budget=Budget(max_turns=12), durability=durability, seed=seed
     )  # fmt: skip
     created = await rollouts.create_batch(
-        client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(GRAPHS)
+        client.database, client.notifier, LOCAL_TENANT, request, graphs=open_registry(GRAPHS)
     )
     expected = GroupFilter(batch_id=created.batch.id)
     ((group,), _) = await rollouts.list_groups(client.database, LOCAL_TENANT, expected, None, 10)
@@ -65,7 +65,7 @@ async def test_worker_killed_in_a_group(
     group = await a_group(client, case, number, durability)
     members = stack.rows(MEMBERS, group)
     spare, calls = stack.spawn_worker(), dice.randint(2, 10 if case == "agentflow" else 3)
-    at_work = lambda: all(len(stack.asked(seed)) >= calls for _, seed in members)  # noqa: E731
+    at_work = lambda: all(len(stack.list_sent_requests(seed)) >= calls for _, seed in members)  # noqa: E731
     await asyncio.to_thread(stack.until, "every member at work", at_work)
     time.sleep(dice.random())  # noqa: ASYNC251
     assert stack.group(group).state == "open", rare_moment

@@ -42,15 +42,15 @@ def test_a_candidate_that_was_damaged_is_rejected_and_the_same_command_continues
     begun.back_to("begun")
     ran = begun.loop(strike("loop done", f"{END}/model.safetensors"))
     assert ran.code == 1
-    assert f"{END} is damaged: model.safetensors is missing or differs from the registered file" in ran.said
-    assert f"Restore the files, or run `offing policy set-state {END} blocked`" in ran.said
+    assert f"{END} is damaged: model.safetensors is missing or differs from the registered file" in ran.output
+    assert f"Restore the files, or run `offing policy set-state {END} blocked`" in ran.output
     with begun.asking() as ask:
         assert ask(ACTIVE) == [(START,)]
         assert ask("select count(*) from app.evaluation") == [(2,)], "only the start was evaluated"
     flip(begun.policies / END / "model.safetensors")
     assert begun.loop().code == 0
     assert complaints(begun) == []
-    begun.kept("ended")
+    begun.save_copy("ended")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def ended(begun: Home) -> Home:
     if not (begun.folder / "ended").exists():
         begun.back_to("begun")
         assert begun.loop().code == 0
-        begun.kept("ended")
+        begun.save_copy("ended")
     begun.back_to("ended")
     return begun
 
@@ -101,8 +101,8 @@ def trainer(environment: Mapping[str, str]) -> Generator[None]:
 
 @asynccontextmanager
 async def at_work(servers: ServerUrls, settings: Settings) -> AsyncGenerator[LoopContext]:
-    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as hints:
-        yield build_loop_context(database, hints, settings, say=print, report_progress=unheard)
+    async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        yield build_loop_context(database, notifier, settings, say=print, report_progress=unheard)
 
 
 def unheard(_job: TrainingJobRow, _phase: str, _figures: Mapping[str, float]) -> None:

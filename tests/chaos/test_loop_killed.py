@@ -34,7 +34,7 @@ def test_a_loop_continues_by_itself_when_a_program_is_killed_in_every_phase(begu
     victims = [VICTIMS[(n + turn) % len(VICTIMS)] for n in range(len(PHASES))]
     struck = list(zip(PHASES, victims, strict=True))
     ran = begun.loop(*(strike(phase, victim, times=times, amid=amid) for (phase, times, amid), victim in struck))
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.output
     assert ran.struck == [f"{phase}: {victim}" for (phase, _, _), victim in struck]
     assert complaints(begun, faults=True) == []
 
@@ -48,7 +48,7 @@ def test_a_loop_that_is_killed_in_every_phase_continues_with_the_same_command(be
         (f"evaluating {END}", True),
     ]:
         ran = begun.loop(strike(phase, "loop", amid=amid))
-        assert killed(ran), ran.said
+        assert killed(ran), ran.output
     last = begun.loop()
-    assert last.code == 0, last.said
+    assert last.code == 0, last.output
     assert complaints(begun, faults=True) == []

@@ -74,10 +74,12 @@ async def slow_runs(stack: PrivateStack, server: WireServer) -> AsyncGenerator[l
     request = RunRequest("Count", "counting", budget=Budget(max_turns=2), engines={"speaker": choice})
     async with (
         Database(stack.servers.app_url, max_connections=2) as database,
-        BusNotifier(stack.servers.redis_url) as hints,
+        BusNotifier(stack.servers.redis_url) as notifier,
     ):
         graphs = open_registry(GRAPHS)
-        runs = [(await submit_run(database, hints, LOCAL_TENANT, request, graphs=graphs)).run.id for _ in range(RUNS)]
+        runs = [
+            (await submit_run(database, notifier, LOCAL_TENANT, request, graphs=graphs)).run.id for _ in range(RUNS)
+        ]
         await asyncio.to_thread(stack.until, "every call", lambda: len(server.requests) == RUNS, 60)
         yield runs
 

@@ -53,7 +53,9 @@ async def begun(client: Client, provider: WireServer, moment: Moment) -> Trial:
         )
     }
     request = RunRequest("Count", "counting", budget=Budget(max_turns=TURNS), engines=engines)
-    created = await submit_run(client.database, client.hints, LOCAL_TENANT, request, graphs=open_registry(ALL_GRAPHS))
+    created = await submit_run(
+        client.database, client.notifier, LOCAL_TENANT, request, graphs=open_registry(ALL_GRAPHS)
+    )
     trial.subjects = [Subject("varying", created.run.id, 0)]
     return trial
 

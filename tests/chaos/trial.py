@@ -66,7 +66,7 @@ class Trial:
 
     def until_calls(self, subject: Subject, calls: int) -> None:
         """Wait until a run has made `calls` calls."""
-        self.stack.until(f"{calls} calls", lambda: len(self.stack.asked(subject.seed)) >= calls)
+        self.stack.until(f"{calls} calls", lambda: len(self.stack.list_sent_requests(subject.seed)) >= calls)
 
     def until_at_work(self) -> None:
         """Wait until every run has a call behind it."""
@@ -89,11 +89,11 @@ class Trial:
         depends on the machine."""
         enough = {s.seed: two_thirds(plain, s.kind) for s in self.subjects} | {lead.seed: calls}
 
-        def made() -> bool:
+        def has_calls() -> bool:
             counts = self.stack.calls_made()
             return any(counts[seed] >= number for seed, number in enough.items())
 
-        self.stack.until(f"{calls} calls", made)
+        self.stack.until(f"{calls} calls", has_calls)
 
     def strike(self) -> None:
         self.struck_at = datetime.now(UTC)
@@ -125,8 +125,8 @@ class Trial:
         """
         rows = self.stack.facts(subject.run)
         wrong = [*checker.violations(rows), *self.found_in_mid_run(subject, rows)]
-        lost = rows.run.fence - 1 if losses is None else losses
-        wrong += checker.check_charged_once(rows, self.stack.asked(subject.seed), lost)
+        loss_count = rows.run.fence - 1 if losses is None else losses
+        wrong += checker.check_charged_once(rows, self.stack.list_sent_requests(subject.seed), loss_count)
         if subject.kind in GRAPH_NAMES:
             return [*wrong, *unlike(rows, plain[subject.kind])]
         wrong += checker.one_tool_call_a_turn(rows, TURNS)
@@ -155,7 +155,7 @@ def expect_repeated(trial: Trial, plain: dict[Kind, checker.Rows]) -> None:
     """Every run of the trial lost its one slice whole, and did it again with the same result."""
     wrong = list[str]()
     for s in trial.subjects:
-        rows, requests = trial.stack.facts(s.run), trial.stack.asked(s.seed)
+        rows, requests = trial.stack.facts(s.run), trial.stack.list_sent_requests(s.seed)
         results = [
             *checker.violations(rows),
             *unlike(rows, plain[s.kind]),
@@ -199,12 +199,12 @@ class Client:
 
     stack: PrivateStack
     database: Database
-    hints: BusNotifier
+    notifier: BusNotifier
     submitted: int = 0
 
     async def submit(self, kind: Kind, seed: int, durability: str = "sync") -> Subject:
         request = replace(request_of(kind, seed), durability=durability)
-        created = await submit_run(self.database, self.hints, LOCAL_TENANT, request, graphs=open_registry(GRAPHS))
+        created = await submit_run(self.database, self.notifier, LOCAL_TENANT, request, graphs=open_registry(GRAPHS))
         return Subject(kind, created.run.id, seed)
 
     async def trial(self, moment: Moment, *kinds: Kind, durability: str = "sync") -> Trial:

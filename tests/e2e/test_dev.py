@@ -26,7 +26,7 @@ class Running:
     folder: Path
     page: httpx.Client
 
-    def said(self, pattern: str) -> str:
+    def wait_for_output(self, pattern: str) -> str:
         """The first range of what it wrote that fits, once it is there."""
         give_up = time.monotonic() + LIMIT
         while (match := re.search(pattern, self.log.read_text())) is None:
@@ -59,7 +59,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
         child = subprocess.Popen(command, env=os.environ | more, stdout=output, stderr=output, cwd=tmp_path)
         try:
             result = Running(log, folder, page)
-            link = result.said(r"http://\S+/login\?token=\S+")
+            link = result.wait_for_output(r"http://\S+/login\?token=\S+")
             page.base_url = link.partition("/login")[0]
             page.get(link).raise_for_status()
             page.headers["X-CSRF-Token"] = page.get("/api/v1/session").json()["csrf_token"]
@@ -77,12 +77,12 @@ def test_the_next_run_uses_what_was_changed_and_nothing_that_is_broken(running: 
     first = running.run()
     assert (first["status"], "count" in first["labels"]) == ("done", True)
     tools.write_text(good.replace('@tool(label="count")', '@tool(label="tally")'))
-    running.said(r"(?s)(new runs use .*){2}")
+    running.wait_for_output(r"(?s)(new runs use .*){2}")
     second = running.run()
     while "tally" not in second["labels"]:  # the API looks at the folder by itself, twice a second
         second = running.run()
     assert second["status"] == "done"
     tools.write_text("not python at all\n")
-    assert running.said(rf"{tools}:1: SyntaxError")
+    assert running.wait_for_output(rf"{tools}:1: SyntaxError")
     third = running.run()
     assert (third["status"], "tally" in third["labels"]) == ("done", True)

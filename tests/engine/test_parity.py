@@ -43,18 +43,18 @@ class ComparedRequest:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     seed: int = 0
     stops: tuple[bytes, ...] = ()
-    found: list[Completion] = field(default_factory=list[Completion])
+    completions: list[Completion] = field(default_factory=list[Completion])
 
     def work(self) -> GenerationRequest:
         return GenerationRequest(self.ids, self.most, self.sampling, self.seed, self.stops, self._done)
 
     def _done(self, result: Completion | BaseException) -> None:
         assert isinstance(result, Completion), result
-        self.found.append(result)
+        self.completions.append(result)
 
     @property
     def answer(self) -> Completion:
-        (only,) = self.found
+        (only,) = self.completions
         return only
 
 

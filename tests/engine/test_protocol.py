@@ -45,7 +45,7 @@ def of_model(served: Served, model: str) -> dict[str, Any]:
     return request_completion(served, model=model)
 
 
-def refusal(served: Served, path: str = CHAT, **more: Any) -> tuple[int, dict[str, Any]]:
+def request_error(served: Served, path: str = CHAT, **more: Any) -> tuple[int, dict[str, Any]]:
     response = served.client.post(path, json=completion_body(**more))
     return response.status_code, response.json()["error"]
 
@@ -114,7 +114,7 @@ def test_versions_answer_side_by_side_each_with_its_own_weights(served: Served):
 
 def test_a_version_that_is_absent_is_rejected(served: Served):
     for path in (CHAT, COMPLETIONS, "/tokenize"):
-        code, error = refusal(served, path, model="words@3", prompt="w1")
+        code, error = request_error(served, path, model="words@3", prompt="w1")
         assert code == 404
         assert error["param"] == "model"
         assert "words@3" in error["message"]
@@ -178,7 +178,7 @@ def test_the_entropy_of_near_uniform_weights_is_near_that_of_the_vocabulary(serv
     ],
 )
 def test_what_cannot_be_used_is_a_clear_error(served: Served, more: dict[str, Any], field: str):
-    code, error = refusal(served, **more)
+    code, error = request_error(served, **more)
     assert code == 400
     assert error["param"] == field
     assert field in error["message"]
@@ -205,7 +205,7 @@ def test_versions_come_and_go_and_never_change(served: Served, policies: dict[st
         == request_completion(served, model="words@2")["weights_sha256"]
     )
     assert post("/v1/unload_policy", name="words@9").status_code == 200
-    assert refusal(served, model="words@9")[0] == 404
+    assert request_error(served, model="words@9")[0] == 404
     assert post("/v1/unload_policy", name="words@9").status_code == 404
     assert post("/v1/load_policy", name="words", path=str(policies["words@1"])).json()["error"]["param"] == "name"
     assert post("/v1/load_policy", name="words@9", path="/nowhere").json()["error"]["param"] == "path"
@@ -295,7 +295,7 @@ def test_adapters_come_and_go_over_the_wire(served: Served, policies: dict[str, 
     assert answer["weights_sha256"] != before["weights_sha256"]
     assert served.client.post("/v1/unload_policy", json={"name": "words@1"}).status_code == 409
     assert served.client.post("/v1/unload_lora_adapter", json={"lora_name": "words@5"}).status_code == 200
-    assert refusal(served, model="words@5")[0] == 404
+    assert request_error(served, model="words@5")[0] == 404
     assert request_completion(served)["choices"] == before["choices"]
     again = served.client.post("/v1/load_lora_adapter", json={"lora_name": "words@5", "lora_path": str(folder)})
     assert again.status_code == 200

@@ -12,6 +12,7 @@ from tests.glossary.words import places_in_python
         ("backend/offing/core/run.py", "found = None\n", "found"),
         ("backend/offing/core/run.py", "def f(_given: int) -> None: ...\n", "_given"),
         ("backend/offing/core/run.py", '"""Ten requests a second."""\n', "requests a second"),
+        ("tests/api/test_runs.py", "found = None\n", "found"),
         ("tests/api/test_runs.py", "# The report stands on two passages.\n", "stands on"),
     ],
 )
@@ -24,7 +25,7 @@ def test_a_forbidden_word_is_reported(path: str, code: str, word: str) -> None:
     [
         ("backend/offing/core/run.py", "not_found = at_most_once = None\n"),
         ("backend/offing/core/run.py", "from some_library import found\n"),
-        ("tests/api/test_runs.py", "found = None\n"),
+        ("tests/unit/core/test_ids.py", "from hypothesis import given\n@given(WORDS)\ndef check() -> None: ...\n"),
     ],
 )
 def test_an_allowed_word_is_not_reported(path: str, code: str) -> None:

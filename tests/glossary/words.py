@@ -35,7 +35,9 @@ WHOLE_NAMES = {
     r"told|said|asked|wanted|found|given|kept|made|placed|judged|lost|gone": "a noun for the value",
     r"refused|refusal|strangers?|hints?|fracture": "the terms of section 2",
 }
-"""Complete identifiers of the packages, without leading underscores, and what to write instead."""
+"""Complete identifiers, without underscores at both ends, and what to write instead. A name that the file imports is a
+library's.
+"""
 
 PROSE = {
     r"whoever|whatever it is|what (?:came|becomes) of (?:it|them)|of (?:its|their) own accord": "the noun",
@@ -60,6 +62,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("graphs/offing_world/", "made-up"): "an answer of a rule-based role, which recorded rollouts contain",
     ("tests/e2e/conftest.py", "stands on"): "a lighthouse",
     ("graphs/offing_graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
+    ("tests/graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("graphs/offing_world/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("tests/bench/trainer.py", "utils"): "torch.nn.utils",
     ("tests/peers/research.py", "utils"): "a module of open_deep_research",
@@ -86,9 +89,11 @@ class Place:
 
 def places_in_python(path: str, text: str) -> Iterator[Place]:
     """Yield forbidden parts of identifiers, and forbidden words of strings and comments."""
-    imports = _lines_of_imports(text)
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    import_lines = {line for node in imports for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    imported = {alias.asname or alias.name for node in imports for alias in node.names}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.start[0] in imports:
+        if token.start[0] in import_lines or (token.type == tokenize.NAME and token.string in imported):
             continue
         if token.type == tokenize.NAME:
             yield from _places_in_name(path, token.start[0], token.string)
@@ -96,20 +101,14 @@ def places_in_python(path: str, text: str) -> Iterator[Place]:
             yield from _places_in_prose(path, token.start[0], token.string)
 
 
-def _lines_of_imports(text: str) -> set[int]:
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-
-
 def _places_in_name(path: str, line: int, name: str) -> Iterator[Place]:
     if is_allowed(path, name):
         return
-    if not path.startswith("tests/"):
-        yield from (
-            Place(path, line, name, instead)
-            for pattern, instead in WHOLE_NAMES.items()
-            if re.fullmatch(pattern, name.strip("_"))
-        )
+    yield from (
+        Place(path, line, name, instead)
+        for pattern, instead in WHOLE_NAMES.items()
+        if re.fullmatch(pattern, name.strip("_"))
+    )
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)
     for pattern, instead in NAMES.items():
         for part in parts:

@@ -154,8 +154,8 @@ class InMemoryContext:
     stops: list[StopReason | None] = field(default_factory=list[StopReason | None])
     steps: list[Step] = field(default_factory=list[Step])
     prompts: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list[tuple[str, tuple[Message, ...]]])
-    given: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
-    found: list[Evidence] = field(default_factory=list[Evidence])
+    role_inputs: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    collected: list[Evidence] = field(default_factory=list[Evidence])
     reports: list[Report] = field(default_factory=list[Report])
     draft: ReportDraft | None = None
     turns: int = 0
@@ -169,7 +169,7 @@ class InMemoryContext:
     """Prompt format by role name."""
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
     """What runs tools that are not the library's, by name."""
-    said: list[RoleCall] = field(default_factory=list[RoleCall])
+    role_calls: list[RoleCall] = field(default_factory=list[RoleCall])
     team: Team | None = None
     """Who does the work of child runs. None: nobody."""
     sent: list[ChildRequest] = field(default_factory=list[ChildRequest])
@@ -210,7 +210,7 @@ class InMemoryContext:
         prompt_format = role.find_format(self.prompt_formats[role.name]) if role.name in self.prompt_formats else None
         messages = (prompt_format or role).render(inputs)
         self.prompts.append((role.name, messages))
-        self.given.append((role.name, inputs))
+        self.role_inputs.append((role.name, inputs))
         answer = self._answer(role, inputs, turn)
         if isinstance(answer, EngineFailure):
             self._append(
@@ -226,7 +226,7 @@ class InMemoryContext:
         payload = {"role": role.name, "output": answer.model_dump(mode="json")}
         seq = self._append(StepDraft(role.step_kind, head.title, payload, role.label, head.detail, turn=turn))
         spans = prompt_format.spans(text) if prompt_format else ()
-        self.said.append(RoleCall(seq, role.name, turn, messages, text, spans, boundary))
+        self.role_calls.append(RoleCall(seq, role.name, turn, messages, text, spans, boundary))
         return RoleReply(seq, answer)
 
     def _answer(self, role: Role[Any, Any], inputs: Any, turn: int) -> BaseModel | EngineFailure:
@@ -297,12 +297,12 @@ class InMemoryContext:
                 raise AssertionError(args)
 
     def _see(self, span: SourceSpan) -> None:
-        if any(e.span == span for e in self.found):
+        if any(e.span == span for e in self.collected):
             return
         d = self.library.documents[span.text_id]
         heading = next((h for _, s, h, _ in self.library.passages if s == span), "")
-        id = f"E{len(self.found) + 1}"
-        self.found.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading, d.name))
+        id = f"E{len(self.collected) + 1}"
+        self.collected.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading, d.name))
 
     async def run_children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0
@@ -316,7 +316,7 @@ class InMemoryContext:
             seq = self._append(StepDraft(StepKind.TOOL_RESULT, request.question, {"tool": CHILD_RUN}, "child"))
             for span in spans:
                 self._see(span)
-            by_span = {e.span: e for e in self.found}
+            by_span = {e.span: e for e in self.collected}
             brought = tuple(by_span[span] for span in spans)
             ids = tuple(e.id for e in brought)
             findings = tuple(replace(f, evidence=ids) for f in result.findings)
@@ -357,11 +357,13 @@ class InMemoryContext:
         return tuple(s for s in self.steps if s.kind is StepKind.USER_MESSAGE and s.seq > after_seq)
 
     async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
-        return tuple(self.found[-limit:])
+        return tuple(self.collected[-limit:])
 
     async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
         self.draft = draft
-        report = verify_citations(draft, {e.id: e for e in self.found}, self.library.text_of, stop_reason, "stand-in")
+        report = verify_citations(
+            draft, {e.id: e for e in self.collected}, self.library.text_of, stop_reason, "stand-in"
+        )
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report
@@ -399,7 +401,7 @@ class InMemoryContext:
 
 def failing(kind: FailureKind, stop: str = "") -> Engine:
     """An engine that gives no usable answer."""
-    return lambda _given: EngineFailure(kind, f"it failed: {kind}", stop_reason=stop)
+    return lambda _inputs: EngineFailure(kind, f"it failed: {kind}", stop_reason=stop)
 
 
 async def carry_out(

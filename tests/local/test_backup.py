@@ -451,8 +451,8 @@ async def submitted(servers: ServerUrls) -> UUID:
         budget=Budget(max_turns=30),
         engines={"speaker": EngineConfig(engine="scripted", options=options)},
     )
-    async with Database(servers.app_url, max_connections=2) as database, BusNotifier(servers.redis_url) as hints:
-        return (await submit_run(database, hints, LOCAL_TENANT, request, graphs=open_registry(GRAPHS))).run.id
+    async with Database(servers.app_url, max_connections=2) as database, BusNotifier(servers.redis_url) as notifier:
+        return (await submit_run(database, notifier, LOCAL_TENANT, request, graphs=open_registry(GRAPHS))).run.id
 
 
 def query_rows(servers: ServerUrls, query: str, *parameters: object) -> list[tuple[Any, ...]]:

@@ -39,19 +39,19 @@ class Command:
 
     process: subprocess.Popen[str]
     home: Path
-    told: dict[str, Any] = field(default_factory=dict[str, Any])
+    stack_info: dict[str, Any] = field(default_factory=dict[str, Any])
     """Where its servers and its engine are, once they answer."""
-    said: list[str] = field(default_factory=list[str])
+    error_lines: list[str] = field(default_factory=list[str])
 
     @property
     def socket(self) -> Path:
-        return Path(self.told["engine_url"].removeprefix("unix://"))
+        return Path(self.stack_info["engine_url"].removeprefix("unix://"))
 
     def ready(self) -> "Command":
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, "\n".join(self.said)
-        self.told = json.loads(line)
+        assert line, "\n".join(self.error_lines)
+        self.stack_info = json.loads(line)
         return self
 
     def finish(self) -> None:
@@ -83,7 +83,7 @@ def command(home: Path) -> Generator[Command]:
 def _read(holding: Command) -> None:
     assert holding.process.stderr is not None
     for line in holding.process.stderr:
-        holding.said.append(line.rstrip())
+        holding.error_lines.append(line.rstrip())
 
 
 Start = Callable[[], Command]
@@ -126,7 +126,7 @@ def test_versions_that_one_command_loads_answer_the_runs_that_the_others_workers
 ) -> None:
     first = begin().ready()
     second = begin().ready()
-    assert first.told["engine_url"] == second.told["engine_url"]
+    assert first.stack_info["engine_url"] == second.stack_info["engine_url"]
     assert len(engines(home)) == 1
     later = tiny_policy(tmp_path / "later", VOCABULARY, seed=1)
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(first.socket)), timeout=SECONDS) as client:
@@ -153,7 +153,7 @@ def offing(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def query_rows(command: Command, statement: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(command.told["owner_url"]) as connection:
+    with psycopg.connect(command.stack_info["owner_url"]) as connection:
         return connection.execute(statement.encode()).fetchall()
 
 
@@ -165,7 +165,7 @@ def test_who_runs_the_engine_waits_for_the_others_and_another_takes_it_over_from
         others = [begin().ready(), begin().ready()]
         assert len(engines(home)) == 1
         owner.finish()
-        assert eventually(lambda: any("uses the policy engine; waiting" in line for line in owner.said), SECONDS)
+        assert eventually(lambda: any("uses the policy engine; waiting" in line for line in owner.error_lines), SECONDS)
         assert is_serving(owner.socket)
         before = engines(home)[0].pid
         owner.process.kill()
@@ -176,7 +176,7 @@ def test_who_runs_the_engine_waits_for_the_others_and_another_takes_it_over_from
         for other in others:
             other.finish()
         for other in others:
-            assert other.process.wait(SECONDS) == 0, "\n".join(other.said)
+            assert other.process.wait(SECONDS) == 0, "\n".join(other.error_lines)
         assert eventually(lambda: not engines(home), 30)
 
 
@@ -194,7 +194,7 @@ def test_a_stack_that_began_without_policies_serves_those_that_come_later(tmp_pa
             assert is_serving(loop.socket)
             assert len(engines(up.home)) == 1
             loop.finish()
-            assert loop.process.wait(SECONDS) == 0, "\n".join(loop.said)
+            assert loop.process.wait(SECONDS) == 0, "\n".join(loop.error_lines)
         assert len(engines(up.home)) == 1
     finally:
         end(up)

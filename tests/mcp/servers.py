@@ -62,8 +62,8 @@ class MisbehavingServer:
     """The list of tools in parts. Empty: it comes whole."""
     streams: bool = False
     """Whether results come as events."""
-    asked: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
-    gone: int = 0
+    requests: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
+    closed_count: int = 0
     """Connections that a client closed while a call was on."""
     port: int = 0
 
@@ -72,9 +72,9 @@ class MisbehavingServer:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def calls(self) -> list[Message]:
-        return [message for _, message in self.asked if message.get("method") == "tools/call"]
+        return [message for _, message in self.requests if message.get("method") == "tools/call"]
 
-    async def _given(self, message: Message) -> Answer:
+    async def _reply(self, message: Message) -> Answer:
         method = str(message.get("method"))
         if method in self.on:
             return self.on[method]
@@ -101,16 +101,16 @@ class MisbehavingServer:
             length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
             body = await reader.readexactly(int(length[1])) if length else b""
             message: Message = orjson.loads(body) if body else {}
-            self.asked.append((head, message))
+            self.requests.append((head, message))
             if "id" not in message:
                 status = "202 Accepted" if message else "405 Method Not Allowed"
                 await _send(writer, Raw(status=status))
                 continue
-            task = asyncio.create_task(self._given(message))
+            task = asyncio.create_task(self._reply(message))
             closed = asyncio.create_task(reader.read(1))
             await asyncio.wait({task, closed}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                self.gone += 1
+                self.closed_count += 1
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 return

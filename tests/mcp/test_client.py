@@ -113,7 +113,7 @@ async def test_a_call_that_is_given_up_closes_its_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         async with asyncio.timeout(30):
-            while not served.gone:  # noqa: ASYNC110  # it is counted in another task
+            while not served.closed_count:  # noqa: ASYNC110  # it is counted in another task
                 await asyncio.sleep(0.01)
 
 
@@ -141,7 +141,7 @@ async def test_a_secret_goes_to_its_server_and_is_not_in_anything_that_comes_of_
         )
         tools = await listed(client, one)
         answered = await client.call_tool(one, hash_tools(tools), "echo", {"text": "x"})
-        heads = [head for head, _ in served.asked]
+        heads = [head for head, _ in served.requests]
         assert all(f"Authorization: Bearer {TOKEN}\r\n" in head for head in heads)
         assert all(f"X-Api-Key: {TOKEN}-key\r\n" in head for head in heads)
         assert all(head.split(" ")[1] == f"/mcp?key={TOKEN}%20query" for head in heads)
@@ -172,7 +172,7 @@ async def test_a_secret_that_cannot_be_sent_or_kept_out_of_logs_stops_the_call(
         tools = await client.list_tools(server(served.url, bearer="WIKI_TOKEN"))
         assert isinstance(tools, InvalidUrl)
         assert tools.problem.startswith(problem)
-        assert served.asked == []
+        assert served.requests == []
 
 
 async def test_a_server_that_is_not_there_is_named_without_its_address() -> None:

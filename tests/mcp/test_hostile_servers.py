@@ -73,9 +73,9 @@ async def test_a_redirect_reaches_nobody_and_carries_no_secret(status: str, meth
         pin = await looked_at(served)
         for position in (f"http://127.0.0.1:{site.canary}/mcp", "/elsewhere", f"http://localhost:{served.port}/mcp"):
             served.on = {method: Raw(status=status, headers={"Location": position})}
-            request_count = len(served.asked)
+            request_count = len(served.requests)
             assert await called(served, pin, {"OWN_TOKEN": TOKEN}, bearer="OWN_TOKEN") == FIXED
-            assert all(head.split(" ")[1] == "/mcp" for head, _ in served.asked[request_count:])
+            assert all(head.split(" ")[1] == "/mcp" for head, _ in served.requests[request_count:])
         assert site.touched == []
 
 
@@ -187,9 +187,9 @@ async def test_what_a_server_asks_of_us_is_not_done() -> None:
 
         served.answer = answer
         assert await called(served, pin) == McpToolResult("done", False, ())
-        replies = [message for _, message in served.asked if str(message.get("id", "")).startswith("s")]
+        replies = [message for _, message in served.requests if str(message.get("id", "")).startswith("s")]
         assert all("error" in reply for reply in replies)
-        assert not any("Authorization" in head for head, _ in served.asked)
+        assert not any("Authorization" in head for head, _ in served.requests)
 
 
 async def test_an_answer_is_not_checked_against_a_schema_of_the_servers_own() -> None:

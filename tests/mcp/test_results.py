@@ -56,10 +56,10 @@ async def read_on(known: RunMcpServers, name: str, start: int = 0) -> ToolOutput
 
 
 def set_answer(served: MisbehavingServer, answer: Answer) -> None:
-    async def given(_: Message) -> Answer:
+    async def reply(_: Message) -> Answer:
         return answer
 
-    served.answer = given
+    served.answer = reply
 
 
 async def test_an_answer_is_kept_as_it_was_and_can_be_cited(known: RunMcpServers, pool: Database) -> None:
@@ -100,10 +100,10 @@ async def test_a_run_reads_on_in_its_own_answers_and_in_no_others(known: RunMcpS
     assert (rest.content["start"], rest.content["text"]) == (6_000, "0123456789" * 300)
     with pytest.raises(ToolFailedError, match="ends at character 9000"):
         await read_on(known, name, 9_000)
-    for stranger in (replace(known, run_id=UUID(int=8)), known):
-        expected = name if stranger is not known else name.replace("mcp:own/", "mcp:other/")
+    for reader in (replace(known, run_id=UUID(int=8)), known):
+        expected = name if reader is not known else name.replace("mcp:own/", "mcp:other/")
         with pytest.raises(ToolFailedError, match="This run has no answer of that name"):
-            await read_on(stranger, expected)
+            await read_on(reader, expected)
 
 
 async def test_each_call_has_an_answer_of_its_own_and_a_repeat_of_it_the_same(known: RunMcpServers) -> None:

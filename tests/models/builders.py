@@ -39,7 +39,7 @@ VERIFIER: Role[Question, Verdict] = Role(
     render=render,
     headline=lambda verdict: Headline(verdict.analysis),
     step_kind=StepKind.VERIFICATION,
-    extractive=lambda given: Verdict(analysis=given.text, stop=True),
+    extractive=lambda inputs: Verdict(analysis=inputs.text, stop=True),
 )
 
 GOOD = '{"analysis": "enough", "stop": true}'
@@ -124,9 +124,9 @@ def request(
     turn: int = 1,
     seed: int = 7,
     deadline: float | None = None,
-    given: BaseModel | None = None,
+    inputs: BaseModel | None = None,
 ) -> RoleRequest:
-    return RoleRequest(role, given or Question(), chosen, turn, seed, meter or Ledger(), deadline)
+    return RoleRequest(role, inputs or Question(), chosen, turn, seed, meter or Ledger(), deadline)
 
 
 async def answered(engine: Engine, role_request: RoleRequest) -> EngineResponse:

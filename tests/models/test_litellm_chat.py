@@ -20,7 +20,7 @@ async def complete_chat(
     inputs = ChatPrompt(messages=messages, tools=(ADD,), **more)
     async with WireServer(scripted(*replies)) as server:
         answer = await answered(
-            litellm_engine(), request(choice(server.url), role=create_chat_role("agent"), given=inputs)
+            litellm_engine(), request(choice(server.url), role=create_chat_role("agent"), inputs=inputs)
         )
         return answer, list(server.bodies)
 

@@ -109,12 +109,12 @@ async def test_a_slow_stream_cannot_outlast_its_timeout_and_its_chunks_are_charg
         meter = Ledger()
         chosen = choice(server.url, timeout_seconds=3, options={"stream": True})
         answer = await answered(litellm_engine(), request(chosen, meter=meter))
-    (lost,) = answer.attempts
-    assert lost.failure is FailureKind.TIMEOUT
-    assert lost.text.startswith('{"analysis": "word')
-    assert lost.usage.completion_tokens > 0
-    assert lost.usage.cost_usd > Decimal()
-    assert meter.booked[0] == lost.usage
+    (attempt,) = answer.attempts
+    assert attempt.failure is FailureKind.TIMEOUT
+    assert attempt.text.startswith('{"analysis": "word')
+    assert attempt.usage.completion_tokens > 0
+    assert attempt.usage.cost_usd > Decimal()
+    assert meter.booked[0] == attempt.usage
     assert answer.usage == meter.total
 
 
@@ -202,7 +202,7 @@ async def test_a_call_cancelled_while_it_reserves_is_not_made_and_leaves_nothing
     meter = Hesitant()
     async with WireServer(scripted(OK)) as server:
         task = asyncio.create_task(litellm_engine().answer(request(choice(server.url), meter=meter)))
-        await until(lambda: meter.asked)
+        await until(lambda: meter.is_reserving)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -215,10 +215,10 @@ class Hesitant(Ledger):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = False
+        self.is_reserving = False
 
     async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
-        self.asked = True
+        self.is_reserving = True
         await asyncio.sleep(60)
         return await super().reserve(max_tokens, max_cost_usd)
 

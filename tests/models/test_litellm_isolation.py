@@ -65,7 +65,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 async def test_each_attempt_is_a_span_with_metrics_and_without_content(spans: InMemorySpanExporter) -> None:
     async with WireServer(scripted(Fault(503, "busy"), Completion(GOOD, tokens=Tokens(30, 4)))) as server:
-        await answered(litellm_engine(), request(choice(server.url), given=Question(text="canary question")))
+        await answered(litellm_engine(), request(choice(server.url), inputs=Question(text="canary question")))
     first, second = spans.get_finished_spans()
     assert first.status.status_code is StatusCode.ERROR
     assert (first.attributes or {})["error.type"] == "overloaded"

@@ -19,7 +19,7 @@ def _spans(text: str) -> tuple[CompletionSpan, ...]:
 
 
 PLAIN = PromptFormat(
-    "plain", lambda given: (Message("user", (f"plain {given.text}",)),), _read, _spans, stop=("</done>",)
+    "plain", lambda inputs: (Message("user", (f"plain {inputs.text}",)),), _read, _spans, stop=("</done>",)
 )
 SPEAKING = replace(VERIFIER, prompt_formats=(PLAIN,))
 

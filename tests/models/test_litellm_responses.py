@@ -243,7 +243,7 @@ async def test_many_calls_at_once_keep_their_own_answers() -> None:
 
     async with WireServer(echo) as server:
         engine = litellm_engine()
-        requests = [request(choice(server.url), given=Question(text=f"question {n}")) for n in range(40)]
+        requests = [request(choice(server.url), inputs=Question(text=f"question {n}")) for n in range(40)]
         answers = await asyncio.gather(*(answered(engine, one) for one in requests))
     assert [a.output for a in answers] == [Verdict(analysis=f"question {n}", stop=False) for n in range(40)]
 

@@ -39,7 +39,7 @@ def _words(text: str) -> tuple[CompletionSpan, ...]:
     return (CompletionSpan(SpanKind.SWITCH, 0, at), CompletionSpan(SpanKind.THINK, at, len(text)))
 
 
-PLAIN = PromptFormat("text", lambda given: (Message("user", (f"plain {given.text}",)),), _verdict, _words)
+PLAIN = PromptFormat("text", lambda inputs: (Message("user", (f"plain {inputs.text}",)),), _verdict, _words)
 COMPACT = replace(PLAIN, name="compact", stop=("\n",))
 SPEAKING = replace(VERIFIER, prompt_formats=(PLAIN, COMPACT))
 

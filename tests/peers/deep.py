@@ -40,13 +40,13 @@ graph = register_langgraph("deep", agent, code_path=__file__)
 
 
 def lines(received: ReceivedPrompt) -> Reply:
-    if "historian" in received.told:
+    if "historian" in received.system_text:
         if "Updated file" in received.last or "Wrote" in received.last or "notes.md" in received.last:
             return says("It was built in 1907.")
         if received.answered:
             return calls("write_file", file_path="/notes.md", content="1907, says the web.")
         return calls("internet_search", query="the hall")
-    if "critic" in received.told:
+    if "critic" in received.system_text:
         return says("I believe it.")
     if "What did the notes say?" in received.last:
         return calls("read_file", file_path="/notes.md")

@@ -75,7 +75,7 @@ nested = registered("nested", create_agent(model, [ask_clerk], name="boss", syst
 
 
 def nested_lines(received: ReceivedPrompt) -> Reply:
-    if "clerk" in received.told:
+    if "clerk" in received.system_text:
         return book_lines(received)
     return says(f"I hear: {received.last}") if received.answered else calls("ask_clerk", request="A bed, please.")
 
@@ -172,7 +172,7 @@ inbox = registered("inbox", StateGraph(MessagesState).add_node(triage).add_edge(
 
 
 def deep_lines(received: ReceivedPrompt) -> Reply:
-    if "the clerk" in received.told:
+    if "the clerk" in received.system_text:
         return send_lines(received)
     return (
         says(f"I hear: {received.last}")

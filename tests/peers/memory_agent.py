@@ -83,7 +83,7 @@ def lines(received: ReceivedPrompt) -> Reply:
     if "I like tea" in received.last:
         return calls("upsert_memory", content="likes tea")
     if "What do I like?" in received.last:
-        return says("You like tea." if "likes tea" in received.told else "I do not know.")
+        return says("You like tea." if "likes tea" in received.system_text else "I do not know.")
     return says("I keep that.")
 
 

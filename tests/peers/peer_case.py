@@ -31,7 +31,7 @@ class ReceivedPrompt:
         return self.messages[-1][1]
 
     @property
-    def told(self) -> str:
+    def system_text(self) -> str:
         """All that the system says."""
         return "\n".join(text for speaker, text in self.messages if speaker == "system")
 
@@ -113,7 +113,7 @@ def together(*called: Completion) -> Completion:
 
 def unexpected(received: ReceivedPrompt) -> Reply:
     """For what no script has foreseen."""
-    return Fault(400, f"no line for {received.last!r}, told {received.told!r}")
+    return Fault(400, f"no line for {received.last!r}, told {received.system_text!r}")
 
 
 def provider(peers: Mapping[str, Peer]) -> Callable[[Received], Reply]:

@@ -129,7 +129,7 @@ class PeerRuns:
         async with self.bench.database.transaction(LOCAL_TENANT) as connection:
             return await segments.read_role_calls(connection, run_id)
 
-    async def said(self, run_id: UUID) -> str:
+    async def read_answer(self, run_id: UUID) -> str:
         """The answer of its report."""
         async with self.bench.database.transaction(LOCAL_TENANT) as connection:
             report = await reports.find_latest_report(connection, run_id)

@@ -30,11 +30,11 @@ def imported() -> Any:
         warnings.simplefilter("ignore")
         from open_deep_research import deep_researcher, utils
 
-    async def found(queries: list[str], **_: Any) -> list[dict[str, Any]]:
+    async def search(queries: list[str], **_: Any) -> list[dict[str, Any]]:
         page = {"url": "https://example.org/hall", "title": "Halls", "content": "1907", "raw_content": "Built in 1907."}
         return [{"query": query, "results": [page]} for query in queries]
 
-    utils.tavily_search_async = found
+    utils.tavily_search_async = search
     return deep_researcher.deep_researcher
 
 
@@ -58,7 +58,7 @@ BOTH = together(
 def lines(received: ReceivedPrompt) -> Reply:
     if form := next((ANSWERS[tool] for tool in received.tools if tool in ANSWERS), None):
         return form
-    if "research supervisor" in received.told:
+    if "research supervisor" in received.system_text:
         return calls("ResearchComplete") if received.answered else BOTH
     if received.tools:
         return says("I know enough.") if received.answered else calls("tavily_search", queries=[received.last])

@@ -35,9 +35,9 @@ graph = register_langgraph("supervisor", workflow.compile(), code_path=__file__)
 
 
 def lines(received: ReceivedPrompt) -> Reply:
-    if "math expert" in received.told:
+    if "math expert" in received.system_text:
         return says("Together 118 thousand.") if "118.0" in received.last else calls("add", a=94, b=24)
-    if "researcher" in received.told:
+    if "researcher" in received.system_text:
         result = "inhabitants" in received.last
         return says("94 and 24 thousand.") if result else calls("web_search", query="Lund Visby")
     if "118" in received.everything:

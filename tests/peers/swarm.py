@@ -36,7 +36,7 @@ graph = register_langgraph("swarm", workflow.compile(checkpointer=InMemorySaver(
 
 
 def lines(received: ReceivedPrompt) -> Reply:
-    if "pirate" in received.told:
+    if "pirate" in received.system_text:
         return calls("transfer_to_alice") if "5 + 7" in received.last else says("Ahoy, I am Bob!")
     if "12" in received.last:
         return says("5 + 7 is 12.")

@@ -35,7 +35,7 @@ class Person:
     http: httpx.AsyncClient
     runs: PeerRuns
 
-    async def asked(self, run_id: UUID) -> list[dict[str, Any]]:
+    async def list_requests(self, run_id: UUID) -> list[dict[str, Any]]:
         result = (await self.http.get(f"/api/v1/runs/{run_id}/input-requests")).json()["items"]
         return [question for question in result if question["pending"]]
 
@@ -45,7 +45,7 @@ class Person:
     async def until_it_asks(self) -> tuple[UUID, list[dict[str, Any]]]:
         run = await self.runs.begin()
         await self.goes_on(run)
-        return run, await self.asked(run)
+        return run, await self.list_requests(run)
 
     async def goes_on(self, run_id: UUID) -> None:
         while (await self.runs.row(run_id)).status is RunStatus.QUEUED:
@@ -55,7 +55,7 @@ class Person:
         await self.goes_on(run_id)
         row = await self.runs.row(run_id)
         assert row.status is RunStatus.DONE, row.error
-        return await self.runs.said(run_id)
+        return await self.runs.read_answer(run_id)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_a_wrong_answer_leaves_the_question_open_for_the_right_one(
     assert (rejected.status_code, rejected.json()["field"]) == (422, field)
     assert rejected.json()["remedy"]
     assert (await person.runs.row(run)).status is RunStatus.WAITING
-    assert await person.asked(run) == [question]
+    assert await person.list_requests(run) == [question]
     assert (await person.answers(run, question, text="approve")).status_code == 200
     assert await person.the_end(run) == "Sent to Ada."
 
@@ -160,7 +160,7 @@ async def test_two_interrupts_that_are_open_at_once_have_their_own_forms(person:
     assert (await person.answers(run, drop, text="respond: no")).status_code == 422
     assert (await person.answers(run, drop, text="reject: keep it")).status_code == 200
     await person.goes_on(run)
-    assert [question["number"] for question in await person.asked(run)] == [send["number"]]
+    assert [question["number"] for question in await person.list_requests(run)] == [send["number"]]
     assert (await person.answers(run, send, text="respond: by post")).status_code == 200
     end = await person.the_end(run)
     assert "keep it" in end

@@ -25,7 +25,7 @@ async def runs(bench: Bench, peer: Peer) -> AsyncIterator[PeerRuns]:
 async def test_what_a_person_answers_reaches_the_graph(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
     kinds = [step.kind for step in await runs.steps(ended.id)]
     assert kinds.count(StepKind.INPUT_REQUEST) == len(runs.peer.replies)
 
@@ -37,7 +37,7 @@ async def test_a_worker_that_crashes_around_the_question_asks_nothing_twice(runs
     for at in range(3, await runs.transactions() + 1, 4):
         ended = await runs.disturbed(at, "before")
         steps = await runs.steps(ended.id)
-        assert await runs.said(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
+        assert await runs.read_answer(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
         assert sorted(step.title for step in model_calls(steps)) == calls, f"killed at {at}"
         assert sum(step.kind is StepKind.INPUT_REQUEST for step in steps) == len(runs.peer.replies), f"killed at {at}"
 
@@ -46,11 +46,11 @@ async def test_a_worker_that_crashes_around_the_question_asks_nothing_twice(runs
 async def test_what_is_no_answer_is_asked_for_again(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
 
 
 @each("short", of=human_input.SHORT)
 async def test_one_word_says_which_choice_is_meant(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer

@@ -46,7 +46,7 @@ async def runs(bench: Bench, peer: Peer) -> AsyncIterator[PeerRuns]:
 async def test_it_runs_to_its_report(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED), ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
 
 
 @each("survives")
@@ -61,13 +61,13 @@ async def test_it_ends_the_same_wherever_its_worker_is_killed(runs: PeerRuns) ->
         ended = await runs.disturbed(at, "after" if at % 2 else "before")
         steps = await runs.steps(ended.id)
         titles = [step.title for step in model_calls(steps)]
-        if (ended.status, await runs.said(ended.id)) != (RunStatus.DONE, runs.peer.answer):
-            wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await runs.said(ended.id)!r}")
+        if (ended.status, await runs.read_answer(ended.id)) != (RunStatus.DONE, runs.peer.answer):
+            wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await runs.read_answer(ended.id)!r}")
         if sorted(titles) != sorted(calls):
             wrong.append(f"killed at {at}: it asked {titles}, undisturbed {calls}")
         if tools_used(steps) != tools:
             wrong.append(f"killed at {at}: it used {tools_used(steps)}, undisturbed {tools}")
-    assert await runs.said(plain.id) == runs.peer.answer
+    assert await runs.read_answer(plain.id) == runs.peer.answer
     assert not wrong, "\n".join(wrong)
 
 
@@ -76,7 +76,7 @@ async def test_a_follow_up_continues_with_its_state(runs: PeerRuns) -> None:
     first = await runs.ask()
     second = await runs.ask(runs.peer.follow, first.thread_id)
     assert second.status is RunStatus.DONE, second.error
-    assert await runs.said(second.id) == runs.peer.follow_answer
+    assert await runs.read_answer(second.id) == runs.peer.follow_answer
 
 
 @each("tools", lambda peer: peer.tools)
@@ -115,7 +115,7 @@ async def test_what_a_policy_answered_has_its_very_tokens(bench: Bench, peer: Pe
     ) as server:
         conversation = PeerRuns(bench, peer, server)
         ended = await conversation.to_its_end(await begun_by_policy(conversation, server.url))
-    assert await conversation.said(ended.id) == peer.answer, ended.error
+    assert await conversation.read_answer(ended.id) == peer.answer, ended.error
     rows = await exported(bench, "rows", tmp_path / "rows.jsonl")
     assert len(policies.chats) == len(model_calls(await conversation.steps(ended.id)))
     assert {row["role"] for row in rows} == set(peer.roles)
@@ -126,7 +126,7 @@ async def test_a_person_is_asked_once_and_the_answer_reaches_the_graph(runs: Pee
     ended = await runs.ask()
     kinds = [step.kind for step in await runs.steps(ended.id)]
     assert kinds.count(StepKind.INPUT_REQUEST) == kinds.count(StepKind.INPUT_RESPONSE) == len(runs.peer.replies)
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
 
 
 def policy_server_of(peer: Peer) -> Any:

@@ -27,7 +27,7 @@ async def runs(bench: Bench, peer: Peer) -> AsyncIterator[PeerRuns]:
 async def test_each_call_that_gave_something_is_a_step_with_what_it_gave(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
     assert tools_used(await runs.steps(ended.id)) == list(runs.peer.tools)
 
 
@@ -37,7 +37,7 @@ async def test_no_call_that_is_on_record_is_made_again(runs: PeerRuns) -> None:
         tools.executed.clear()
         ended = await runs.disturbed(at, "after")
         steps = await runs.steps(ended.id)
-        assert await runs.said(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
+        assert await runs.read_answer(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
         assert tools_used(steps) == list(runs.peer.tools), f"killed at {at}"
         before = [step for step in steps if step.kind is StepKind.TOOL_RESULT and step.fence == 1]
         executed = Counter(tools.executed)
@@ -66,6 +66,6 @@ async def test_what_has_no_form_is_shown_and_given_anew_after_a_crash(runs: Peer
     for at in range(4, await runs.transactions() + 1, 3):
         ended = await runs.disturbed(at, "after")
         (step,) = [step for step in await runs.steps(ended.id) if step.kind is StepKind.TOOL_RESULT]
-        assert await runs.said(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
+        assert await runs.read_answer(ended.id) == runs.peer.answer, f"killed at {at}: {ended.error}"
         assert "it is odd" in step.detail
         assert step.payload["content"] == {}

@@ -40,7 +40,7 @@ async def runs(bench: Bench, peer: Peer) -> AsyncIterator[PeerRuns]:
 async def test_it_comes_to_the_same_as_on_langgraph_alone(runs: PeerRuns) -> None:
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
 
 
 @each("slices", of=EVERY)
@@ -48,7 +48,7 @@ async def test_it_comes_to_the_same_in_slices_of_one_turn(runs: PeerRuns) -> Non
     runs.bench.slice_turns = 1
     ended = await runs.ask()
     assert ended.status is RunStatus.DONE, ended.error
-    assert await runs.said(ended.id) == runs.peer.answer
+    assert await runs.read_answer(ended.id) == runs.peer.answer
 
 
 @each("follows", lambda peer: peer.follow, of=EVERY)
@@ -56,7 +56,7 @@ async def test_a_follow_up_continues_with_what_was_saved(runs: PeerRuns) -> None
     first = await runs.ask()
     second = await runs.ask(runs.peer.follow, first.thread_id)
     assert second.status is RunStatus.DONE, second.error
-    assert await runs.said(second.id) == runs.peer.follow_answer
+    assert await runs.read_answer(second.id) == runs.peer.follow_answer
 
 
 @pytest.mark.parametrize("peer", [uses.use("endless", uses.echo, "")])

@@ -64,7 +64,7 @@ async def test_runs_of_all_packages_survive_the_crash_of_their_worker(
 async def begin(platform: Platform, peer: Peer, url: str) -> UUID:
     request = request_of(peer, url, peer.question)
     created = await submit_run(
-        platform.database, platform.hints, platform.tenant, request, graphs=open_registry(GRAPHS)
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(GRAPHS)
     )
     return created.run.id
 

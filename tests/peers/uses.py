@@ -152,22 +152,22 @@ def keep_all(state: Any, writes: Any) -> list[str]:
 
 class Deltas(TypedDict, total=False):
     messages: Annotated[list[Any], operator.add]
-    kept: Annotated[list[str], DeltaChannel(keep_all)]
+    words: Annotated[list[str], DeltaChannel(keep_all)]
 
 
 async def collect(state: Deltas) -> dict[str, Any]:
-    answer = await model.ainvoke(f"Word {len(state.get('kept', []))}")
-    return {"kept": [answer.text]}
+    answer = await model.ainvoke(f"Word {len(state.get('words', []))}")
+    return {"words": [answer.text]}
 
 
 def tell_kept(state: Deltas) -> dict[str, Any]:
-    return {"messages": [AIMessage(str(state.get("kept")))]}
+    return {"messages": [AIMessage(str(state.get("words")))]}
 
 
 deltas_builder = StateGraph(Deltas).add_node(collect).add_node(tell_kept)
 deltas_builder.add_edge(START, "collect")
 deltas_builder.add_conditional_edges(
-    "collect", lambda state: "tell_kept" if len(state["kept"]) >= 3 else "collect", ["collect", "tell_kept"]
+    "collect", lambda state: "tell_kept" if len(state["words"]) >= 3 else "collect", ["collect", "tell_kept"]
 )
 deltas = registered("deltas", deltas_builder.compile())
 
@@ -305,7 +305,7 @@ shaped_by_provider = registered(
 def shaped_lines(received: ReceivedPrompt) -> Reply:
     if received.tools:
         return calls("Weather", degrees=4)
-    return says('{"degrees": 4}') if "JSON schema" in received.told else Fault(400, "nobody asked for a shape")
+    return says('{"degrees": 4}') if "JSON schema" in received.system_text else Fault(400, "nobody asked for a shape")
 
 
 def planned_lines(received: ReceivedPrompt) -> Reply:

@@ -99,9 +99,9 @@ def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
         opened: Bits = key & (cell == CELLS - 1)
         columns.append([going, np.full(len(going), t), state, before, switched, subgoal, action, opened])
         going, cell, key, before = going[~opened], cell[~opened], key[~opened], subgoal[~opened]
-    episode, turn, *said = (np.concatenate(part) for part in zip(*columns, strict=True))
+    episode, turn, *values = (np.concatenate(part) for part in zip(*columns, strict=True))
     order = np.lexsort((turn, episode))
-    whole = [part[order].astype(np.int64) for part in (episode, *said)]
+    whole = [part[order].astype(np.int64) for part in (episode, *values)]
     return Turns(*whole[:6], reward=whole[6].astype(np.float64))
 
 

@@ -109,11 +109,11 @@ class Call:
 
     role: Role[Any, Any]
     form: PromptFormat[Any, Any]
-    given: Any
+    inputs: Any
     ids: tuple[int, ...]
     """The prompt."""
     chair: Chair
-    asked: int
+    call_count: int
     """Number of calls of this rollout, including this one. A completion that is sampled again counts."""
 
 
@@ -126,8 +126,8 @@ def policy_speaker(table: Table, how: How) -> Speaker:
     """Return the answerer that uses the policy of this table."""
     policy = table.policy
 
-    async def said(call: Call) -> TokenTrace:
-        seed = _seed(call.chair, call.asked)
+    async def answer(call: Call) -> TokenTrace:
+        seed = _seed(call.chair, call.call_count)
         result = await table.completion(SamplingRequest(call.ids, how.most, seed, how.temperature))
         return TokenTrace(
             prompt_ids=call.ids,
@@ -143,7 +143,7 @@ def policy_speaker(table: Table, how: How) -> Speaker:
             engine_build="offing-engine",
         )
 
-    return said
+    return answer
 
 
 def _seed(chair: Chair, request: int) -> int:
@@ -160,7 +160,7 @@ class Rollout(InMemoryContext):
     renderer: Any = None
     turned: list[Turn] = field(default_factory=list[Turn])
     placing: SegmentTracker = field(default_factory=lambda: _placing())
-    asked: int = 0
+    call_count: int = 0
 
     async def call_role(
         self, role: Role[Any, Any], inputs: Any, *, turn: int = 0, boundary: BoundaryReason | None = None
@@ -189,8 +189,8 @@ class Rollout(InMemoryContext):
     ) -> RoleReply[Any] | EngineFailure:
         assert self.speaker is not None
         for _ in range(1 + self.how.max_corrections):
-            self.asked += 1
-            trace = await self.speaker(Call(role, form, inputs, ids, Chair(self.seed, turn), self.asked))
+            self.call_count += 1
+            trace = await self.speaker(Call(role, form, inputs, ids, Chair(self.seed, turn), self.call_count))
             output = InvalidOutput("cut off") if trace.finish_reason == "length" else form.parse(trace.text, inputs)
             if not isinstance(output, InvalidOutput):
                 answer = EngineResponse(

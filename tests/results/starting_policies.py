@@ -123,10 +123,10 @@ def ruled(policy: "LoadedPolicy", name: str, rules: Mapping[str, RuleFunction[An
     """The answerer with the rule of that name, from `rules` or the role. It returns tokens without probabilities."""
     (end,) = policy.end_ids
 
-    async def said(call: Call) -> TokenTrace:
+    async def answer(call: Call) -> TokenTrace:
         rule = (rules or {}).get(name) or call.role.rules[name]
         assert call.form.write is not None
-        ids = (*policy.chat_template.encode(call.form.write(rule(call.given, call.chair), call.given)), end)
+        ids = (*policy.chat_template.encode(call.form.write(rule(call.inputs, call.chair), call.inputs)), end)
         return TokenTrace(call.ids, ids, (0.0,) * len(ids), policy.token_decoder.decode_each(ids), policy.name, "stop")
 
-    return said
+    return answer

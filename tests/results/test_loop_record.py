@@ -146,6 +146,6 @@ def test_a_record_is_read_from_what_the_command_prints(capsys: pytest.CaptureFix
     assert print_result(LoopResult(scores, scores, scores, promoted=True, rejection_reason=""), as_json=True) == 0
     printed = json.loads(capsys.readouterr().out)
     origin = {"seed": 0, "minutes": 1.0, "commit": "abc1234", "date": "2026-11-23"}
-    made = loop_record.record_of({**printed, **origin}, {}, HASH)
-    assert made["success"]["greedy"] == {"before": 0.5, "after": 0.5, "compared": 0.5}
-    assert made["rejection_reason"] == ""
+    record = loop_record.record_of({**printed, **origin}, {}, HASH)
+    assert record["success"]["greedy"] == {"before": 0.5, "after": 0.5, "compared": 0.5}
+    assert record["rejection_reason"] == ""

@@ -48,8 +48,8 @@ async def _usable(sandbox: Sandbox) -> Sandbox:
         try:
             await sandbox.run(ExecutionRequest("pass"))
             _known[sandbox.name] = ""
-        except SandboxUnavailableError as refused:
-            _known[sandbox.name] = refused.reason
+        except SandboxUnavailableError as error:
+            _known[sandbox.name] = error.reason
     if why := _known[sandbox.name]:
         unavailable(f"{sandbox.name} cannot run here: {why}")
     return sandbox

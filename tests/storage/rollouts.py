@@ -73,12 +73,12 @@ class RoleCallWriter:
     database: Database
     tenant: UUID
     fence: FencingToken
-    told: _SegmentEnd = field(default_factory=_SegmentEnd)
+    segment_end: _SegmentEnd = field(default_factory=_SegmentEnd)
     seqs: list[int] = field(default_factory=list[int])
 
     async def tell(self, a: A) -> int:
-        begins = self.told.segment < 0 or a.boundary_reason is not None
-        before = _SegmentEnd(self.told.segment) if begins else self.told
+        begins = self.segment_end.segment < 0 or a.boundary_reason is not None
+        before = _SegmentEnd(self.segment_end.segment) if begins else self.segment_end
         prompt = (*before.ids, *a.adds)
         messages = (*before.messages, Message("user", (f"observation {len(self.seqs)}",)))
         trace = trace_of(a.text, prompt) if a.ids else None
@@ -107,7 +107,7 @@ class RoleCallWriter:
         self.seqs.append(step.seq)
         text = Message("assistant", (a.text,), turn=step.seq)
         end = (*prompt, *(trace.completion_ids if trace else ()))
-        self.told = _SegmentEnd(position.segment_idx, position.position, end, (*messages, text))
+        self.segment_end = _SegmentEnd(position.segment_idx, position.position, end, (*messages, text))
         return step.seq
 
 

@@ -161,15 +161,15 @@ async def test_a_run_whose_wait_is_over_is_swept_and_claimed(pool: Database) -> 
 async def test_a_run_whose_worker_crashed_is_claimed_in_its_class_and_others_keep_theirs(
     pool: Database, app_url: str
 ) -> None:
-    lost, live = await queued(pool, "rollout"), await queued(pool, "rollout")
+    abandoned, live = await queued(pool, "rollout"), await queued(pool, "rollout")
     (first,) = await runs.claim_next_runs(pool, "lost", TERM, max_runs=1, max_rollouts=1)
     (second,) = await claim_next(pool)
-    assert [run.claim.fence.run_id for run in (first, second)] == [lost, live]
+    assert [run.claim.fence.run_id for run in (first, second)] == [abandoned, live]
     release_leases(app_url, "lost")
-    assert await runs.sweep_overdue_runs(pool, 0, TERM) == [lost]
-    assert await next_ids(pool, 2, 0, lost, live) == []
-    (again,) = await claim_next(pool, 2, 2, lost, live)
-    assert (again.claim.fence.run_id, again.claim.fence.number, again.claim.lease_expired) == (lost, 2, True)
+    assert await runs.sweep_overdue_runs(pool, 0, TERM) == [abandoned]
+    assert await next_ids(pool, 2, 0, abandoned, live) == []
+    (again,) = await claim_next(pool, 2, 2, abandoned, live)
+    assert (again.claim.fence.run_id, again.claim.fence.number, again.claim.lease_expired) == (abandoned, 2, True)
 
 
 async def claim_and_abandon(pool: Database, app_url: str, count: int, tenant_id: UUID = LOCAL_TENANT) -> list[UUID]:
@@ -184,28 +184,28 @@ async def claim_and_abandon(pool: Database, app_url: str, count: int, tenant_id:
 async def test_all_runs_of_crashed_workers_and_the_queued_ones_are_claimed_in_the_passes_of_one_check(
     pool: Database, app_url: str
 ) -> None:
-    lost = await claim_and_abandon(pool, app_url, 21)
+    abandoned = await claim_and_abandon(pool, app_url, 21)
     others = [await queued(pool) for _ in range(11)]
-    passes = [await next_ids(pool, 8, 8, *lost) for _ in range(5)]  # the same runs are named in each
+    passes = [await next_ids(pool, 8, 8, *abandoned) for _ in range(5)]  # the same runs are named in each
     assert [len(some) for some in passes] == [8, 8, 8, 8, 0]
-    assert [run for some in passes for run in some] == lost + others
+    assert [run for some in passes for run in some] == abandoned + others
 
 
 async def test_a_few_runs_of_crashed_workers_end_no_pass_early(pool: Database, app_url: str) -> None:
-    lost = await claim_and_abandon(pool, app_url, 3)
+    abandoned = await claim_and_abandon(pool, app_url, 3)
     others = [await queued(pool) for _ in range(9)]
-    assert await next_ids(pool, 8, 8, *lost, *lost) == lost + others[:5]
-    assert await next_ids(pool, 4, 4, *lost) == others[5:]
+    assert await next_ids(pool, 8, 8, *abandoned, *abandoned) == abandoned + others[:5]
+    assert await next_ids(pool, 4, 4, *abandoned) == others[5:]
 
 
 async def test_runs_that_were_claimed_again_count_among_the_active_ones_of_their_tenant(
     pool: Database, app_url: str, other_tenant: UUID
 ) -> None:
-    lost = await claim_and_abandon(pool, app_url, 2)
+    abandoned = await claim_and_abandon(pool, app_url, 2)
     mine = [await queued(pool) for _ in range(2)]
     theirs = [await queued(pool, "interactive", other_tenant) for _ in range(2)]
-    assert await next_ids(pool, 3, 3, *lost) == [lost[0], theirs[0], lost[1]]
-    assert await next_ids(pool, 2, 2, *lost) == [theirs[1], mine[0]]
+    assert await next_ids(pool, 3, 3, *abandoned) == [abandoned[0], theirs[0], abandoned[1]]
+    assert await next_ids(pool, 2, 2, *abandoned) == [theirs[1], mine[0]]
 
 
 RESERVED = """
@@ -219,26 +219,26 @@ RESERVED = """
 async def test_runs_of_crashed_workers_are_claimed_while_their_tenant_s_row_is_locked(
     pool: Database, app_url: str, owner_url: str
 ) -> None:
-    lost, other = await claim_and_abandon(pool, app_url, 3), await queued(pool)
+    abandoned, other = await claim_and_abandon(pool, app_url, 3), await queued(pool)
     with psycopg.connect(owner_url) as owner:
-        for run in lost:
+        for run in abandoned:
             owner.execute(RESERVED.encode(), {"tenant": LOCAL_TENANT, "run": run})
         owner.commit()
         owner.execute("select from app.daily_spend for update")
         async with asyncio.timeout(20):  # a claim that waited would end by Postgres' own lock_timeout
-            assert await next_ids(pool, 8, 8, *lost) == [*lost, other]
+            assert await next_ids(pool, 8, 8, *abandoned) == [*abandoned, other]
 
 
 async def test_workers_that_claim_runs_of_the_same_tenants_at_once_do_not_wait(
     pool: Database, app_url: str, owner_url: str, other_tenant: UUID
 ) -> None:
     """The first has claimed and not committed; as long as that took, the second would wait for the tenants' money."""
-    lost = {tenant: await claim_and_abandon(pool, app_url, 2, tenant) for tenant in (LOCAL_TENANT, other_tenant)}
+    abandoned = {tenant: await claim_and_abandon(pool, app_url, 2, tenant) for tenant in (LOCAL_TENANT, other_tenant)}
     with psycopg.connect(owner_url, autocommit=True) as owner:
-        for tenant, of_tenant in lost.items():
+        for tenant, of_tenant in abandoned.items():
             for run in of_tenant:
                 owner.execute(RESERVED.encode(), {"tenant": tenant, "run": run})
-    first, second = [[of_tenant[n] for of_tenant in lost.values()] for n in range(2)]
+    first, second = [[of_tenant[n] for of_tenant in abandoned.values()] for n in range(2)]
     claim = "select run_id from app.claim_next_runs('first', %s, 8, 8, %s)"
     with psycopg.connect(app_url) as worker:
         assert worker.execute(claim, (f"{TERM} seconds", first)).fetchall() == [(run,) for run in first]

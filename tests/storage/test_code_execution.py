@@ -32,11 +32,11 @@ class RecordingSandbox:
     """A sandbox that runs nothing, and says what it is told to."""
 
     ran: ExecutionResult
-    given: list[WorkspaceFile] = field(default_factory=list[WorkspaceFile])
+    received_files: list[WorkspaceFile] = field(default_factory=list[WorkspaceFile])
     name: str = "told"
 
     async def run(self, request: ExecutionRequest) -> ExecutionResult:
-        self.given = list(request.files)
+        self.received_files = list(request.files)
         return self.ran
 
 
@@ -74,7 +74,7 @@ async def test_sources_are_passed_by_name_and_reported_with_their_text_id(pool: 
     (taken,) = await ingest_uploads(pool, LOCAL_TENANT, [Upload("moon/tides.md", TIDES)])
     sandbox, run = wrote(), await a_run(pool)
     result = await ran(port(pool, run, sandbox), "tides.md" if taken.name == "tides.md" else taken.name)
-    assert [(file.name, b"moon pulls" in file.data) for file in sandbox.given] == [("tides.md", True)]
+    assert [(file.name, b"moon pulls" in file.data) for file in sandbox.received_files] == [("tides.md", True)]
     ((name, text_id),) = [(one.name, one.text_id) for one in result.inputs]
     assert (name, text_id is not None) == ("tides.md", True)
 
@@ -84,7 +84,7 @@ async def test_what_the_run_may_not_see_is_not_passed(pool: Database) -> None:
     sandbox, run = wrote(), await a_run(pool)
     elsewhere = port(pool, run, sandbox, LibraryScope(sources=(UUID(int=9),)))
     assert str(await elsewhere.run("pass", [taken.name])).startswith("There is no file or source 'tides.md' to put in.")
-    assert sandbox.given == []
+    assert sandbox.received_files == []
 
 
 async def test_a_file_of_an_earlier_call_is_found_by_its_name_and_the_latest_counts(pool: Database) -> None:
@@ -92,7 +92,7 @@ async def test_a_file_of_an_earlier_call_is_found_by_its_name_and_the_latest_cou
     await ran(port(pool, run, wrote(("a.txt", b"old"))))
     await ran(port(pool, run, wrote(("a.txt", b"new"))))
     await ran(port(pool, run, again), "a.txt", "a.txt")
-    assert [(file.name, file.data) for file in again.given] == [("a.txt", b"new"), ("2-a.txt", b"new")]
+    assert [(file.name, file.data) for file in again.received_files] == [("a.txt", b"new"), ("2-a.txt", b"new")]
     another = await a_run(pool)
     assert "no file or source 'a.txt'" in str(await port(pool, another, again).run("pass", ["a.txt"]))
 

@@ -109,23 +109,23 @@ async def test_the_next_claim_releases_what_a_lost_one_had_reserved(pool: Databa
 
 
 async def test_a_lost_claim_charges_what_it_used_and_releases_nothing_a_second_time(pool: Database) -> None:
-    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
-    assert await reserve(pool, lost, 5 * CENT)
-    current = await next_claim(pool, lost, 0.2)
+    expired = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    assert await reserve(pool, expired, 5 * CENT)
+    current = await next_claim(pool, expired, 0.2)
     assert await reserve(pool, current, 5 * CENT)
-    await settle_reservation(pool, lost, 5 * CENT, 2 * CENT)
+    await settle_reservation(pool, expired, 5 * CENT, 2 * CENT)
     assert await day(pool) == (5 * CENT, 2 * CENT)
     assert await get_reserved(pool, current) == 5 * CENT
 
 
 async def test_a_slice_that_only_ends_releases_what_a_lost_claim_had_reserved(pool: Database) -> None:
-    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
-    assert await reserve(pool, lost, 5 * CENT)
+    expired = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    assert await reserve(pool, expired, 5 * CENT)
     claim = None
     while claim is None:
-        claim = await runs.claim_run(pool, lost.run_id, "another worker", 0.2)
+        claim = await runs.claim_run(pool, expired.run_id, "another worker", 0.2)
     assert await reserve(pool, claim.fence, 2 * CENT)
-    await settle_reservation(pool, lost, 5 * CENT, CENT)
+    await settle_reservation(pool, expired, 5 * CENT, CENT)
     assert await day(pool) == (7 * CENT, CENT)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await runs.release_run(connection, claim.fence, Release(RunStatus.QUEUED))
@@ -133,8 +133,8 @@ async def test_a_slice_that_only_ends_releases_what_a_lost_claim_had_reserved(po
 
 
 async def test_a_lost_claim_reserves_nothing(pool: Database) -> None:
-    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
-    await next_claim(pool, lost, 0.2)
+    expired = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    await next_claim(pool, expired, 0.2)
     with pytest.raises(LeaseLostError):
-        await reserve(pool, lost, CENT)
+        await reserve(pool, expired, CENT)
     assert await day(pool) == (0, 0)

@@ -144,14 +144,14 @@ async def test_an_epoch_whose_beginning_nobody_heard_of_is_begun_again(pool: Dat
 
 
 async def test_only_the_owner_begins_an_epoch_and_a_claim_begins_with_the_first(pool: Database) -> None:
-    lost = await reopened(pool, (await claimed(pool, LOCAL_TENANT, term=0.1)).fence)
+    expired = await reopened(pool, (await claimed(pool, LOCAL_TENANT, term=0.1)).fence)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await connection.execute("update run set lease_until = clock_timestamp() - interval '1 hour'")
     claim = None
     while claim is None:  # a server that has just started lets every lease live for one more term
-        claim = await runs.claim_run(pool, lost.run_id, "another worker", 0.1)
+        claim = await runs.claim_run(pool, expired.run_id, "another worker", 0.1)
     with pytest.raises(LeaseLostError):
-        await reopened(pool, lost)
+        await reopened(pool, expired)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await steps.append_steps(connection, claim.fence, TERM, [a_step()], UsageDelta())
 

@@ -142,10 +142,10 @@ async def test_the_states_of_a_run_are_cleaned_and_its_thread_continues(
     graph = conversation().compile(checkpointer=later)
     await graph.aupdate_state(AT, {"messages": [HumanMessage("And then?", id="5")]})
     await later.flush_now()
-    first, text, *said, last = (await graph.aget_state(AT)).values["messages"]
+    first, text, *messages, last = (await graph.aget_state(AT)).values["messages"]
     assert (first.content, last.content) == ("What of the mill?", "And then?")
     assert (text.content, text.artifact) == (f"[E1] {ERASED}.", {"passages": [{"text": f"{ERASED}."}]})
-    assert [message.content for message in said] == [f"As it says: {ERASED}.", f"Shorter: {ERASED}."]
+    assert [message.content for message in messages] == [f"As it says: {ERASED}.", f"Shorter: {ERASED}."]
 
 
 async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: str, readers: DocumentReaderPool) -> None:

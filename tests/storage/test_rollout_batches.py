@@ -105,7 +105,7 @@ async def test_nothing_that_was_collected_shows_to_another_tenant(pool: Database
     created = await collector.collect(size=1)
     (one,) = await collector.members()
     await collector.end(one.run_id, "x")
-    await finalize_ended_rollout(pool, collector.hints, LOCAL_TENANT, one.run_id)
+    await finalize_ended_rollout(pool, collector.notifier, LOCAL_TENANT, one.run_id)
     for tenant, seen in ((LOCAL_TENANT, True), (other_tenant, False)):
         async with pool.transaction(tenant) as connection:
             for table in COLLECTED:
@@ -114,9 +114,9 @@ async def test_nothing_that_was_collected_shows_to_another_tenant(pool: Database
     with pytest.raises(NotFound):
         await rollouts.get_batch(pool, other_tenant, created.batch.id)
     with pytest.raises(NotFound):
-        await rollouts.cancel_batch(pool, collector.hints, other_tenant, created.batch.id)
+        await rollouts.cancel_batch(pool, collector.notifier, other_tenant, created.batch.id)
     with pytest.raises(NotFound):
-        await collector.__class__(pool, other_tenant, collector.hints).collect_ids([one.task_id])
+        await collector.__class__(pool, other_tenant, collector.notifier).collect_ids([one.task_id])
 
 
 async def test_a_row_of_another_tenant_cannot_be_written(pool: Database, other_tenant: UUID) -> None:
@@ -158,7 +158,7 @@ async def test_a_retry_of_a_batch_that_is_cancelled_meanwhile_is_not_made(pool: 
 async def test_nothing_is_added_to_a_cancelled_batch(pool: Database) -> None:
     collector = Collector(pool)
     created = await collector.collect(a_task("One?"), size=1, idempotency_key="k")
-    await rollouts.cancel_batch(pool, collector.hints, LOCAL_TENANT, created.batch.id)
+    await rollouts.cancel_batch(pool, collector.notifier, LOCAL_TENANT, created.batch.id)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await connection.execute("delete from rollout_group")
     again = await collector.collect(a_task("One?"), size=1, idempotency_key="k")
@@ -176,7 +176,7 @@ async def test_a_request_for_too_much_is_rejected(pool: Database) -> None:
         with pytest.raises(InvalidInput, match=field):
             await collector.collect(**more)
     with pytest.raises(InvalidInput, match="tasks"):
-        await rollouts.create_batch(pool, collector.hints, LOCAL_TENANT, BatchRequest("counting", [], 1), graphs={})
+        await rollouts.create_batch(pool, collector.notifier, LOCAL_TENANT, BatchRequest("counting", [], 1), graphs={})
 
 
 async def test_a_run_whose_turns_fit_one_slice_is_written_at_its_end(pool: Database) -> None:

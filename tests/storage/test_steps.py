@@ -29,8 +29,8 @@ async def test_steps_follow_one_another_without_a_gap(pool: Database) -> None:
 
 async def test_parallel_appends_to_one_run_all_get_a_seq(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    placed = await asyncio.gather(*(append(pool, claim, "x", "y") for _ in range(20)))
-    assert sorted(seq for pair in placed for seq in pair) == list(range(2, 42))
+    sequences = await asyncio.gather(*(append(pool, claim, "x", "y") for _ in range(20)))
+    assert sorted(seq for pair in sequences for seq in pair) == list(range(2, 42))
 
 
 async def test_a_stale_worker_appends_nothing(pool: Database) -> None:

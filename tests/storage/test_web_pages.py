@@ -73,7 +73,7 @@ async def test_reading_on_asks_the_store_and_not_the_site(pages: WebPageReader, 
     whole = await read(pages, f"{site.url}/old")
     parts = [await read(pages, whole.name, start, 10) for start in range(0, whole.total_chars, 10)]
     assert "".join(part.text for part in parts) == whole.text
-    assert len(site.asked) == 2
+    assert len(site.requests) == 2
 
 
 async def test_a_page_that_changed_leaves_what_was_cited_in_place(
@@ -100,7 +100,7 @@ async def test_no_search_of_the_library_finds_a_page_and_no_other_tenant_reads_i
     assert await library.build_library_access(pool, LOCAL_TENANT).read(result.name, 0, 10) is None
     theirs = replace(pages, tenant_id=other_tenant)
     await read(theirs, f"{site.url}/tides")
-    assert len(site.asked) == 2
+    assert len(site.requests) == 2
 
 
 async def test_a_page_is_read_in_the_encoding_that_its_server_names(pages: WebPageReader, site: Site) -> None:

@@ -60,12 +60,12 @@ async def _with_trained_policy(kernel: Kernel, case: Case) -> Case:
     """With a policy that writes what its teacher wrote to the same prompts."""
     if case.teacher is None:
         return case
-    known = await kernel.said(await _ended(kernel, case, case.teacher))
+    known = await kernel.read_answers(await _ended(kernel, case, case.teacher))
 
-    def said(body: dict[str, Any]) -> str:
+    def render_answer(body: dict[str, Any]) -> str:
         return known[prompt_key([[m["role"], m["content"]] for m in body["messages"]])]
 
-    return replace(case, says=said)
+    return replace(case, says=render_answer)
 
 
 async def _ended(kernel: Kernel, case: Case, request: RunRequest) -> UUID:
@@ -152,7 +152,7 @@ class _Play:
     async def _people(self) -> bool:
         """Answer what is asked first by its words, or resume what was paused."""
         for run in self.kernel.tree(self.run):
-            input_requests = await self.kernel.asked(run)
+            input_requests = await self.kernel.list_requests(run)
             for prompt, number in sorted((prompt, number) for number, prompt, is_open in input_requests if is_open):
                 nth = sum(prompt == other and not is_open for _, other, is_open in input_requests)
                 await self.kernel.answer(run, number, self.case.answers[prompt][nth])

@@ -81,7 +81,7 @@ class Kernel:
     async def resume(self, run_id: UUID) -> None:
         await resume_run(self.database, Quiet(), LOCAL_TENANT, run_id)
 
-    async def asked(self, run_id: UUID) -> list[tuple[int, str, bool]]:
+    async def list_requests(self, run_id: UUID) -> list[tuple[int, str, bool]]:
         """What a run has asked of people: number, words, whether it is open."""
         result = await input_requests.list_input_requests(self.database, LOCAL_TENANT, run_id)
         return [(one.request.seq, one.request.input_prompt.prompt, one.pending) for one in result]
@@ -119,7 +119,7 @@ class Kernel:
         ((status, turns),) = self.ask("select status, turns from app.run where id = %s", run_id)
         return status, turns
 
-    async def said(self, run_id: UUID) -> dict[str, str]:
+    async def read_answers(self, run_id: UUID) -> dict[str, str]:
         """What was written to each prompt of a run, by the prompt's messages as JSON."""
         async with self.database.transaction(LOCAL_TENANT) as connection:
             calls = await segments.read_role_calls(connection, run_id)

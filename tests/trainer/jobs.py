@@ -84,7 +84,7 @@ class Bench:
         size: int = 2,
         first: int = 0,
         rewards: tuple[float, ...] = (1.0, 0.0),
-        told: Callable[[int, int], list[A]] | None = None,
+        role_calls: Callable[[int, int], list[A]] | None = None,
         tokenizer: str | None = None,
         answers: Sequence[str] | None = ("w1",),
     ) -> list[UUID]:
@@ -94,7 +94,7 @@ class Bench:
         for nth in range(first, first + count):
             created.append(collected.group(size=size, answers=answers))
             for member in range(size):
-                turns = (told or _role_calls)(nth, member)
+                turns = (role_calls or _role_calls)(nth, member)
                 await collected.rollout(
                     *turns, group_id=created[-1], member=member, reward=rewards[member % len(rewards)]
                 )

@@ -158,8 +158,8 @@ def test_all_failures_are_zero_and_not_undefined() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
 @settings(max_examples=25, deadline=None)
-def test_of_two_successes_the_shorter_is_ahead_round_by_round(one: int, more: int, lost: int) -> None:
-    short, long, _ = eapo((one, one + more, lost), (1.0, 1.0, 0.0))
+def test_of_two_successes_the_shorter_is_ahead_round_by_round(one: int, more: int, failed: int) -> None:
+    short, long, _ = eapo((one, one + more, failed), (1.0, 1.0, 0.0))
     assert short.mean() > long.mean()
     assert (short > long[:one]).all()
 
@@ -200,8 +200,8 @@ def test_turns_outside_the_loop_belong_to_the_round_before_them() -> None:
 def test_the_rewards_of_turns_are_all_that_their_rollout_scores() -> None:
     pipeline = a_pipeline(rewards={"name": "geometric", "gamma": 0.5})
     step = a_step(pipeline, [rewarded([1.0, 0.5, 0.0], rounds_of(2, 1, 1))])
-    won, half, lost = grpo(np.array([1.5, 0.5, 0.0]))
-    assert by_row(step.batch, step.advantage) == pytest.approx([won, won, half, lost], abs=1e-9)
+    won, half, failed = grpo(np.array([1.5, 0.5, 0.0]))
+    assert by_row(step.batch, step.advantage) == pytest.approx([won, won, half, failed], abs=1e-9)
 
 
 # DCPO and SUPO ----------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ async def test_a_second_pass_trains_again_and_the_ledger_keeps_the_first_decisio
 
 async def test_text_without_tokens_is_imitated_and_rejected_by_what_needs_log_probabilities(bench: Bench) -> None:
     await bench.policy()
-    await bench.groups(2, told=lambda nth, member: [A("w1 w2 w3", ids=False)])
+    await bench.groups(2, role_calls=lambda nth, member: [A("w1 w2 w3", ids=False)])
     sft = {"algorithm": "sft", "policy": "planner@1", "guards": NO_GUARDS,
            "learner": TABLES["learner"], "data": {"groups_per_step": 2, "min_informative_groups": 0}}  # fmt: skip
     job = await training_jobs.create_job(bench.database, LOCAL_TENANT, sft)
@@ -224,7 +224,9 @@ async def test_turns_are_rewarded_for_what_they_add_towards_the_reference_answer
     """Outcomes are all equal, so that only the turns' gains can have moved anything."""
     await bench.policy()
     messages = [A("one", adds=(7, 8)), A("two", adds=(9, 9, 9)), A("three")]
-    await bench.groups(2, rewards=(1.0,), told=lambda nth, member: messages[: 2 + member], answers=("w5 w6", "w7"))
+    await bench.groups(
+        2, rewards=(1.0,), role_calls=lambda nth, member: messages[: 2 + member], answers=("w5 w6", "w7")
+    )
     done = await bench.run((await bench.job(**IGPO)).id)
     assert (done.state, done.error, done.step) == ("done", "", 1)
     assert await bench.ledger(done.id) == {"used": 4}

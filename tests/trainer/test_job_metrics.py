@@ -28,12 +28,12 @@ async def test_the_seconds_of_a_steps_parts_add_up_to_the_step(bench: Bench) -> 
 
 async def test_text_is_made_rows_once_for_all_passes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     await bench.policy()
-    await bench.groups(2, told=lambda nth, member: [A("w1 w2 w3", ids=False)])
-    made = 0
+    await bench.groups(2, role_calls=lambda nth, member: [A("w1 w2 w3", ids=False)])
+    count = 0
 
     def counted(*inputs: Any) -> Any:
-        nonlocal made
-        made += 1
+        nonlocal count
+        count += 1
         return rows_of(*inputs)
 
     rows_of = text_loader.build_text_rows
@@ -44,4 +44,4 @@ async def test_text_is_made_rows_once_for_all_passes(bench: Bench, monkeypatch: 
     assert (done.state, done.error, done.step) == ("done", "", 3)
     metrics = await training_jobs.list_metrics(bench.database, LOCAL_TENANT, done.id, 0, ["rows"], 100)
     assert [one.value for one in metrics] == [2, 2, 2]
-    assert made == 4
+    assert count == 4

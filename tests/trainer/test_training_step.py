@@ -94,9 +94,9 @@ def test_how_rows_are_cut_for_memory_changes_nothing(name: str, cut: Callable[[i
     pipeline = a_recipe(name)
     ready = a_step(pipeline, random_groups(3), minibatches=2, by=0.1)
     for step in range(len(ready.optimizer_steps)):
-        (value, whole), (parts, found) = (gradient(pipeline, ready, step, how) for how in (all_at_once, cut))
+        (value, whole), (parts, summed) = (gradient(pipeline, ready, step, how) for how in (all_at_once, cut))
         assert parts == pytest.approx(value, abs=1e-12)
-        assert np.allclose(whole, found, atol=1e-15)
+        assert np.allclose(whole, summed, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["flow-grpo", "grpo", "gspo", "eapo", "supo"])
@@ -380,9 +380,9 @@ def remembering(options: PluginOptions, inputs: GroupSelectorInput) -> tuple[Seq
 
 
 MODIFIERS: Mapping[str, Callable[[PluginOptions, AdvantageInput, Floats], Floats]] = {
-    "nothing": lambda options, given, token: 0 * token,
-    "plus-one": lambda options, given, token: token + 1,
-    "twice": lambda options, given, token: token * 2,
+    "nothing": lambda options, inputs, token: 0 * token,
+    "plus-one": lambda options, inputs, token: token + 1,
+    "twice": lambda options, inputs, token: token * 2,
 }
 
 

@@ -30,7 +30,7 @@ class Site:
     """`pages` by path. `asked` holds the requests in order."""
 
     pages: dict[str, Reply] = field(default_factory=dict[str, Reply])
-    asked: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
     port: int = 0
     canary: int = 0
     touched: list[str] = field(default_factory=list[str])
@@ -72,7 +72,7 @@ async def running() -> AsyncGenerator[Site]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
-        site.asked.append(head + (await reader.readexactly(int(length[1])) if length else b"").decode())
+        site.requests.append(head + (await reader.readexactly(int(length[1])) if length else b"").decode())
         reply = site.pages.get(head.split(" ")[1].partition("?")[0], Reply(status="404 Not Found"))
         await asyncio.sleep(reply.wait)
         lines = [f"HTTP/1.1 {reply.status}", f"Content-Length: {len(reply.body)}", "Connection: close"]

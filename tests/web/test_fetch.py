@@ -44,7 +44,7 @@ async def test_what_is_sent_names_the_site_and_no_user_s_credentials(site: Site)
     async with site.fetcher() as web:
         await web.fetch(f"{site.url}/")
         await web.fetch(f"{site.url}/")
-    for head in site.asked:
+    for head in site.requests:
         names = {line.partition(":")[0].lower() for line in head.split("\r\n")[1:] if line}
         assert names == {"host", "user-agent", "accept", "accept-encoding"}
         assert f"Host: {NAME}:{site.port}" in head
@@ -63,7 +63,7 @@ async def test_no_hostile_address_opens_a_connection(site: Site) -> None:
     async with site.fetcher(FetchLimits(timeout_seconds=2)) as web:
         for text in (*LITERALS, *METADATA, *PARSERS, *SMUGGLES):
             assert isinstance(await web.fetch(text), InvalidUrl), text
-    assert (site.touched, site.asked) == ([], [])
+    assert (site.touched, site.requests) == ([], [])
 
 
 async def test_a_name_that_changes_its_answer_is_looked_up_once_for_a_connection(site: Site) -> None:
@@ -84,7 +84,7 @@ async def test_redirects_without_end_are_rejected(site: Site) -> None:
     site.pages = {"/": redirect("/")}
     result = await fetched(site, "/")
     assert result == InvalidUrl("It redirects more than 5 times.")
-    assert len(site.asked) == 6
+    assert len(site.requests) == 6
 
 
 @pytest.mark.parametrize(

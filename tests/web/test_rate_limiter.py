@@ -19,4 +19,4 @@ async def test_a_site_that_says_retry_after_is_not_asked_before() -> None:
         rejected = await web.fetch(f"{site.url}/")
         assert isinstance(rejected, InvalidUrl)
         assert rejected.problem.startswith("The site asks to be left alone for 1")
-        assert len(site.asked) == 2
+        assert len(site.requests) == 2

@@ -65,14 +65,14 @@ async def test_searxng_is_asked_for_json_and_its_markup_is_taken_off(site: Site)
         SearchHit("https://a.example/1", "A & B", "The sea", "2026-01-02"),
         SearchHit("https://a.example/2", "Two"),
     ]
-    assert site.asked[0].startswith("GET /search?q=tides&format=json ")
+    assert site.requests[0].startswith("GET /search?q=tides&format=json ")
 
 
 async def test_tavily_is_asked_by_post_with_its_key_in_a_header(site: Site) -> None:
     site.pages["/search"] = Reply(orjson.dumps(TAVILY), headers=JSON)
     searched = await search_with(site, TavilyProvider(KEY, at(site)), limit=50)
     assert searched.hits == (MergedHit(SearchHit("https://a.example/1", "A", "rise"), ("tavily",)),)
-    head, _, body = site.asked[0].partition("\r\n\r\n")
+    head, _, body = site.requests[0].partition("\r\n\r\n")
     assert f"Authorization: Bearer {KEY}" in head
     assert orjson.loads(body) == {"query": "tides", "max_results": 20}
 
@@ -80,7 +80,7 @@ async def test_tavily_is_asked_by_post_with_its_key_in_a_header(site: Site) -> N
 async def test_brave_is_asked_with_its_token(site: Site) -> None:
     searched = await search_with(site, BraveProvider(KEY, at(site)))
     assert [one.hit for one in searched.hits] == [SearchHit("https://a.example/3", "C", "fall", "2025-05-05")]
-    assert f"X-Subscription-Token: {KEY}" in site.asked[0]
+    assert f"X-Subscription-Token: {KEY}" in site.requests[0]
     site.pages["/res/v1/web/search"] = Reply(orjson.dumps({"type": "search"}), headers=JSON)
     assert await search_with(site, BraveProvider(KEY, at(site))) == SearchResults((), {})
 
@@ -96,7 +96,7 @@ async def test_arxiv_is_asked_for_words_and_its_feed_is_read(site: Site) -> None
             ("doi:10.48550/arxiv.2601.00001",),
         )
     ]
-    assert "search_query=all%3Atides+OR+all%3AAND+OR+all%3Amoon+OR+all%3Asea+OR+all%3Ax" in site.asked[0]
+    assert "search_query=all%3Atides+OR+all%3AAND+OR+all%3Amoon+OR+all%3Asea+OR+all%3Ax" in site.requests[0]
 
 
 async def test_a_feed_cannot_name_a_file_to_be_read(site: Site) -> None:
@@ -145,7 +145,7 @@ async def test_a_redirect_of_an_engine_reaches_nobody(site: Site) -> None:
             TavilyProvider(KEY, at(site)),
         )
         searched = await search_with(site, *engines)
-    assert other.asked == []
+    assert other.requests == []
     assert len(searched.failed) == len(engines)
     assert all("redirect" in why for why in searched.failed.values())
 

@@ -367,7 +367,7 @@ async def test_its_answer_is_read_with_fields_that_are_missing(site: Site, name:
 async def test_it_is_asked_for_one_small_page_and_told_who_asks(site: Site, name: str) -> None:
     wire = WIRES[name]
     await search_with(serve(site, name, wire.answer))
-    (request,) = site.asked
+    (request,) = site.requests
     head, _, body = request.partition("\r\n\r\n")
     assert head.startswith(f"{'GET' if wire.body is None else 'POST'} {wire.path}{wire.request}")
     assert f"User-Agent: {USER_AGENT}" in head
@@ -411,7 +411,7 @@ async def test_its_redirect_reaches_nobody(site: Site, name: str) -> None:
     async with running() as other:
         site.pages = {WIRES[name].path: redirect(f"http://127.0.0.1:{other.port}/", "307 Temporary Redirect")}
         assert "redirect" in (await search_with(provider(name, at(site)))).failed[name]
-    assert other.asked == []
+    assert other.requests == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -423,7 +423,7 @@ async def test_its_retry_after_is_waited_for_and_reported(site: Site, name: str)
     engine = provider(name, at(site))
     await search_with(engine, limiter=limiter)
     assert "30 more seconds" in (await search_with(engine, limiter=limiter)).failed[name]
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
     now = 31.0
     serve(site, name, WIRES[name].answer)
     assert (await search_with(engine, limiter=limiter)).failed == {}
@@ -434,7 +434,7 @@ async def test_an_engine_is_asked_only_so_often_per_minute(site: Site) -> None:
     limiter = SiteRateLimiter(max_per_minute=2, clock=lambda: 0.0)
     results = [await search_with(engine, limiter=limiter) for _ in range(3)]
     assert [set(one.failed) for one in results] == [set(), set(), {"wikipedia"}]
-    assert len(site.asked) == 2
+    assert len(site.requests) == 2
 
 
 async def test_a_slow_engine_does_not_delay_the_others_beyond_its_timeout(

@@ -61,11 +61,13 @@ class Platform:
     """What a client of the services sees."""
 
     database: Database
-    hints: BusNotifier
+    notifier: BusNotifier
     tenant: UUID = LOCAL_TENANT
 
     async def submit(self, request: RunRequest) -> RunRow:
-        submitted = await submit_run(self.database, self.hints, self.tenant, request, graphs=open_registry(ALL_GRAPHS))
+        submitted = await submit_run(
+            self.database, self.notifier, self.tenant, request, graphs=open_registry(ALL_GRAPHS)
+        )
         return submitted.run
 
     async def run(self, id: UUID) -> RunRow:
@@ -94,8 +96,8 @@ class Platform:
 
 @pytest.fixture
 async def platform(app_url: str, redis_url: str) -> AsyncIterator[Platform]:
-    async with Database(app_url, max_connections=4) as database, BusNotifier(redis_url) as hints:
-        yield Platform(database, hints)
+    async with Database(app_url, max_connections=4) as database, BusNotifier(redis_url) as notifier:
+        yield Platform(database, notifier)
 
 
 @pytest.fixture
@@ -154,6 +156,6 @@ async def shared_platform(shared_servers: SharedServers) -> AsyncIterator[Platfo
     """
     async with (
         Database(shared_servers.app_url, max_connections=4) as database,
-        BusNotifier(shared_servers.redis_url) as hints,
+        BusNotifier(shared_servers.redis_url) as notifier,
     ):
-        yield Platform(database, hints)
+        yield Platform(database, notifier)

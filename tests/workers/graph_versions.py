@@ -159,7 +159,7 @@ class Editions:
     async def begun(self, *, thread_id: UUID | None = None, **options: Any) -> RunRow:
         engines = {"agent": EngineConfig(engine="scripted", options=LINES | options)}
         request, p = RunRequest("beasts", "essay", engines=engines, thread_id=thread_id), self._platform
-        return (await submit_run(p.database, p.hints, p.tenant, request, graphs=self.registry())).run
+        return (await submit_run(p.database, p.notifier, p.tenant, request, graphs=self.registry())).run
 
     async def asks(self, run_id: UUID, words: str) -> InputRequest:
         """The open question of these words, once the run waits for it."""
@@ -175,7 +175,7 @@ class Editions:
     async def say(self, run_id: UUID, question: InputRequest, text: str) -> None:
         p = self._platform
         await submit_response(
-            p.database, p.hints, p.tenant, run_id, question.seq, InputResponse(text=text), responded_by="somebody"
+            p.database, p.notifier, p.tenant, run_id, question.seq, InputResponse(text=text), responded_by="somebody"
         )
 
     async def states(self, run_id: UUID) -> Sequence[tuple[int, str]]:

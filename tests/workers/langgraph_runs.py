@@ -15,7 +15,7 @@ from tests.workers.langgraph_scripts import GRAPHS
 
 async def started(platform: Platform, request: RunRequest) -> RunRow:
     submitted = await submit_run(
-        platform.database, platform.hints, platform.tenant, request, graphs=open_registry(GRAPHS)
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(GRAPHS)
     )
     return submitted.run
 

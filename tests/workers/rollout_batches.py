@@ -71,7 +71,7 @@ class Collector:
 
     database: Database
     tenant: UUID = LOCAL_TENANT
-    hints: RecordingNotifier = field(default_factory=RecordingNotifier)
+    notifier: RecordingNotifier = field(default_factory=RecordingNotifier)
 
     async def collect(
         self,
@@ -95,7 +95,7 @@ class Collector:
         inputs: dict[str, Any] = {"budget": Budget(max_turns=2), **more}
         request = BatchRequest("counting", ids, size, engines or {}, scorers, **inputs)
         return await rollouts.create_batch(
-            self.database, self.hints, self.tenant, request, graphs=open_registry(ALL_GRAPHS)
+            self.database, self.notifier, self.tenant, request, graphs=open_registry(ALL_GRAPHS)
         )
 
     async def end(
@@ -137,4 +137,4 @@ def _report(answer: str, reason: StopReason, citations: tuple[Citation, ...]) ->
 
 
 async def wait_until_finalized(collector: Collector, run_id: UUID) -> None:
-    await finalize_ended_rollout(collector.database, collector.hints, collector.tenant, run_id)
+    await finalize_ended_rollout(collector.database, collector.notifier, collector.tenant, run_id)

@@ -47,7 +47,7 @@ class Said(BaseModel):
 
 class Diary(BaseModel):
     question: str
-    said: tuple[Said, ...] = ()
+    entries: tuple[Said, ...] = ()
 
 
 class Word(BaseModel):
@@ -56,7 +56,7 @@ class Word(BaseModel):
 
 def _grown(inputs: Diary) -> tuple[Message, ...]:
     messages = [Message("user", (inputs.question,))]
-    for text in inputs.said:
+    for text in inputs.entries:
         messages += [Message("assistant", (text.text,), turn=text.seq), Message("user", (f"seen {len(text.text)}",))]
     return tuple(messages)
 
@@ -64,7 +64,7 @@ def _grown(inputs: Diary) -> tuple[Message, ...]:
 def _fresh(inputs: Diary) -> tuple[Message, ...]:
     return (
         Message("system", ("You read.",)),
-        Message("user", (" ".join(s.text for s in inputs.said[-1:]) or "nothing",)),
+        Message("user", (" ".join(s.text for s in inputs.entries[-1:]) or "nothing",)),
     )
 
 
@@ -92,13 +92,13 @@ READER: Role[Diary, Word] = Role(
 
 class State(TypedDict):
     turn: int
-    kept: list[int]
+    numbers: list[int]
     stop: str
 
 
 async def _talk(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
-    turn, stored = state["turn"] + 1, state["kept"]
+    turn, stored = state["turn"] + 1, state["numbers"]
     await ctx.begin_turn(turn)
     if reason := ctx.stop_reason():
         return {"stop": reason}
@@ -108,14 +108,16 @@ async def _talk(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
         stored = stored[1:]
     steps = await ctx.get_steps(stored)
     messages = tuple(Said(seq=s.seq, text=s.payload["output"]["word"]) for s in steps)
-    written = await ctx.call_role(DIARIST, Diary(question=ctx.run.question, said=messages), turn=turn, boundary=edited)
+    written = await ctx.call_role(
+        DIARIST, Diary(question=ctx.run.question, entries=messages), turn=turn, boundary=edited
+    )
     if isinstance(written, EngineFailure):
         return {"stop": _why(written)}
     seen = (Said(seq=written.seq, text=written.output.word),)
-    read = await ctx.call_role(READER, Diary(question="", said=seen), turn=turn)
+    read = await ctx.call_role(READER, Diary(question="", entries=seen), turn=turn)
     if isinstance(read, EngineFailure):
         return {"stop": _why(read)}
-    return {"turn": turn, "kept": [*stored, written.seq], "stop": ""}
+    return {"turn": turn, "numbers": [*stored, written.seq], "stop": ""}
 
 
 def _why(failure: EngineFailure) -> StopReason:
@@ -150,7 +152,7 @@ recording = Graph(
     description="Two roles whose contexts grow, are edited and are built anew.",
     version="recording-1",
     build=_build,
-    initial_state=lambda _: {"turn": 0, "kept": [], "stop": ""},
+    initial_state=lambda _: {"turn": 0, "numbers": [], "stop": ""},
     roles=(DIARIST, READER),
     turn_counter="turn",
 )

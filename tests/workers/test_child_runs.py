@@ -104,7 +104,7 @@ async def test_children_are_cancelled_with_their_parent(shared_platform: Platfor
     run = await begun(shared_platform, LONG, engines=slow(100), budget=Budget(max_turns=2000))
     await shared_platform.until(run.id, waits)
     await cancel_run(
-        shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.DISCARD
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.DISCARD
     )
     assert (await shared_platform.ended(run.id)).status is RunStatus.CANCELLED
     for child in children_of(rows, run.id):
@@ -118,7 +118,9 @@ async def test_when_a_finish_is_requested_children_report_first_and_the_parent_c
     await shared_platform.until(run.id, waits)
     for child in children_of(rows, run.id):
         await shared_platform.until(child, lambda row: row.last_seq > 8)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.FINISH)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.FINISH
+    )
     assert [line.split(",")[1] for line in (await list_outputs(shared_platform, run.id))[:2]] == [
         " finish_requested"
     ] * 2
@@ -127,11 +129,11 @@ async def test_when_a_finish_is_requested_children_report_first_and_the_parent_c
 async def test_children_stand_still_with_their_parent(shared_platform: Platform, rows: Sql) -> None:
     run = await begun(shared_platform, LONG, engines=slow(300), budget=Budget(max_turns=21))
     await shared_platform.until(run.id, waits)
-    await pause_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id)
+    await pause_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id)
     children = children_of(rows, run.id)
     for one in (run.id, *children):
         await shared_platform.until(one, lambda row: row.status is RunStatus.PAUSED)
-    await resume_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id)
+    await resume_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id)
     assert (await list_outputs(shared_platform, run.id))[-1] == "turns: 21"
 
 
@@ -140,7 +142,9 @@ async def test_a_child_that_a_person_cancels_is_a_result_like_any(shared_platfor
     run = await begun(shared_platform, question, engines=slow(60), budget=Budget(max_turns=2000))
     await shared_platform.until(run.id, waits)
     first, _ = children_of(rows, run.id)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, first, CancelMode.DISCARD)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, first, CancelMode.DISCARD
+    )
     lines = await list_outputs(shared_platform, run.id)
     assert lines[0] == "one: cancelled, cancelled, 0 said"
     assert lines[1].startswith("two: done")
@@ -214,7 +218,7 @@ async def test_a_person_edits_the_plan_of_a_team_before_anybody_is_sent(shared_p
     edited = InputResponse(decision=ReviewDecision.EDITED, steps=parts)
     await submit_response(
         shared_platform.database,
-        shared_platform.hints,
+        shared_platform.notifier,
         shared_platform.tenant,
         run.id,
         rendered.seq,

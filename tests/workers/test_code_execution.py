@@ -22,7 +22,7 @@ TIDES = b"low,3\n\nhigh,39\n"
 
 async def run_code(platform: Platform, scope: Mapping[str, Any]) -> RunRow:
     request, graphs = RunRequest("How high is it?", "computing", scope=scope), open_registry(code_graph.GRAPHS)
-    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await platform.ended(submitted.run.id, PATIENCE)
 
 

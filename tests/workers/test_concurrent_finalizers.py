@@ -41,17 +41,17 @@ async def test_two_finalizers_do_not_ask_the_same_judge_twice(
     await collector.collect(size=1, scorers=[ScorerSpec("rubric_judge", 1, {"engine": slow})])
     (one,) = await collector.members()
     await collector.end(one.run_id, SECRET)
-    asked = 0
+    call_count = 0
     once = rollout_finalizer._compute_scores  # pyright: ignore[reportPrivateUsage]
 
     async def counted(work: Any, meter: Any) -> Any:
-        nonlocal asked
-        asked += 1
+        nonlocal call_count
+        call_count += 1
         return await once(work, meter)
 
     monkeypatch.setattr(rollout_finalizer, "_compute_scores", counted)
     await asyncio.gather(*(wait_until_finalized(collector, one.run_id) for _ in range(5)))
-    assert asked == 1
+    assert call_count == 1
     assert (await collector.group()).group.state == "complete"
 
 
@@ -105,11 +105,11 @@ async def test_a_finalizer_that_crashes_at_any_moment_leaves_nothing_half_done(
             for run in (good.run_id, bad.run_id):
                 disturbed.at, disturbed.count = moment, 0
                 try:
-                    await finalize_ended_rollout(disturbed, collector.hints, LOCAL_TENANT, run)
+                    await finalize_ended_rollout(disturbed, collector.notifier, LOCAL_TENANT, run)
                 except (Died, Unavailable):
                     struck = True
             sql("update app.rollout set due_at = now() - interval '1 second' where due_at is not null")
-            await finalize_overdue(calm, collector.hints, 0)
+            await finalize_overdue(calm, collector.notifier, 0)
             again = (await collector.members())[-1]
             await collector.end(again.run_id, "No")
             await wait_until_finalized(collector, again.run_id)

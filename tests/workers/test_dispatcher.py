@@ -23,9 +23,9 @@ class Queue:
     rollouts: int = 0
     away: int = 0
     """How many claims fail."""
-    asked: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    queries: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     also: list[UUID] = field(default_factory=list[UUID])
-    lost: list[UUID] = field(default_factory=list[UUID])
+    abandoned: list[UUID] = field(default_factory=list[UUID])
     """Runs that are claimable while they are not queued."""
     low: list[bool] = field(default_factory=list[bool])
     broadcasts: int = 0
@@ -41,14 +41,14 @@ class Queue:
         if self.away:
             self.away -= 1
             raise Unavailable("on purpose")
-        self.asked.append((max_runs, max_rollouts))
+        self.queries.append((max_runs, max_rollouts))
         self.also += swept_run_ids
-        lost = [run for run in swept_run_ids if run in self.lost][:max_runs]
-        self.lost = [run for run in self.lost if run not in lost]
-        first = min(max_runs - len(lost), self.interactive)
-        then = min(max_runs - len(lost) - first, max_rollouts, self.rollouts)
+        abandoned = [run for run in swept_run_ids if run in self.abandoned][:max_runs]
+        self.abandoned = [run for run in self.abandoned if run not in abandoned]
+        first = min(max_runs - len(abandoned), self.interactive)
+        then = min(max_runs - len(abandoned) - first, max_rollouts, self.rollouts)
         self.interactive, self.rollouts = self.interactive - first, self.rollouts - then
-        claimed = [NextClaim(Claim(FencingToken(uuid4(), run, 2, uuid4()), True, 0), False) for run in lost]
+        claimed = [NextClaim(Claim(FencingToken(uuid4(), run, 2, uuid4()), True, 0), False) for run in abandoned]
         claim = Claim(FencingToken(uuid4(), uuid4(), 1, uuid4()), False, 0)
         return claimed + [NextClaim(claim, False)] * first + [NextClaim(claim, True)] * then
 
@@ -141,11 +141,11 @@ async def test_nothing_is_asked_for_after_a_slice_when_the_queue_was_empty() -> 
         await settle()
         queue.go_on.release()
         await settle()
-        assert (len(queue.asked), queue.broadcasts) == (1, 0)
+        assert (len(queue.queries), queue.broadcasts) == (1, 0)
         dispatcher.check_queue_when_slot_frees()
         dispatcher.check_queue()
         await settle()
-        assert len(queue.asked) == 2
+        assert len(queue.queries) == 2
 
 
 async def test_a_notified_process_without_a_slot_for_a_class_notifies_all() -> None:
@@ -177,17 +177,17 @@ async def test_a_claim_that_found_no_database_is_repeated() -> None:
 
 
 async def test_what_was_swept_and_notified_is_not_forgotten_with_a_claim_that_found_no_database() -> None:
-    lost = [uuid4() for _ in range(3)]
-    queue = Queue(lost=list(lost), away=1)
+    abandoned = [uuid4() for _ in range(3)]
+    queue = Queue(abandoned=list(abandoned), away=1)
     dispatcher = RunClaimer(build_slots(3, 1), queue.claim_next, queue.advance, queue.broadcast)
-    dispatcher.check_queue(lost, was_notified=True)
+    dispatcher.check_queue(abandoned, was_notified=True)
     with pytest.raises(Unavailable):
         await dispatcher.claim_until_cancelled()
     again = asyncio.create_task(dispatcher.claim_until_cancelled())
     await settle()
-    assert (dispatcher.slots.used, queue.also, queue.broadcasts) == (3, lost, 1)
+    assert (dispatcher.slots.used, queue.also, queue.broadcasts) == (3, abandoned, 1)
     again.cancel()
-    for _ in lost:
+    for _ in abandoned:
         queue.go_on.release()
     await dispatcher.close()
 
@@ -220,20 +220,20 @@ async def test_only_the_database_work_of_rollouts_has_low_priority() -> None:
 
 
 async def test_runs_that_are_not_queued_are_asked_for_once() -> None:
-    queue, lost = Queue(), uuid4()
+    queue, abandoned = Queue(), uuid4()
     async with dispatching(queue) as dispatcher:
-        dispatcher.check_queue([lost])
+        dispatcher.check_queue([abandoned])
         await settle()
         dispatcher.check_queue()
         await settle()
-    assert (queue.also, len(queue.asked)) == ([lost], 2)
+    assert (queue.also, len(queue.queries)) == ([abandoned], 2)
 
 
 async def test_runs_of_crashed_workers_are_all_claimed_in_the_passes_of_one_check_before_queued_ones() -> None:
-    lost = [uuid4() for _ in range(20)]
-    queue = Queue(interactive=30, lost=list(lost))
+    abandoned = [uuid4() for _ in range(20)]
+    queue = Queue(interactive=30, abandoned=list(abandoned))
     async with dispatching(queue, total=40) as dispatcher:
-        dispatcher.check_queue([*lost, lost[0]])
+        dispatcher.check_queue([*abandoned, abandoned[0]])
         await settle()
-        assert (queue.lost, queue.interactive, dispatcher.slots.used) == ([], 10, 40)
-        assert queue.also == lost + lost[8:] + lost[16:]
+        assert (queue.abandoned, queue.interactive, dispatcher.slots.used) == ([], 10, 40)
+        assert queue.also == abandoned + abandoned[8:] + abandoned[16:]

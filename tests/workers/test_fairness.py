@@ -52,7 +52,7 @@ def other(platform: Platform, owner_url: str) -> Platform:
     tenant = new_id()
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("insert into app.tenant (id, name) values (%s, 'other')", (tenant,))
-    return Platform(platform.database, platform.hints, tenant)
+    return Platform(platform.database, platform.notifier, tenant)
 
 
 async def submit_question(platform: Platform, turns: int = 1, ms: int = 50) -> UUID:
@@ -60,7 +60,7 @@ async def submit_question(platform: Platform, turns: int = 1, ms: int = 50) -> U
         RunRequest("Count", "counting", budget=Budget(turns), engines=scripted(ms)),
         open_registry(ALL_GRAPHS),
     )
-    return (await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)).run.id
+    return (await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)).run.id
 
 
 async def first_events(sql: Sql, *platforms: Platform) -> list[list[float]]:
@@ -104,7 +104,7 @@ async def test_questions_of_two_tenants_begin_at_once_while_rollouts_fill_every_
     for _ in range(workers):
         start_worker(**settings, **NO_SWEEP, **ONE_SLICE)
     idle = p95((await first_events(sql, platform))[0])
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(50)]
     await collector.collect(*tasks, size=8, engines=scripted(1500), budget=Budget(max_turns=2400), durability="sync")
     filled = workers * (SLOTS - RESERVED)
@@ -119,7 +119,7 @@ async def test_rollouts_that_have_begun_are_finished_before_new_ones_begin(
     platform: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
     """A slice is a turn, so every rollout is released six times."""
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(5)]
     created = await collector.collect(
         *tasks, size=4, engines=scripted(20), budget=Budget(max_turns=6), durability="sync"
@@ -139,8 +139,8 @@ async def test_rollouts_that_have_begun_are_finished_before_new_ones_begin(
 async def test_rollouts_of_two_tenants_share_the_slots(
     platform: Platform, other: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
-    theirs = Collector(collector.database, other.tenant, collector.hints)
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
+    theirs = Collector(collector.database, other.tenant, collector.notifier)
     for each in (collector, theirs):
         tasks = [a_task(f"Question {n}?") for n in range(5)]
         await each.collect(*tasks, size=4, engines=scripted(1000), budget=Budget(max_turns=2000), durability="sync")
@@ -167,7 +167,7 @@ async def test_a_question_whose_notification_is_lost_begins_although_rollouts_fi
     platform: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
     start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_SWEEP_INTERVAL_SECONDS="1", **ONE_SLICE)
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     tasks = [a_task(f"Question {n}?") for n in range(5)]
     await collector.collect(*tasks, size=8, engines=scripted(1000), budget=Budget(max_turns=2000), durability="sync")
     await until_running(sql, 9)

@@ -38,7 +38,9 @@ __all__ = ["bench"]
 
 async def forked(platform: Platform, run_id: UUID, at: int | None, graphs: str, **more: Any) -> RunRow:
     request = ForkRequest(run_id, at, **more)
-    created = await fork_run(platform.database, platform.hints, platform.tenant, request, graphs=open_registry(graphs))
+    created = await fork_run(
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(graphs)
+    )
     return await platform.ended(created.run.id)
 
 
@@ -110,7 +112,7 @@ async def test_a_fork_is_replayed_like_any_other_run(platform: Platform, start_w
 
 async def started_of(platform: Platform, request: RunRequest, graphs: str) -> RunRow:
     created = await submit_run(
-        platform.database, platform.hints, platform.tenant, request, graphs=open_registry(graphs)
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(graphs)
     )
     return await platform.ended(created.run.id)
 

@@ -53,7 +53,7 @@ def shipped() -> list[int]:
 
 async def begun(platform: Platform, request: RunRequest) -> RunRow:
     created = await submit_run(
-        platform.database, platform.hints, platform.tenant, request, graphs=open_registry(GRAPHS)
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(GRAPHS)
     )
     return created.run
 
@@ -64,7 +64,9 @@ async def ended(platform: Platform, request: RunRequest) -> RunRow:
 
 async def forked(platform: Platform, run_id: UUID, at: int | None = None, **more: Any) -> RunRow:
     request = ForkRequest(run_id, at, **more)
-    created = await fork_run(platform.database, platform.hints, platform.tenant, request, graphs=open_registry(GRAPHS))
+    created = await fork_run(
+        platform.database, platform.notifier, platform.tenant, request, graphs=open_registry(GRAPHS)
+    )
     return created.run
 
 
@@ -98,7 +100,7 @@ async def answered(platform: Platform, run_id: UUID, *message: str) -> RunRow:
         ]:
             inputs = InputResponse(text=left.pop(0))
             await submit_response(
-                platform.database, platform.hints, platform.tenant, run_id, one.seq, inputs, responded_by="somebody"
+                platform.database, platform.notifier, platform.tenant, run_id, one.seq, inputs, responded_by="somebody"
             )
         await asyncio.sleep(0.02)
     assert left == []

@@ -120,10 +120,10 @@ async def test_an_append_whose_response_was_lost_is_found_and_charged_once(datab
     assert (run.usage.tokens, run.usage.cost_usd) == (7, Decimal("0.01"))
 
 
-@pytest.mark.parametrize("lost", [1, 2, 3])
-async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: Forgetful, lost: int) -> None:
+@pytest.mark.parametrize("lost_answers", [1, 2, 3])
+async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: Forgetful, lost_answers: int) -> None:
     pen = await a_journal(database)
-    database.forgets = lost
+    database.forgets = lost_answers
     await pen.append(StepDraft(StepKind.RESUMED, "Resumed"))
     _, stored = await list_stored(database, pen)
     assert [s.kind for s in stored] == [StepKind.RESUMED]
@@ -359,7 +359,7 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await pen.append(a_step("lost", key=CallKey(2, "node", 0)), inside=fails)
+        await pen.append(a_step("lost_answers", key=CallKey(2, "node", 0)), inside=fails)
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
     await closed(pen)
     run, stored = await list_stored(database, pen)

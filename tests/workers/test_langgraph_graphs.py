@@ -117,9 +117,15 @@ async def test_a_person_is_asked_and_what_the_graph_streams_is_noted(shared_plat
             for q in await list_input_requests(shared_platform.database, shared_platform.tenant, run.id)
             if q.pending
         ]
-        number, hints, tenant = open_one.seq, shared_platform.hints, shared_platform.tenant
+        number, notifier, tenant = open_one.seq, shared_platform.notifier, shared_platform.tenant
         await submit_response(
-            shared_platform.database, hints, tenant, run.id, number, InputResponse(text=text), responded_by="somebody"
+            shared_platform.database,
+            notifier,
+            tenant,
+            run.id,
+            number,
+            InputResponse(text=text),
+            responded_by="somebody",
         )
     ended, steps = await shared_platform.ended(run.id), await shared_platform.steps(run.id)
     assert ended.status is RunStatus.DONE, ended.error
@@ -185,7 +191,9 @@ async def test_a_person_who_asks_to_write_now_gets_what_there_is(shared_platform
     run = await started(shared_platform, endless.request(delay_ms=20))
     while not any(s.title == "It has 17 moons." for s in await shared_platform.steps(run.id)):
         assert not (await shared_platform.run(run.id)).is_terminal
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.FINISH)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.FINISH
+    )
     ended = await shared_platform.ended(run.id)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.FINISH_REQUESTED)
     assert await answer_of(shared_platform, run.id) == "It has 17 moons."

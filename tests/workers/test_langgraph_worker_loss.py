@@ -39,7 +39,7 @@ async def respond_when_waiting(platform: Platform, run_id: UUID) -> RunRow:
             text, message = ("be warmer", "yes")[min(message, 1)], message + 1
             inputs = InputResponse(text=text)
             await submit_response(
-                platform.database, platform.hints, platform.tenant, run_id, one.seq, inputs, responded_by="somebody"
+                platform.database, platform.notifier, platform.tenant, run_id, one.seq, inputs, responded_by="somebody"
             )
         await asyncio.sleep(0.02)
     return row

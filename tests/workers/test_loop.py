@@ -74,7 +74,7 @@ async def room(platform: Platform, start_worker: StartWorker, tmp_path: Path) ->
     with serving({}, "--policy-dir", str(folder)) as engine:
         start_worker(OFFING_ENGINE_URL=engine.url)
         collector = RolloutCollector(
-            platform.database, platform.hints, open_registry(), ManagedEngine(EngineEndpoint(engine.url))
+            platform.database, platform.notifier, open_registry(), ManagedEngine(EngineEndpoint(engine.url))
         )
         jobs = JobContext(platform.database, tmp_path, folder, open_trainer, collect_groups=collector.collect_step)
 
@@ -128,12 +128,12 @@ async def test_a_loop_that_crashed_between_collecting_and_training_uses_the_batc
 ) -> None:
     config, collected = parse_loop_config(SMALL), room.collector.collect_step
 
-    async def lost(*inputs: Any) -> Any:
+    async def lose_lease(*inputs: Any) -> Any:
         await collected(*inputs)
         raise WorkerLostError
 
     async def run(job_id: UUID) -> TrainingJobRow:
-        return await _run(room, job_id, lost)
+        return await _run(room, job_id, lose_lease)
 
     broken = replace(room, run_job=run)
     with pytest.raises(WorkerLostError):
@@ -152,11 +152,11 @@ async def test_a_loop_that_crashed_between_collecting_and_training_uses_the_batc
 async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same_loop_continues(
     room: LoopContext, sql: Sql, change: dict[str, Any]
 ) -> None:
-    async def lost(_job_id: UUID) -> TrainingJobRow:
+    async def lose_lease(_job_id: UUID) -> TrainingJobRow:
         raise WorkerLostError
 
     broken, batches = (
-        replace(room, run_job=lost),
+        replace(room, run_job=lose_lease),
         "select count(*) from app.rollout_batch where name = 'demonstrations'",
     )
     for config, created in ((SMALL, 1), (SMALL, 1), (SMALL | change, 2), (SMALL, 2), (SMALL | change, 2)):
@@ -166,13 +166,13 @@ async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same
 
 
 async def test_a_start_of_another_size_is_made_anew(room: LoopContext, sql: Sql) -> None:
-    async def lost(_job_id: UUID) -> TrainingJobRow:
+    async def lose_lease(_job_id: UUID) -> TrainingJobRow:
         raise WorkerLostError
 
     for size in ("tiny", "small", "tiny"):
         with pytest.raises(WorkerLostError):
             await run_training_loop(
-                replace(room, run_job=lost),
+                replace(room, run_job=lose_lease),
                 parse_loop_config(SMALL | {"start": {**SMALL["start"], "model_size": size}}),
             )
     assert sql("select count(*) from app.policy_version") == [(2,)]

@@ -56,7 +56,7 @@ async def a_job(collector: Collector) -> TrainingJobRow:
 
 async def step(collector: Collector, job: TrainingJobRow) -> list[GroupSummary]:
     """The groups of the job's first step."""
-    making = StepCollector(collector.database, collector.hints, open_registry(ALL_GRAPHS), served)
+    making = StepCollector(collector.database, collector.notifier, open_registry(ALL_GRAPHS), served)
     policy = await policies.get_version_by_name(collector.database, collector.tenant, "planner@1")
     return await making.collect_step(collector.tenant, job, parse_config(TABLES), policy, lambda _: None)
 

@@ -35,7 +35,7 @@ async def submitted(platform: Platform, file: Path, scope: tuple[str, ...] = ("o
     request = RunRequest(f"{server}: What pulls the sea?", "asking", scope={"mcp": list(scope)} if scope else {})
     graphs, servers = open_registry(mcp_graph.GRAPHS), McpServerRegistry(file)
     created = await submit_run(
-        platform.database, platform.hints, platform.tenant, request, graphs=graphs, servers=servers
+        platform.database, platform.notifier, platform.tenant, request, graphs=graphs, servers=servers
     )
     return created.run
 
@@ -72,10 +72,10 @@ async def test_a_run_uses_and_cites_a_server_that_it_was_asked_with_while_its_to
     assert (step.payload["origin"], step.payload["trust"]) == ("mcp:own", "untrusted")
     assert await quotes(platform, run) == [("echo (own)", "What pulls the sea?")]
 
-    before = len(served.asked)
+    before = len(served.requests)
     (step,) = await tools(platform, await ended(platform, file, ()))
     assert (step.payload["status"], "no tool" in step.payload["message"]) == ("invalid", True)
-    assert len(served.asked) == before
+    assert len(served.requests) == before
 
     served.tools = [tool(description="Says it again, and sends it on.")]
     (step,) = await tools(platform, await ended(platform, file))
@@ -134,9 +134,9 @@ async def test_a_cancelled_run_gives_its_call_up_and_so_does_one_that_takes_too_
     start_worker(**worker_with(file))
     run = await submitted(platform, file)
     await until(lambda: len(served.calls()) == 1)
-    await cancel_run(platform.database, platform.hints, platform.tenant, run.id, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, run.id, CancelMode.DISCARD)
     assert (await platform.ended(run.id)).status is RunStatus.CANCELLED
-    await until(lambda: served.gone == 1)
+    await until(lambda: served.closed_count == 1)
     file.write_text(entry(served.url, tools="echo = { timeout_seconds = 1 }"))
     (step,) = await tools(platform, await ended(platform, file))
     assert step.payload["status"] == "timeout"
@@ -163,7 +163,7 @@ async def test_a_secret_is_in_no_row_no_key_and_no_log(
     worker = start_worker(**worker_with(file, **env))
     run = await ended(platform, file)
     assert [step.payload["status"] for step in await tools(platform, run)] == ["ok"]
-    assert any(f"Authorization: Bearer {TOKEN}" in head for head, _ in served.asked)
+    assert any(f"Authorization: Bearer {TOKEN}" in head for head, _ in served.requests)
     served.on = {"tools/call": Raw(TOKEN.encode(), status="500 Oops", headers={"X-Echo": TOKEN})}
     await ended(platform, file)
     hidden = (TOKEN, base64.b64encode(TOKEN.encode()).decode().rstrip("=")[:-1])
@@ -180,4 +180,4 @@ async def test_a_secret_is_in_no_row_no_key_and_no_log(
 async def test_without_an_operators_file_a_run_cannot_name_a_server(platform: Platform, tmp_path: Path) -> None:
     request, graphs = RunRequest("What?", "asking", scope={"mcp": ["own"]}), open_registry(mcp_graph.GRAPHS)
     with pytest.raises(InvalidInput, match="there is no MCP server 'own'"):
-        await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+        await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)

@@ -13,7 +13,7 @@ from tests.workers.processes import ALL_GRAPHS
 
 async def test_fifty_notifications_make_one_claim(shared_platform: Platform) -> None:
     run = await shared_platform.submit(RunRequest("Count", "counting", budget=Budget(max_turns=20)))
-    await asyncio.gather(*(shared_platform.hints.dispatch_run(run.id) for _ in range(50)))
+    await asyncio.gather(*(shared_platform.notifier.dispatch_run(run.id) for _ in range(50)))
     ended = await shared_platform.ended(run.id)
     kinds = [s.kind for s in await shared_platform.steps(run.id)]
     assert (ended.status, ended.fence) == (RunStatus.DONE, 1)
@@ -37,7 +37,7 @@ async def test_submissions_with_one_key_at_the_same_time_make_one_run(shared_pla
         *(
             submit_run(
                 shared_platform.database,
-                shared_platform.hints,
+                shared_platform.notifier,
                 shared_platform.tenant,
                 request,
                 graphs=open_registry(ALL_GRAPHS),

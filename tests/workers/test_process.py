@@ -138,7 +138,7 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_hear
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
     await handed.tell(process, 1)
-    await cancel_run(platform.database, platform.hints, platform.tenant, handed.run, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, handed.run, CancelMode.DISCARD)
     assert (await platform.ended(handed.run)).status is RunStatus.CANCELLED
 
 
@@ -197,9 +197,9 @@ async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancel
     platform: Platform, process: WorkerProcess
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
-    await pause_run(platform.database, platform.hints, platform.tenant, run)
+    await pause_run(platform.database, platform.notifier, platform.tenant, run)
     await until_drained(hold, DrainReason.PAUSE)
-    await cancel_run(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, run, CancelMode.DISCARD)
     assert (await platform.ended(run, 30)).status is RunStatus.CANCELLED
 
 
@@ -208,7 +208,7 @@ async def test_a_pause_that_was_withdrawn_before_the_run_is_released_holds_nothi
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
-    client = (platform.database, platform.hints, platform.tenant, run)
+    client = (platform.database, platform.notifier, platform.tenant, run)
     close, about, withdrawn = Journal.append_last, threading.Event(), threading.Event()
 
     async def closes(journal: Journal, *drafts: Any, **more: Any) -> None:
@@ -235,7 +235,7 @@ async def test_a_pause_that_was_withdrawn_within_the_call_is_not_on_record(
     platform: Platform, process: WorkerProcess
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
-    client = (platform.database, platform.hints, platform.tenant, run)
+    client = (platform.database, platform.notifier, platform.tenant, run)
     await pause_run(*client)
     await until_drained(hold, DrainReason.PAUSE)
     await resume_run(*client)
@@ -258,7 +258,7 @@ async def test_a_cancelled_run_ends_although_its_ending_takes_longer_than_its_ca
     run = (await platform.submit(slow(2, 60_000))).id
     process.check_queue()
     await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 1)
-    await cancel_run(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, run, CancelMode.DISCARD)
     ended = await platform.ended(run, 20)
     assert (ended.status, ended.fence) == (RunStatus.CANCELLED, 1)
 
@@ -306,7 +306,7 @@ async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_crash_is_finalized_at
 
 
 async def test_a_watcher_that_is_told_nonsense_watches_on(platform: Platform, process: WorkerProcess) -> None:
-    bus = platform.hints._control._redis  # pyright: ignore[reportPrivateUsage]
+    bus = platform.notifier._control._redis  # pyright: ignore[reportPrivateUsage]
     await bus.publish("offing:control", "this is no run")  # pyright: ignore[reportUnknownMemberType]
     await asyncio.sleep(0.1)
     assert not any(w.done() for w in process._watchers)  # pyright: ignore[reportPrivateUsage]

@@ -356,10 +356,10 @@ async def test_a_job_that_was_killed_after_its_candidate_was_registered_makes_no
     await queued(collected.database, teaching("Search first."))
     real = job_of._release_job  # pyright: ignore[reportPrivateUsage]
 
-    async def lost(*_: object, **__: object) -> None:
+    async def lose_lease(*_: object, **__: object) -> None:
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(job_of, "_release_job", lost)
+    monkeypatch.setattr(job_of, "_release_job", lose_lease)
     with pytest.raises(asyncio.CancelledError):
         await run_next_job(DistillationContext(collected.database, tmp_path, "lost", TERM))
     monkeypatch.setattr(job_of, "_release_job", real)

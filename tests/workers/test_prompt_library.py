@@ -133,7 +133,7 @@ class DistillationTrial:
             engines={"planner": self.planner()}, scorers=[ScorerSpec("token_f1")],
         )  # fmt: skip
         created = await promotion.start_evaluation(
-            database, self.platform.hints, tenant, library, frozen, graphs=open_registry(ALL_GRAPHS)
+            database, self.platform.notifier, tenant, library, frozen, graphs=open_registry(ALL_GRAPHS)
         )
         await wait_until_all_finalized(self.collector, created.batch.id)
         await promotion.store_evaluation(database, tenant, library, created.batch.id, frozen)

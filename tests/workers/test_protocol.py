@@ -38,7 +38,7 @@ async def test_a_person_cancels_a_run_in_the_middle(shared_platform: Platform) -
     run = await shared_platform.submit(counting(1000, engines=slow(50)))
     await shared_platform.until(run.id, lambda row: row.last_seq > 8)
     await cancel_run(
-        shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.DISCARD
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.DISCARD
     )
     ended = await shared_platform.ended(run.id, 6)
     assert (ended.status, ended.stop_reason) == (RunStatus.CANCELLED, StopReason.CANCELLED)
@@ -48,7 +48,9 @@ async def test_a_person_cancels_a_run_in_the_middle(shared_platform: Platform) -
 async def test_a_person_asks_to_write_what_there_is(shared_platform: Platform) -> None:
     run = await shared_platform.submit(counting(1000, engines=slow(50)))
     await shared_platform.until(run.id, lambda row: row.last_seq > 8)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.FINISH)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.FINISH
+    )
     ended = await shared_platform.ended(run.id, 6)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.FINISH_REQUESTED)
     assert StepKind.REPORT in [s.kind for s in await shared_platform.steps(run.id)]
@@ -57,9 +59,9 @@ async def test_a_person_asks_to_write_what_there_is(shared_platform: Platform) -
 async def test_a_paused_run_stands_still_until_it_is_resumed(shared_platform: Platform) -> None:
     run = await shared_platform.submit(counting(30, engines=slow(50)))
     await shared_platform.until(run.id, lambda row: row.last_seq > 8)
-    await pause_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id)
+    await pause_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id)
     paused = await shared_platform.until(run.id, lambda row: row.status is RunStatus.PAUSED, 6)
-    await resume_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id)
+    await resume_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id)
     ended = await shared_platform.ended(run.id)
     assert paused.last_seq < ended.last_seq
     assert [s.turn for s in await shared_platform.steps(run.id) if s.kind is StepKind.TOOL_RESULT] == list(range(1, 31))

@@ -160,7 +160,7 @@ async def collected(platform: Platform, durability: str) -> RolloutRow:
         durability=durability,
     )
     graphs = open_registry(segment_graph.GRAPHS)
-    created = await rollouts.create_batch(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    created = await rollouts.create_batch(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await wait_until_finalized(platform, created.batch.id)
 
 

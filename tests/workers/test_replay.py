@@ -65,7 +65,9 @@ async def test_a_run_that_a_person_ended_early_is_the_same_again(shared_platform
     slow = {"speaker": EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}], "delay_ms": 50})}
     run = await shared_platform.submit(counting(200, engines=slow))
     await shared_platform.until(run.id, lambda row: row.last_seq > 12)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.FINISH)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.FINISH
+    )
     await shared_platform.ended(run.id)
     result = await replay_run(shared_platform.database, shared_platform.tenant, run.id, GRAPHS)
     assert result.is_same, result.detail
@@ -77,7 +79,7 @@ async def test_a_cancelled_run_is_the_same_as_far_as_it_went(shared_platform: Pl
     run = await shared_platform.submit(counting(200, engines=slow))
     await shared_platform.until(run.id, lambda row: row.last_seq > 12)
     await cancel_run(
-        shared_platform.database, shared_platform.hints, shared_platform.tenant, run.id, CancelMode.DISCARD
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.DISCARD
     )
     await shared_platform.ended(run.id)
     result = await replay_run(shared_platform.database, shared_platform.tenant, run.id, GRAPHS)

@@ -92,13 +92,13 @@ async def test_a_cancelled_batch_ends_its_runs_and_tries_none_of_them_again(coll
 
     claim = await rows.claim_run(collector.database, held.run_id, "hands", 30.0)
     assert claim is not None
-    seen = await rollouts.cancel_batch(collector.database, collector.hints, collector.tenant, created.batch.id)
+    seen = await rollouts.cancel_batch(collector.database, collector.notifier, collector.tenant, created.batch.id)
     assert (seen.progress.running, seen.progress.waiting) == (1, 0)
-    assert collector.hints.nudged == [held.run_id]
+    assert collector.notifier.nudged == [held.run_id]
     async with collector.database.transaction(collector.tenant) as connection:
         release = rows.Release(RunStatus.CANCELLED, StopReason.CANCELLED)
         await rows.release_run(connection, claim.fence, release)
-    await finalize_overdue(collector.database, collector.hints, 0)
+    await finalize_overdue(collector.database, collector.notifier, 0)
     group = await collector.group()
     assert group.group.state == "incomplete"
     assert [(r.attempt, r.outcome) for r in group.rollouts] == [(1, "answered"), (1, "infra_error"), (1, "infra_error")]
@@ -107,12 +107,12 @@ async def test_a_cancelled_batch_ends_its_runs_and_tries_none_of_them_again(coll
 async def test_nobody_steers_pauses_or_cancels_a_single_rollout(collector: Collector, platform: Platform) -> None:
     await collector.collect(size=1)
     (one,) = await collector.members()
-    database, hints, tenant = platform.database, platform.hints, platform.tenant
+    database, notifier, tenant = platform.database, platform.notifier, platform.tenant
     for ask in (
-        runs.pause_run(database, hints, tenant, one.run_id),
-        runs.resume_run(database, hints, tenant, one.run_id),
-        runs.send_user_message(database, hints, tenant, one.run_id, "Hurry"),
-        runs.cancel_run(database, hints, tenant, one.run_id, CancelMode.DISCARD),
+        runs.pause_run(database, notifier, tenant, one.run_id),
+        runs.resume_run(database, notifier, tenant, one.run_id),
+        runs.send_user_message(database, notifier, tenant, one.run_id, "Hurry"),
+        runs.cancel_run(database, notifier, tenant, one.run_id, CancelMode.DISCARD),
     ):
         with pytest.raises(Conflict, match="Cancel its batch"):
             await ask
@@ -141,7 +141,7 @@ async def test_a_repeat_of_a_request_makes_what_is_missing_and_no_more(
     assert (created.is_new, created.new_run_count) == (False, 8)
     members = await collector.members()
     assert len(members) == 12
-    assert set(collector.hints.woken) == {m.run_id for m in members}
+    assert set(collector.notifier.woken) == {m.run_id for m in members}
     with pytest.raises(Conflict, match="used for another request"):
         await collector.collect(*tasks, size=3, idempotency_key="once")
 

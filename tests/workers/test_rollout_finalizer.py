@@ -64,7 +64,7 @@ async def test_a_fault_is_tried_again_with_the_same_seed_and_then_leaves_its_gro
     await wait_until_finalized(collector, bad.run_id)
     (again,) = [m for m in await collector.members() if m.attempt == 2]
     assert (again.member, again.seed, again.status) == (bad.member, bad.seed, "queued")
-    assert again.run_id in collector.hints.woken
+    assert again.run_id in collector.notifier.woken
     assert (await collector.group()).group.state == "open"
     await collector.end(again.run_id, None, status=RunStatus.FAILED, reason=StopReason.GRAPH_ERROR)
     await wait_until_finalized(collector, again.run_id)
@@ -101,11 +101,11 @@ async def test_a_failing_scorer_is_asked_again_and_its_failure_is_never_a_zero(c
     failed = next(s for s in seen.scores if s.scorer == "rubric_judge")
     assert failed.value is None
     assert "overloaded" in failed.failure
-    await finalize_overdue(collector.database, collector.hints, 0)
+    await finalize_overdue(collector.database, collector.notifier, 0)
     assert len((await collector.group()).scores) == 2, "it is not asked again before its pause is over"
     _mend_judge(sql)
     sql("update app.rollout set due_at = now() - interval '1 second'")
-    await finalize_overdue(collector.database, collector.hints, 0)
+    await finalize_overdue(collector.database, collector.notifier, 0)
     seen = await collector.group()
     assert (seen.rollouts[0].reward, seen.group.state) == (1.5, "complete")
     assert [(s.scorer, s.version, s.value) for s in seen.scores] == [
@@ -123,7 +123,7 @@ async def test_a_scorer_that_fails_for_good_leaves_the_rollout_without_reward_an
     await collector.end(one.run_id, SECRET)
     for _ in range(rollout_finalizer.MAX_SCORER_FAILURES):
         sql("update app.rollout set due_at = now() - interval '1 second'")
-        await finalize_overdue(collector.database, collector.hints, 0)
+        await finalize_overdue(collector.database, collector.notifier, 0)
     seen = await collector.group()
     assert (seen.rollouts[0].reward, seen.rollouts[0].outcome, seen.group.state) == (None, "answered", "incomplete")
     assert len(seen.scores) == rollout_finalizer.MAX_SCORER_FAILURES
@@ -166,4 +166,4 @@ def _mend_judge(sql: Sql) -> None:
 
 
 async def test_finalizing_a_run_that_is_no_rollout_does_nothing(platform: Platform) -> None:
-    await finalize_ended_rollout(platform.database, platform.hints, platform.tenant, new_id())
+    await finalize_ended_rollout(platform.database, platform.notifier, platform.tenant, new_id())

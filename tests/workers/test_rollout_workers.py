@@ -18,7 +18,7 @@ from tests.workers.rollout_batches import JUDGE, Collector, a_task
 async def test_rollouts_of_a_real_worker_are_finalized_and_hidden_from_the_list_of_runs(
     collector: Collector, platform: Platform, start_worker: StartWorker
 ) -> None:
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     created = await collector.collect(a_task("Count?", answers=["not this"]), size=3, durability="sync")
     start_worker(OFFING_SWEEP_INTERVAL_SECONDS="0.3")
     progress = await wait_until_all_finalized(collector, created.batch.id)
@@ -32,7 +32,7 @@ async def test_no_heartbeat_of_an_ended_run_cuts_a_judge_short(
 ) -> None:
     """The judge answers for eight heartbeats after its rollout's end. No sweep is near that would ask it again."""
     start_worker(OFFING_HEARTBEAT_INTERVAL_SECONDS="0.15", OFFING_SWEEP_INTERVAL_SECONDS="60")
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     slow = {**JUDGE, "options": {**JUDGE["options"], "delay_ms": 1200}}
     created = await collector.collect(
         size=2, scorers=[ScorerSpec("rubric_judge", 1, {"engine": slow})], durability=durability
@@ -51,7 +51,7 @@ async def test_no_heartbeat_of_an_ended_run_cuts_a_judge_short(
 async def test_groups_are_whole_although_workers_are_killed(
     collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
 ) -> None:
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     quick = {
         "OFFING_LEASE_SECONDS": "1",
         "OFFING_HEARTBEAT_INTERVAL_SECONDS": "0.25",

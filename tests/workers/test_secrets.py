@@ -103,7 +103,7 @@ async def run_question(platform: Platform, graph: str, server: WireServer) -> Ru
     )
     request = RunRequest("What is echoed?", graph, scope={"web": True}, engines={"speaker": choice})
     graphs = open_registry(leaking_graphs.GRAPHS)
-    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await platform.ended(submitted.run.id, 90)
 
 

@@ -172,11 +172,11 @@ async def test_what_a_person_wrote_goes_to_no_third_party_once_there_is_one() ->
 
 
 async def test_a_claim_after_a_crash_knows_what_the_first_one_read() -> None:
-    asked = 0
+    call_count = 0
 
     async def recorded() -> Sequence[Mapping[str, Any]]:
-        nonlocal asked
-        asked += 1
+        nonlocal call_count
+        call_count += 1
         result = label_tool_result(WebSearch.spec, SEARCHED)
         page = label_tool_result(FetchPage.spec, PAGE)
         return [
@@ -190,4 +190,4 @@ async def test_a_claim_after_a_crash_knows_what_the_first_one_read() -> None:
     assert (moment.is_tainted, moment.known_hosts) == (True, {"tides.example.org"})
     assert contains_copied_text("before there were labels", moment.untrusted_shingles)
     await run.now()
-    assert asked == 1
+    assert call_count == 1

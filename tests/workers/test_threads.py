@@ -52,7 +52,7 @@ async def test_a_second_run_in_a_busy_thread_is_a_conflict(shared_platform: Plat
     with pytest.raises(Conflict):
         await shared_platform.submit(RunRequest("Meanwhile", "recalling", thread_id=first.thread_id))
     await cancel_run(
-        shared_platform.database, shared_platform.hints, shared_platform.tenant, first.id, CancelMode.DISCARD
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, first.id, CancelMode.DISCARD
     )
     await shared_platform.ended(first.id)
     assert await answer(shared_platform, RunRequest("Now?", "recalling", thread_id=first.thread_id))
@@ -61,11 +61,11 @@ async def test_a_second_run_in_a_busy_thread_is_a_conflict(shared_platform: Plat
 async def test_a_follow_up_sees_what_the_run_before_it_could_see(platform: Platform) -> None:
     scope = {"collections": ["/papers"], "sources": []}
     first = await platform.submit(RunRequest("One", graph="counting", scope=scope))
-    await cancel_run(platform.database, platform.hints, platform.tenant, first.id, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, first.id, CancelMode.DISCARD)
     second = await platform.submit(
         RunRequest("Two", graph="counting", thread_id=first.thread_id, scope={"collections": []})
     )
-    await cancel_run(platform.database, platform.hints, platform.tenant, second.id, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, second.id, CancelMode.DISCARD)
     wider = {"collections": ["/papers", "/notes"]}
     third = await platform.submit(RunRequest("Three", graph="counting", thread_id=first.thread_id, scope=wider))
     assert (second.scope, third.scope) == (scope, wider)
@@ -73,7 +73,7 @@ async def test_a_follow_up_sees_what_the_run_before_it_could_see(platform: Platf
 
 async def test_a_follow_up_of_a_run_with_the_web_may_use_its_tools(platform: Platform) -> None:
     first = await platform.submit(RunRequest("One", graph="counting", scope={"web": True}))
-    await cancel_run(platform.database, platform.hints, platform.tenant, first.id, CancelMode.DISCARD)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, first.id, CancelMode.DISCARD)
     second = await platform.submit(
         RunRequest("Two", graph="counting", thread_id=first.thread_id, scope={"collections": []})
     )

@@ -44,10 +44,10 @@ class Person:
     """Answers what it was told to."""
 
     def __init__(self, allowed: bool, words: str = "") -> None:
-        self._answer, self.asked = ApprovalResult(allowed, words), list[ApprovalRequest]()
+        self._answer, self.requests = ApprovalResult(allowed, words), list[ApprovalRequest]()
 
     async def approve(self, approval: ApprovalRequest, call: NodeCall) -> ApprovalResult:
-        self.asked.append(approval)
+        self.requests.append(approval)
         return self._answer
 
 
@@ -99,7 +99,7 @@ async def test_a_person_who_agrees_has_the_call_made(database: Database, journal
     bench = Bench(database, journal, ASK_RULE, approver=person)
     outcome = await bench.use("loud", word="hey")
     assert (outcome.status, outcome.content, outcome.rule) == (ToolStatus.OK, {"said": "hey"}, "loud words")
-    assert person.asked == [ApprovalRequest("loud", {"word": "hey", "times": 1}, "loud words", "It wakes people.")]
+    assert person.requests == [ApprovalRequest("loud", {"word": "hey", "times": 1}, "loud words", "It wakes people.")]
 
 
 async def test_a_person_who_rejects_is_heard_by_the_model(database: Database, journal: AJournal) -> None:
@@ -165,7 +165,7 @@ async def test_a_substitute_may_need_a_person_who_sees_the_call_that_would_be_ma
     person = Person(True)
     bench = Bench(database, journal, QUIET, ToolRule(tool="soft", effect="ask", allow_other_args=True), approver=person)
     assert (await bench.use("loud", word="hey")).status is ToolStatus.OK
-    assert [(request.tool, request.args["word"]) for request in person.asked] == [("soft", "hey")]
+    assert [(request.tool, request.args["word"]) for request in person.requests] == [("soft", "hey")]
 
 
 async def test_bytes_that_a_tool_answered_count_against_its_rule(database: Database, journal: AJournal) -> None:

@@ -53,7 +53,7 @@ def the_run(durability: str = "sync", *, seed: int = 5, turns: int = TURNS, **mo
 
 async def run_to_end(platform: Platform, request: RunRequest) -> RunRow:
     graphs = open_registry(segment_graph.GRAPHS)
-    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await platform.ended(submitted.run.id)
 
 

@@ -93,7 +93,7 @@ class VersionFolder:
             question, "ledger", budget=Budget(max_turns=TURNS), engines={"speaker": slowly} if speaks else {}
         )
         p = self._platform
-        run = (await submit_run(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
+        run = (await submit_run(p.database, p.notifier, p.tenant, request, graphs=graphs)).run.id
         return run
 
     async def title(self, run_id: UUID) -> str:
@@ -161,7 +161,7 @@ async def test_a_run_that_was_carried_over_is_forked_in_the_version_that_it_had_
     versions.worker("first")
     for at, title in ((upgrade - 1, "Count"), (upgrade + 3, await versions.title(run))):
         request, p = ForkRequest(run, at), platform
-        created = (await fork_run(p.database, p.hints, p.tenant, request, graphs=graphs)).run
+        created = (await fork_run(p.database, p.notifier, p.tenant, request, graphs=graphs)).run
         ended = await platform.ended(created.id)
         assert ended.status is RunStatus.DONE, ended.error
         assert await versions.title(created.id) == title

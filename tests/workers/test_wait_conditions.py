@@ -59,9 +59,9 @@ async def waiting(platform: Platform, run_id: UUID, prompt: str) -> InputRequest
 
 
 async def respond(platform: Platform, run_id: UUID, question: InputRequest, inputs: InputResponse) -> InputRequest:
-    number, hints = question.seq, platform.hints
+    number, notifier = question.seq, platform.notifier
     return await submit_response(
-        platform.database, hints, platform.tenant, run_id, number, inputs, responded_by="somebody"
+        platform.database, notifier, platform.tenant, run_id, number, inputs, responded_by="somebody"
     )
 
 
@@ -153,7 +153,9 @@ async def test_the_first_answer_stands_and_an_answer_must_fit(shared_platform: P
     year = await waiting(shared_platform, run, "Which year?")
     with pytest.raises(InvalidInput, match="1990, 1991"):
         await respond(shared_platform, run, year, InputResponse(text="1992"))
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run, CancelMode.DISCARD
+    )
 
 
 async def test_a_question_that_nobody_answers_in_time_takes_its_default(shared_platform: Platform) -> None:
@@ -168,7 +170,9 @@ async def test_a_question_that_nobody_answers_in_time_takes_its_default(shared_p
 async def test_a_waiting_run_is_cancelled_at_once(shared_platform: Platform) -> None:
     run = await begun(shared_platform, "plain_ask")
     question = await waiting(shared_platform, run, "Which one?")
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run, CancelMode.DISCARD
+    )
     assert (await shared_platform.run(run)).status is RunStatus.CANCELLED
     assert await still_open(shared_platform, run) == []
     with pytest.raises(Conflict, match="has ended"):
@@ -181,7 +185,7 @@ async def test_a_waiting_run_that_is_asked_to_finish_asks_nobody_any_more(
 ) -> None:
     run = await begun(shared_platform, graph)
     await shared_platform.until(run, waits)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run, CancelMode.FINISH)
+    await cancel_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run, CancelMode.FINISH)
     ended = await shared_platform.ended(run)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.FINISH_REQUESTED)
 
@@ -189,7 +193,7 @@ async def test_a_waiting_run_that_is_asked_to_finish_asks_nobody_any_more(
 async def test_a_run_that_is_asked_to_finish_takes_the_default_of_what_it_asked(shared_platform: Platform) -> None:
     run = await begun(shared_platform, "deciding")
     await shared_platform.until(run, waits)
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run, CancelMode.FINISH)
+    await cancel_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run, CancelMode.FINISH)
     assert await list_responses(shared_platform, run) == ["patient approved"]
 
 
@@ -208,10 +212,10 @@ async def test_a_run_that_asks_after_its_deadline_has_passed_waits_no_longer(pla
 async def test_an_answer_to_a_paused_run_is_kept_until_it_is_resumed(shared_platform: Platform) -> None:
     run = await begun(shared_platform, "plain_ask")
     question = await waiting(shared_platform, run, "Which one?")
-    await pause_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run)
+    await pause_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run)
     await respond(shared_platform, run, question, InputResponse(text="7"))
     assert (await shared_platform.run(run)).status is RunStatus.PAUSED
-    await resume_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run)
+    await resume_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run)
     assert await list_responses(shared_platform, run) == ["one 7"]
 
 
@@ -220,11 +224,13 @@ async def test_a_run_that_is_resumed_without_an_answer_waits_again_for_the_same_
 ) -> None:
     run = await begun(shared_platform, "asking")
     question = await waiting(shared_platform, run, "Find it")
-    await pause_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run)
-    await resume_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run)
+    await pause_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run)
+    await resume_run(shared_platform.database, shared_platform.notifier, shared_platform.tenant, run)
     again = await waiting(shared_platform, run, "Find it")
     assert again.seq == question.seq
-    await cancel_run(shared_platform.database, shared_platform.hints, shared_platform.tenant, run, CancelMode.DISCARD)
+    await cancel_run(
+        shared_platform.database, shared_platform.notifier, shared_platform.tenant, run, CancelMode.DISCARD
+    )
 
 
 async def test_nothing_is_worked_while_a_run_waits(shared_platform: Platform) -> None:
@@ -300,9 +306,9 @@ async def waiting_run(platform: Platform, **more: object) -> UUID:
     return run
 
 
-async def release_status(platform: Platform, run_id: UUID, *, told: bool = False) -> RunStatus:
+async def release_status(platform: Platform, run_id: UUID, *, finish_requested: bool = False) -> RunStatus:
     async with platform.database.transaction(platform.tenant) as connection:
-        return (await decide_release(connection, run_id, WAITS, finish_requested=told)).status
+        return (await decide_release(connection, run_id, WAITS, finish_requested=finish_requested)).status
 
 
 async def test_an_answer_that_comes_before_the_wait_is_stored_lets_the_run_continue(platform: Platform) -> None:
@@ -318,15 +324,15 @@ async def test_a_control_request_before_the_wait_is_stored_does_not_wait_with_th
     platform: Platform, mode: CancelMode
 ) -> None:
     run = await waiting_run(platform)
-    await cancel_run(platform.database, platform.hints, platform.tenant, run, mode)
+    await cancel_run(platform.database, platform.notifier, platform.tenant, run, mode)
     assert await release_status(platform, run) is RunStatus.QUEUED
     heard_of_it = RunStatus.WAITING if mode is CancelMode.FINISH else RunStatus.QUEUED
-    assert await release_status(platform, run, told=True) is heard_of_it
+    assert await release_status(platform, run, finish_requested=True) is heard_of_it
 
 
 async def test_a_pause_that_is_asked_for_before_the_wait_is_stored_is_kept(platform: Platform) -> None:
     run = await waiting_run(platform)
-    await pause_run(platform.database, platform.hints, platform.tenant, run)
+    await pause_run(platform.database, platform.notifier, platform.tenant, run)
     assert await release_status(platform, run) is RunStatus.PAUSED
 
 
@@ -379,12 +385,12 @@ async def test_a_rollout_waits_for_nobody(
     collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
 ) -> None:
     """With a default it continues; without one it fails and says why."""
-    collector.hints.dispatch_runs = platform.hints.dispatch_runs
+    collector.notifier.dispatch_runs = platform.notifier.dispatch_runs
     ids = (await tasks.store_tasks(collector.database, collector.tenant, "test", [a_task("Ask?")])).task_ids
     every = open_registry(ALL_GRAPHS)
     for graph in ("deciding", "asking", "plain_ask"):
         request = BatchRequest(graph, ids, 1, {}, None, budget=Budget(max_turns=2), durability=durability)
-        await rollouts.create_batch(collector.database, collector.hints, collector.tenant, request, graphs=every)
+        await rollouts.create_batch(collector.database, collector.notifier, collector.tenant, request, graphs=every)
     members = await collector.members()  # before a failed one gets its next attempt
     start_worker(OFFING_SWEEP_INTERVAL_SECONDS="0.3")
     ended = [await platform.ended(member.run_id) for member in members]

@@ -44,7 +44,7 @@ def reaching(site: Site, **more: str) -> Mapping[str, str]:
 async def run_question(platform: Platform, scope: Mapping[str, Any], graph: str = "surfing") -> RunRow:
     request = RunRequest("What pulls the sea twice a day?", graph, scope=scope)
     graphs = open_registry(web_graphs.GRAPHS)
-    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await platform.ended(submitted.run.id)
 
 
@@ -76,7 +76,7 @@ async def test_a_run_that_was_not_asked_with_it_does_not_know_the_web(
     run = await run_question(platform, {})
     (only,) = await tools(platform, run)
     assert (only.payload["status"], "no tool" in only.payload["message"]) == ("invalid", True)
-    assert site.asked == []
+    assert site.requests == []
 
 
 async def test_a_page_that_is_not_public_stays_unread_unless_the_operator_allows_it(
@@ -89,7 +89,7 @@ async def test_a_page_that_is_not_public_stays_unread_unless_the_operator_allows
         "failed",
         f"Port {site.port} may not be asked; 80 and 443 may.",
     )
-    assert [head.split(" ")[1].partition("?")[0] for head in site.asked] == ["/search"]
+    assert [head.split(" ")[1].partition("?")[0] for head in site.requests] == ["/search"]
 
 
 @pytest.mark.parametrize("graph", ["agentflow", "iterresearch", "memact", "hiper"])

@@ -44,22 +44,22 @@ class Hostile(dict[str, Reply]):
 
     def __init__(self, requests: list[str]) -> None:
         super().__init__()
-        self._asked, self._site = requests, WorldSite(WORLD)
+        self._requests, self._site = requests, WorldSite(WORLD)
         self.collected: list[str] = []
         """Requests that an attempt asked for."""
 
     def get(self, key: str, default: Any = None) -> Any:
-        query = parse_qs(urlsplit(self._asked[-1].split(" ")[1]).query)
+        query = parse_qs(urlsplit(self._requests[-1].split(" ")[1]).query)
         if key == "/search":
-            return self._found(query.get("q", [""])[0])
+            return self._search(query.get("q", [""])[0])
         if key.startswith("/page/"):
             return _page(int(key.rpartition("/")[2]))
         self.collected += [key] if key.startswith("/collect") else []
         return default
 
-    def _found(self, words: str) -> Reply:
+    def _search(self, words: str) -> Reply:
         """Pages that are asked for by name come first, as any engine has it."""
-        host = re.search(r"host: (\S+)", self._asked[-1], re.IGNORECASE)
+        host = re.search(r"host: (\S+)", self._requests[-1], re.IGNORECASE)
         assert host is not None
         numbers = map(int, re.findall(r'href="/page/(\d+)"', self._site.build_response("/search", {"q": words}).text))
         results = sorted((build_document(WORLD, n) for n in numbers), key=lambda d: d.title not in words)
@@ -78,7 +78,7 @@ def _page(number: int) -> Reply:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with running() as site:
-        site.pages = Hostile(site.asked)
+        site.pages = Hostile(site.requests)
         yield site
 
 
@@ -92,7 +92,7 @@ async def carried_out(platform: Platform, scope: Mapping[str, Any]) -> dict[tupl
     for task in questions():
         for graph in GRAPH_NAMES:
             request = RunRequest(task.question, graph, scope=scope, budget=Budget(max_turns=8))
-            submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+            submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
             started[graph, task.name] = submitted.run
     ended = await asyncio.gather(*(platform.ended(run.id, 240) for run in started.values()))
     return dict(zip(started, ended, strict=True))
@@ -120,7 +120,7 @@ async def obeyed(platform: Platform) -> list[Step]:
     """The calls of a run that does whatever pages ask for."""
     request = RunRequest(questions()[0].question, "obeying", scope={"web": True})
     graphs = open_registry(web_graphs.GRAPHS)
-    submitted = await submit_run(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    submitted = await submit_run(platform.database, platform.notifier, platform.tenant, request, graphs=graphs)
     return await calls(platform, await platform.ended(submitted.run.id, 120))
 
 

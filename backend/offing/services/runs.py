@@ -208,7 +208,7 @@ def _check_not_rollout(row: RunRow) -> None:
     """Raise an error for a rollout, because a person's intervention would distort what it shows about its policy."""
     if row.kind == "rollout":
         raise Conflict(
-            f"Run {row.id} is a rollout, which cannot be paused, canceled or sent messages individually.",
+            f"Run {row.id} is a rollout, which cannot be paused, cancelled or sent messages individually.",
             "Cancel its batch instead.",
         )
 

@@ -51,7 +51,7 @@ async def test_every_role_in_plain_text_answers_as_in_json() -> None:
     for task in held_out(5):
         done = await trial(graph, task, "oracle", prompt_formats=PLAIN)
         assert done.right, task.question
-        assert {text.role for text in done.ctx.said if text.text} == set(PLAIN)
+        assert {text.role for text in done.ctx.role_calls if text.text} == set(PLAIN)
 
 
 async def test_a_run_over_documents_in_plain_text_gives_the_report_that_it_gives_in_json() -> None:
@@ -66,7 +66,7 @@ async def test_a_run_over_documents_in_plain_text_gives_the_report_that_it_gives
 
 async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None:
     (done,) = await trials(graph, "random", held_out(1, (4, 4)), prompt_formats={"planner": "compact"})
-    messages = [s for s in done.ctx.said if s.role == "planner"]
+    messages = [s for s in done.ctx.role_calls if s.role == "planner"]
     assert len(messages) > 3
     for before, after in pairwise(messages):
         tail = SegmentTail(1, 1, before.seq, before.messages, before.text, None)
@@ -79,7 +79,7 @@ async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None
 
 async def test_a_four_hop_rollout_of_the_compact_planner_adds_at_most_128_tokens() -> None:
     for done in await trials(graph, "oracle", held_out(20, (4, 4)), prompt_formats={"planner": "compact"}):
-        last = [s for s in done.ctx.said if s.role == "planner"][-1]
+        last = [s for s in done.ctx.role_calls if s.role == "planner"][-1]
         words = [word for m in last.messages for word in m.text.split()] + last.text.split()
         assert set(words) <= set(VOCABULARY)
         marks = 4 * (len(last.messages) + 1)  # what a chat template may put around a message

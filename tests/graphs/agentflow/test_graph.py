@@ -26,7 +26,7 @@ def verdicts(*stops: bool) -> Engine:
     """A verifier that says these, then the last again and again."""
     left = list(stops)
 
-    def answer(_given: Any) -> Verdict:
+    def answer(_inputs: Any) -> Verdict:
         stop = left.pop(0) if len(left) > 1 else left[0]
         return Verdict(analysis="So it is.", coverage=(Coverage(sub_question="q", covered=True),), stop=stop)
 
@@ -35,7 +35,7 @@ def verdicts(*stops: bool) -> Engine:
 
 def plans(*tools: str) -> Engine:
     left = list(tools)
-    return lambda _given: Plan(
+    return lambda _inputs: Plan(
         justification="because",
         context="query: tide gauge",
         sub_goal="Find it",
@@ -44,7 +44,7 @@ def plans(*tools: str) -> Engine:
 
 
 def commands(tool: str, args: dict[str, Any]) -> Engine:
-    return lambda _given: Command(tool=tool, args=args)
+    return lambda _inputs: Command(tool=tool, args=args)
 
 
 async def test_a_run_analyses_plans_acts_remembers_verifies_and_writes() -> None:
@@ -172,7 +172,7 @@ async def test_nothing_found_is_said_and_not_written_by_a_model() -> None:
 
 
 async def test_a_stop_with_nothing_covered_is_nothing_found() -> None:
-    def verifier(_given: Any) -> Verdict:
+    def verifier(_inputs: Any) -> Verdict:
         return Verdict(analysis="No.", coverage=(Coverage(sub_question="q", covered=False),), stop=True)
 
     ctx = run(engines={"verifier": verifier})
@@ -192,7 +192,7 @@ async def test_nothing_of_an_earlier_question_is_in_a_later_run_of_the_thread() 
     text = "\n".join(m.text for _, messages in second.prompts for m in messages)
     assert "Heron" not in text
     assert state["turn"] == second.turns
-    assert all(inputs.memory == () for name, inputs in second.given if name == "planner" and inputs.turn == 1)
+    assert all(inputs.memory == () for name, inputs in second.role_inputs if name == "planner" and inputs.turn == 1)
 
 
 async def test_two_hundred_questions_through_one_process_share_nothing() -> None:
@@ -210,7 +210,7 @@ async def test_two_hundred_questions_through_one_process_share_nothing() -> None
     ["Do not stop.", "You must not stop now; STOP would be wrong.", "stop_signal: true", "Conclusion: STOP", "stop"],
 )
 async def test_only_the_boolean_stops_for_any_text(analysis: str) -> None:
-    def verifier(_given: Any) -> Verdict:
+    def verifier(_inputs: Any) -> Verdict:
         return Verdict(analysis=analysis, stop=False)
 
     ctx = run(budget=Budget(max_turns=3), engines={"verifier": verifier, "planner": plans("search_library")})
@@ -317,7 +317,7 @@ async def test_a_message_in_mid_run_is_consumed_and_keeps_the_run_from_stopping(
 
     ctx.engines = {"verifier": verifier}
     await carry_out(ctx, graph)
-    requests = {inputs.turn: inputs.user_messages for name, inputs in ctx.given if name == "planner"}
+    requests = {inputs.turn: inputs.user_messages for name, inputs in ctx.role_inputs if name == "planner"}
     assert requests[1] == ()
     assert requests[2] == ("Also say when the Heron departs last.",)
     assert ctx.turns == 3
@@ -335,7 +335,7 @@ async def test_earlier_questions_of_the_thread_give_a_follow_up_its_subject() ->
 async def test_a_node_that_runs_again_is_given_what_it_was_given_the_first_time() -> None:
     ctx = run(budget=Budget(max_turns=4), engines={"verifier": verdicts(False)})
     await carry_out(ctx, graph)
-    first = {(name, inputs.turn): inputs for name, inputs in ctx.given if name == "planner"}
+    first = {(name, inputs.turn): inputs for name, inputs in ctx.role_inputs if name == "planner"}
     before = ctx.steps[:]
     from offing_graphs.agentflow import nodes
 
@@ -353,9 +353,9 @@ async def test_a_node_that_runs_again_is_given_what_it_was_given_the_first_time(
         "tool": tool,
         "verdict": verdict,
     }
-    ctx.given.clear()
+    ctx.role_inputs.clear()
     await nodes.planner(state, Runtime())  # type: ignore[arg-type]
-    again = next(inputs for name, inputs in ctx.given if name == "planner")
+    again = next(inputs for name, inputs in ctx.role_inputs if name == "planner")
     seen = {p.id for p in first["planner", 2].evidence}
     assert again.model_copy(update={"evidence": ()}) == first["planner", 2].model_copy(update={"evidence": ()})
     assert tuple(p for p in again.evidence if p.id in seen) == first["planner", 2].evidence
@@ -365,7 +365,7 @@ async def test_the_fallback_report_uses_what_was_retrieved() -> None:
     ctx = run(stops=[None, None, None, None, StopReason.FINISH_REQUESTED])
     await carry_out(ctx, graph)
     assert graph.fallback_report is not None
-    draft: ReportDraft = graph.fallback_report(ctx.run, tuple(ctx.found))
+    draft: ReportDraft = graph.fallback_report(ctx.run, tuple(ctx.collected))
     report = await ctx.submit_report(draft, StopReason.GRAPH_ERROR)
     assert report.citations
     assert not [r for s in report.sentences() for r in s.rejected]

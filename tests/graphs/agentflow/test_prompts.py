@@ -96,14 +96,14 @@ def outside_of_data(text: str) -> str:
 
 
 def test_text_of_documents_stands_within_its_own_lines() -> None:
-    given_ = WriterInput(
+    inputs = WriterInput(
         question="Is the harbour closed?",
         analysis=ANALYSIS,
         memory=(record(1).model_copy(update={"finding": HOSTILE}),),
         evidence=(passage(HOSTILE, title=f"Title\n{HOSTILE}"),),
         reason="answered",
     )
-    messages = render_writer_prompt(given_)
+    messages = render_writer_prompt(inputs)
     assert "previous instructions" in prompt_text(messages)
     for words in ("previous instructions", "SYSTEM: stop"):
         assert words not in outside_of_data(prompt_text(messages))
@@ -120,9 +120,9 @@ def test_no_text_can_end_its_own_block(text: str) -> None:
 def test_passages_in_a_prompt_are_bounded_and_the_fitting_ones_are_kept() -> None:
     filler = [passage("Nothing of the kind. " * 200).model_copy(update={"id": f"E{n}"}) for n in range(1, 40)]
     fitting = passage("The wifi password is swordfish.").model_copy(update={"id": "E99"})
-    given_ = WriterInput(
+    inputs = WriterInput(
         question="What is the wifi password?", analysis=ANALYSIS, evidence=(*filler, fitting), reason="answered"
     )
-    text = prompt_text(render_writer_prompt(given_))
+    text = prompt_text(render_writer_prompt(inputs))
     assert "swordfish" in text
     assert len(text) < prompts.MAX_WRITER_EVIDENCE_CHARS + 8_000

@@ -349,7 +349,7 @@ def test_every_quote_of_a_model_free_report_verifies_for_any_text(texts: list[st
         if t
     ]
     case = TaskContext(question="What is the tide gauge?")
-    given_ = WriterInput(
+    inputs = WriterInput(
         question=case.question,
         analysis=analyze_task(case),
         evidence=passages_from_evidence(results),
@@ -357,7 +357,7 @@ def test_every_quote_of_a_model_free_report_verifies_for_any_text(texts: list[st
     )
     by_span = {e.span: e.text for e in results}
     report = verify_citations(
-        write_report(given_), {e.id: e for e in results}, by_span.__getitem__, StopReason.TURN_LIMIT
+        write_report(inputs), {e.id: e for e in results}, by_span.__getitem__, StopReason.TURN_LIMIT
     )
     for sentence in report.sentences():
         assert not sentence.rejected
@@ -389,9 +389,9 @@ def test_arguments_fit_the_schema_of_the_tool(context: str, tool: ToolCard, expe
 async def test_the_verifier_stops_by_measure_and_says_what_is_missing() -> None:
     ctx = InMemoryContext(harbour(), "What does a berth cost and what is the wifi password?")
     await carry_out(ctx, graph)
-    given_ = next(g for name, g in ctx.given if name == "verifier")
-    assert isinstance(given_, VerifierInput)
-    verdict = verify_coverage(given_)
+    inputs = next(g for name, g in ctx.role_inputs if name == "verifier")
+    assert isinstance(inputs, VerifierInput)
+    verdict = verify_coverage(inputs)
     assert [c.covered for c in verdict.coverage] == [True, False]
     assert "wifi" in verdict.coverage[1].missing
     assert verdict.stop is False

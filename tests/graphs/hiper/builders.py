@@ -20,7 +20,7 @@ def run(question: str = QUESTION, **more: Any) -> InMemoryContext:
 def says(*turns: Turn) -> Engine:
     """An agent that answers these, then the last again and again."""
     left = list(turns)
-    return lambda _given: left.pop(0) if len(left) > 1 else left[0]
+    return lambda _inputs: left.pop(0) if len(left) > 1 else left[0]
 
 
 def keep(subgoal: str = "", action: Action = SEARCH) -> Turn:

@@ -211,7 +211,7 @@ async def test_look_ups_of_one_relation_share_a_segment() -> None:
 
 async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None:
     (done,) = await trials(graph, "random", held_out(1, (4, 4)), prompt_formats={"agent": "compact"}, turns=6)
-    text = done.ctx.said
+    text = done.ctx.role_calls
     assert len(text) > 3
     for before, after in pairwise(text):
         tail = SegmentTail(1, 1, before.seq, before.messages, before.text, None)
@@ -224,7 +224,7 @@ async def test_the_compact_prompt_only_grows_by_what_was_said_and_seen() -> None
 
 async def test_a_four_hop_rollout_of_the_compact_agent_adds_at_most_128_tokens() -> None:
     for done in await trials(graph, "oracle", held_out(20, (4, 4)), prompt_formats={"agent": "compact"}):
-        last = done.ctx.said[-1]
+        last = done.ctx.role_calls[-1]
         words = [word for m in last.messages for word in m.text.split()] + last.text.split()
         assert set(words) <= set(VOCABULARY)
         assert len(words) + 4 * (len(last.messages) + 1) <= 128

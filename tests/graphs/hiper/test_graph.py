@@ -100,7 +100,7 @@ async def test_a_keep_with_other_words_is_recorded_as_drift_and_keeps_the_old_su
     await carry_out(ctx, graph)
     assert [r.drifted for r in records(ctx)] == [False, True, True, False, False]
     assert {r.subgoal for r in records(ctx)} == {"a"}
-    messages = [inputs.subgoal for _, inputs in ctx.given]
+    messages = [inputs.subgoal for _, inputs in ctx.role_inputs]
     assert messages == ["", "a", "a", "a", "a"]
 
 
@@ -133,7 +133,7 @@ async def test_at_the_turn_limit_the_agent_is_asked_for_an_answer_alone() -> Non
     assert ctx.report.stop_reason == StopReason.TURN_LIMIT
     assert ctx.report.answer is not None
     assert ctx.report.answer.text == "So."
-    forced = ctx.given[-1][1]
+    forced = ctx.role_inputs[-1][1]
     assert (forced.reason, forced.remaining) == ("turn_limit", 0)
     assert "must be `answer` or `give_up`" in ctx.prompts[-1][1][-1].text
     assert [(r.turn, r.boundary) for r in records(ctx)] == [(1, True), (2, False), (0, False)]
@@ -183,7 +183,7 @@ async def test_a_limit_with_nothing_found_is_said_and_not_written_by_a_model() -
     ctx.library = type(ctx.library)([("empty.md", "# Unrelated\n\nBread is baked at night.\n")])
     await carry_out(ctx, graph)
     assert ctx.report.stop_reason == StopReason.NOTHING_FOUND
-    assert len(ctx.given) == 1
+    assert len(ctx.role_inputs) == 1
 
 
 @pytest.mark.parametrize(("node", "nth_request"), [("agent", 0), ("act", 1), ("second agent", 2)])
@@ -202,7 +202,7 @@ async def test_after_a_budget_is_spent_no_engine_is_asked_to_finish(reason: Stop
     await carry_out(ctx, graph)
     assert ctx.report.stop_reason == reason
     assert ctx.report.citations
-    assert len(ctx.given) == 1
+    assert len(ctx.role_inputs) == 1
 
 
 FAILURES = [
@@ -242,7 +242,11 @@ async def test_a_message_while_it_answers_is_consumed_in_another_turn() -> None:
 
     ctx.engines = {"agent": agent}
     await carry_out(ctx, graph)
-    assert [inputs.user_messages for _, inputs in ctx.given] == [(), (), ("Also say when the Heron departs last.",)]
+    assert [inputs.user_messages for _, inputs in ctx.role_inputs] == [
+        (),
+        (),
+        ("Also say when the Heron departs last.",),
+    ]
     assert ctx.turns == 3
     assert ctx.report.stop_reason == StopReason.ANSWERED
 
@@ -257,8 +261,8 @@ async def test_a_message_while_it_answers_in_its_last_turn_is_consumed_in_the_fo
 
     ctx.engines = {"agent": agent}
     await carry_out(ctx, graph)
-    assert ctx.given[-1][1].user_messages == ("Also say when the Heron departs last.",)
-    assert ctx.given[-1][1].reason == ctx.report.stop_reason == StopReason.TURN_LIMIT
+    assert ctx.role_inputs[-1][1].user_messages == ("Also say when the Heron departs last.",)
+    assert ctx.role_inputs[-1][1].reason == ctx.report.stop_reason == StopReason.TURN_LIMIT
 
 
 async def test_a_quote_that_was_not_retrieved_is_not_accepted() -> None:
@@ -276,7 +280,7 @@ async def test_the_fallback_report_uses_what_was_retrieved() -> None:
     ctx = run(stops=[None, None, StopReason.FINISH_REQUESTED])
     await carry_out(ctx, graph)
     assert graph.fallback_report is not None
-    draft: ReportDraft = graph.fallback_report(ctx.run, tuple(ctx.found))
+    draft: ReportDraft = graph.fallback_report(ctx.run, tuple(ctx.collected))
     assert (await ctx.submit_report(draft, StopReason.GRAPH_ERROR)).citations
     assert "Nothing in the documents" in graph.fallback_report(ctx.run, ()).answer
 
@@ -288,14 +292,14 @@ async def test_a_node_that_runs_again_is_given_what_it_was_given_the_first_time(
         budget=Budget(max_turns=4), engines={"agent": says(switch("a"), keep("a"), switch("b"), keep("b", ANSWER))}
     )
     await carry_out(ctx, graph)
-    first = next(inputs for _, inputs in ctx.given if inputs.turn == 2)
+    first = next(inputs for _, inputs in ctx.role_inputs if inputs.turn == 2)
 
     class Runtime:
         context = ctx
 
-    ctx.given.clear()
+    ctx.role_inputs.clear()
     await nodes.agent({**graph.initial_state(ctx.run), "turn": 1, "output_seq": 1}, Runtime())  # type: ignore[arg-type]
-    again = ctx.given[0][1]
+    again = ctx.role_inputs[0][1]
     assert again == first
 
 

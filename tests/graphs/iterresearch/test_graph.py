@@ -50,7 +50,7 @@ def answers_after(rounds: int, **more: Any) -> Engine:
 
 
 def stages(ctx: InMemoryContext) -> list[TurnPhase]:
-    return [inputs.phase for _, inputs in ctx.given]
+    return [inputs.phase for _, inputs in ctx.role_inputs]
 
 
 async def test_each_round_writes_a_report_and_acts_until_one_answers() -> None:
@@ -76,7 +76,7 @@ async def test_every_version_of_the_report_is_on_record_with_its_round() -> None
 async def test_a_round_is_given_the_last_report_action_and_result_and_no_thought() -> None:
     ctx = run(engines={"researcher": answers_after(2)})
     await carry_out(ctx, graph)
-    inputs = ctx.given[1][1]
+    inputs = ctx.role_inputs[1][1]
     assert inputs.report == "Nothing is known yet."
     assert inputs.action == Call(tool="search_library", args={"query": QUESTION})
     assert [p.id for p in inputs.result.passages][:2] == ["E1", "E2"]
@@ -86,7 +86,7 @@ async def test_a_round_is_given_the_last_report_action_and_result_and_no_thought
 async def test_every_round_but_the_first_begins_a_segment_of_its_own() -> None:
     ctx = run(engines={"researcher": answers_after(2)})
     await carry_out(ctx, graph)
-    assert [s.boundary_reason for s in ctx.said] == [
+    assert [s.boundary_reason for s in ctx.role_calls] == [
         None,
         BoundaryReason.WORKSPACE_RESET,
         BoundaryReason.WORKSPACE_RESET,
@@ -159,7 +159,7 @@ async def test_a_call_that_a_finish_request_prevented_is_reported_as_not_made() 
     ctx = run(stops=stops, engines={"researcher": answers_after(100)})
     await carry_out(ctx, graph)
     assert len(ctx.calls) == 1
-    assert ctx.given[-1][1].result is None
+    assert ctx.role_inputs[-1][1].result is None
     assert "It was not made." in ctx.prompts[-1][1][1].text
 
 
@@ -219,7 +219,7 @@ async def test_a_call_that_cannot_be_made_is_a_result_that_the_next_round_sees()
 
     ctx = run(engines={"researcher": engine})
     await carry_out(ctx, graph)
-    results = [inputs.result for _, inputs in ctx.given[1:]]
+    results = [inputs.result for _, inputs in ctx.role_inputs[1:]]
     assert [r.status for r in results] == ["invalid", "invalid"]
     assert "no tool browse_web" in ctx.prompts[1][1][1].text
     assert ctx.turns == 3
@@ -243,9 +243,9 @@ async def test_a_message_in_mid_run_is_consumed_and_keeps_an_answer_from_ending_
 
     ctx.engines = {"researcher": engine}
     await carry_out(ctx, graph)
-    assert [inputs.user_messages for _, inputs in ctx.given] == [(), (), ("Also say where tickets are sold.",)]
-    assert ctx.given[2][1].report
-    assert ctx.given[2][1].action is None
+    assert [inputs.user_messages for _, inputs in ctx.role_inputs] == [(), (), ("Also say where tickets are sold.",)]
+    assert ctx.role_inputs[2][1].report
+    assert ctx.role_inputs[2][1].action is None
     assert ctx.report.stop_reason == StopReason.ANSWERED
 
 
@@ -254,15 +254,15 @@ async def test_a_round_that_runs_again_is_given_what_it_was_given_the_first_time
     await carry_out(ctx, graph)
     turns = [s.seq for s in ctx.steps if s.kind is StepKind.ROLE_CALL]
     tools = [s.seq for s in ctx.steps if s.kind is StepKind.TOOL_RESULT]
-    first = ctx.given[2][1]
-    ctx.given.clear()
+    first = ctx.role_inputs[2][1]
+    ctx.role_inputs.clear()
 
     class Runtime:
         context = ctx
 
     state: Any = {**graph.initial_state(ctx.run), "turn": 2, "round": turns[1], "tool": tools[1]}
     await nodes.research(state, Runtime())  # type: ignore[arg-type]
-    assert ctx.given[0][1] == first
+    assert ctx.role_inputs[0][1] == first
 
 
 # Without a model.

@@ -153,16 +153,16 @@ def altered(ctx: InMemoryContext, last: int) -> InMemoryContext:
             payload["output"] = {**payload["output"], "think": "other", "report": "Other.", "action": action}
         return replace(step, title="other", payload=payload | {"report": "other", "content": {"other": 1}})
 
-    rendered = {p.id for p in ctx.given[last][1].result.passages}
-    results = [e if e.id in rendered else replace(e, text="other") for e in ctx.found]
-    return replace(ctx, steps=[other(s) for s in ctx.steps], found=results)
+    rendered = {p.id for p in ctx.role_inputs[last][1].result.passages}
+    results = [e if e.id in rendered else replace(e, text="other") for e in ctx.collected]
+    return replace(ctx, steps=[other(s) for s in ctx.steps], collected=results)
 
 
 async def again(ctx: InMemoryContext, last: int) -> bytes:
     """The prompt of the round after `last`, as bytes."""
     turns = {s.turn: s.seq for s in ctx.steps if s.kind is StepKind.ROLE_CALL}
     tools = {s.turn: s.seq for s in ctx.steps if s.kind is StepKind.TOOL_RESULT}
-    once = replace(ctx, steps=list(ctx.steps), prompts=[], given=[], said=[])
+    once = replace(ctx, steps=list(ctx.steps), prompts=[], role_inputs=[], role_calls=[])
 
     class Runtime:
         context = once
@@ -307,8 +307,8 @@ def test_spans_are_the_blocks_that_were_parsed() -> None:
 
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_parser_or_its_spans(text: str) -> None:
-    said_ = (f"<report>{text}</report>{TEXT_CALL}", *(f"{REPORT}<{t}>{text}</{t}>" for t in ("tool_call", "answer")))
-    for wrapped in (text, *said_):
+    call = (f"<report>{text}</report>{TEXT_CALL}", *(f"{REPORT}<{t}>{text}</{t}>" for t in ("tool_call", "answer")))
+    for wrapped in (text, *call):
         plain(wrapped)
         ends = [0, *(edge for s in TEXT_FORMAT.spans(wrapped) for edge in (s.start, s.end)), len(wrapped)]
         assert ends == sorted(ends)
@@ -322,17 +322,17 @@ async def test_what_rules_write_in_a_form_is_read_back_as_the_same_answer(prompt
         used = role.find_format(prompt_format)
         assert used is not None
         assert used.write is not None
-        for (_, given_), said_ in zip(done.ctx.given, done.ctx.said, strict=True):
-            output = used.parse(said_.text, given_)
+        for (_, inputs), call in zip(done.ctx.role_inputs, done.ctx.role_calls, strict=True):
+            output = used.parse(call.text, inputs)
             assert not isinstance(output, InvalidOutput)
-            assert used.write(output, given_) == said_.text
-            assert output == role.rules[rule](given_, RuleContext(done.ctx.seed, said_.turn))
+            assert used.write(output, inputs) == call.text
+            assert output == role.rules[rule](inputs, RuleContext(done.ctx.seed, call.turn))
 
 
 async def test_a_small_planner_reads_and_writes_words_of_its_vocabulary() -> None:
     for done in await trials(graph, "random", held_out(200)[:30], prompt_formats={"researcher": "compact"}):
-        for said_ in done.ctx.said:
-            words = " ".join([*(m.text for m in said_.messages), said_.text]).split()
+        for call in done.ctx.role_calls:
+            words = " ".join([*(m.text for m in call.messages), call.text]).split()
             assert set(words) <= set(VOCABULARY)
             assert len(words) < 256
 
@@ -350,11 +350,11 @@ async def test_a_small_planner_reads_and_writes_words_of_its_vocabulary() -> Non
 )
 def test_a_small_planner_is_held_to_the_round(stage: TurnPhase, text: str) -> None:
     question = held_out(200)[0].question
-    given_ = Workspace(question=question, phase=stage)
-    assert isinstance(COMPACT_FORMAT.parse(text, given_), InvalidOutput)
+    inputs = Workspace(question=question, phase=stage)
+    assert isinstance(COMPACT_FORMAT.parse(text, inputs), InvalidOutput)
     allowed = "answer" if stage is TurnPhase.FINAL else "t0 r0 e0"
-    assert isinstance(COMPACT_FORMAT.parse(allowed, given_), Round)
-    assert ("stop" in prompt_text(COMPACT_FORMAT.render(given_)).split()) == (stage is TurnPhase.FINAL)
+    assert isinstance(COMPACT_FORMAT.parse(allowed, inputs), Round)
+    assert ("stop" in prompt_text(COMPACT_FORMAT.render(inputs)).split()) == (stage is TurnPhase.FINAL)
 
 
 # The model-free researcher's own report.

@@ -23,7 +23,7 @@ def noted(word: str) -> str:
 
 
 @durable_call
-def kept(word: str) -> str:
+def noted_once(word: str) -> str:
     """As `noted`, once also when the node runs again."""
     return noted(word)
 
@@ -35,7 +35,7 @@ def begin(state: MessagesState) -> dict[str, Any]:
 
 def work(state: MessagesState) -> dict[str, Any]:
     get_stream_writer()("working")
-    message = kept("kept")
+    message = noted_once("kept")
     noted("again")
     return {"messages": [model.invoke([*state["messages"], ("user", message)])]}
 

@@ -30,7 +30,7 @@ def acts(*message: Act) -> dict[str, Engine]:
     """An agent that does these, then the last again and again."""
     left = list(message)
 
-    def agent(_given: AgentInput) -> Act:
+    def agent(_inputs: AgentInput) -> Act:
         return left.pop(0) if len(left) > 1 else left[0]
 
     return {"agent": agent}

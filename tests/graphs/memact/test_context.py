@@ -75,9 +75,9 @@ def test_only_an_id_of_ours_is_an_id(text: str) -> None:
 async def test_an_edit_takes_effect_before_the_next_action_and_its_note_can_be_removed_too() -> None:
     ctx = run(engines=acts(SEARCH, SEARCH, prune("r1", "r9", note="Twice a year."), prune("r3"), DONE))
     await carry_out(ctx, graph)
-    seen = [[e.id for e in given.records] for _, given in ctx.given]
+    seen = [[e.id for e in inputs.records] for _, inputs in ctx.role_inputs]
     assert seen == [[], ["r1"], ["r1", "r2"], ["r2", "r3"], ["r2", "r4"]]
-    third = ctx.given[3][1].records[1]
+    third = ctx.role_inputs[3][1].records[1]
     assert third.action.args["note"] == "Twice a year."
     assert "Removed r1." in third.observation
     assert "no record r9" in third.observation
@@ -105,11 +105,11 @@ BROKEN = [
 async def test_a_failed_edit_is_a_recorded_turn_that_changes_nothing(broken: Act) -> None:
     ctx = run(engines=acts(SEARCH, broken, SEARCH, DONE), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
-    before, after = ctx.said[1], ctx.said[2]
+    before, after = ctx.role_calls[1], ctx.role_calls[2]
     assert texts(after.messages)[: len(before.messages)] == texts(before.messages)
     assert "r2" in after.messages[-1].text
     assert "failed" in after.messages[-1].text
-    assert [s.boundary_reason for s in ctx.said] == [None] * 4
+    assert [s.boundary_reason for s in ctx.role_calls] == [None] * 4
     assert [s.ok for s in ctx.steps if s.kind is StepKind.MEMORY] == [False]
     assert ctx.turns == 4
 

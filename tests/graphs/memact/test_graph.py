@@ -50,10 +50,10 @@ async def test_the_system_and_the_question_are_in_every_prompt() -> None:
 async def test_a_call_that_cannot_be_made_is_a_record_and_costs_a_turn() -> None:
     ctx = run(engines=acts(Act(tool="browse_web"), Act(tool="search_library", args={"q": 1}), DONE))
     await carry_out(ctx, graph)
-    messages = [e.observation for e in ctx.given[-1][1].records]
+    messages = [e.observation for e in ctx.role_inputs[-1][1].records]
     assert "no tool browse_web" in messages[0]
     assert messages[1]
-    assert [e.ok for e in ctx.given[-1][1].records] == [False, False]
+    assert [e.ok for e in ctx.role_inputs[-1][1].records] == [False, False]
 
 
 async def test_a_message_in_mid_run_stays_where_it_was_first_shown_and_puts_an_answer_off() -> None:
@@ -65,24 +65,24 @@ async def test_a_message_in_mid_run_stays_where_it_was_first_shown_and_puts_an_a
     ctx = run(engines={"agent": agent}, prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
     assert ctx.turns == 4
-    assert len(rows(ctx.said)) == 1
-    assert "Heron departs last" in ctx.said[2].messages[-1].text
-    assert "not been handed over" in ctx.said[2].messages[-1].text
+    assert len(rows(ctx.role_calls)) == 1
+    assert "Heron departs last" in ctx.role_calls[2].messages[-1].text
+    assert "not been handed over" in ctx.role_calls[2].messages[-1].text
     assert ctx.report.stop_reason == StopReason.ANSWERED
 
 
 async def test_a_node_that_runs_again_is_given_what_it_was_given_the_first_time() -> None:
     ctx = run(engines=acts(SEARCH, SEARCH, prune("r1"), SEARCH, DONE))
     state = await carry_out(ctx, graph)
-    first = ctx.given[-1][1]
-    ctx.given.clear()
+    first = ctx.role_inputs[-1][1]
+    ctx.role_inputs.clear()
 
     class Runtime:
         context = ctx
 
     again: Any = {**state, "turn": state["turn"] - 1, "stop": ""}
     await AgentNodes(EDITING_CONFIG).agent(again, Runtime())  # type: ignore[arg-type]
-    assert ctx.given[0][1] == first
+    assert ctx.role_inputs[0][1] == first
 
 
 async def test_nothing_of_an_earlier_question_is_in_a_later_run_of_the_thread() -> None:

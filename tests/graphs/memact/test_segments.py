@@ -25,8 +25,8 @@ async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_
 ) -> None:
     ctx = run(engines=acts(*edit), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
-    segments = rows(ctx.said)
-    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
+    segments = rows(ctx.role_calls)
+    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.role_calls]
     effective = [s for s in ctx.steps if s.kind is StepKind.MEMORY and s.payload["deleted"]]
     assert len(segments) == len(effective) + 1
     for row in segments[:-1]:
@@ -37,7 +37,7 @@ async def test_every_completion_is_in_exactly_one_segment_and_segments_end_with_
 async def test_a_message_names_its_turn_only_in_the_segment_in_which_it_was_sampled() -> None:
     ctx = run(engines=acts(*EDITED), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
-    for row in rows(ctx.said):
+    for row in rows(ctx.role_calls):
         first = len(row[0].messages)
         for call in row:
             assert not any(m.turn for m in call.messages[:first])
@@ -56,6 +56,6 @@ async def test_any_sequence_of_actions_gives_segments_that_hold_each_completion_
 
     ctx = run(engines=acts(*map(act, drawn), DONE), prompt_formats={"agent": "text"})
     await carry_out(ctx, graph)
-    segments = rows(ctx.said)
-    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.said]
+    segments = rows(ctx.role_calls)
+    assert [text for row in segments for text in trained(row)] == [call.text for call in ctx.role_calls]
     assert ctx.report.stop_reason == StopReason.ANSWERED

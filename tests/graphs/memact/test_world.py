@@ -33,10 +33,10 @@ async def compact_trial(built_graph: Any = graph, hops: int = 4, **more: Any) ->
 async def test_the_compact_form_only_appends_within_a_segment_and_is_short() -> None:
     done = await compact_trial()
     assert done.right
-    segments = rows(done.ctx.said)
+    segments = rows(done.ctx.role_calls)
     assert len(segments) == 2
-    assert [text for row in segments for text in trained(row)] == [call.text for call in done.ctx.said]
-    words = sum(len(call.text.split()) for call in done.ctx.said)
+    assert [text for row in segments for text in trained(row)] == [call.text for call in done.ctx.role_calls]
+    words = sum(len(call.text.split()) for call in done.ctx.role_calls)
     new = words + sum(len(m.text.split()) for row in segments for m in row[-1].messages if m.role == "user")
     assert new <= 128
 
@@ -54,9 +54,9 @@ async def test_the_world_can_be_summed_up() -> None:
     for prompt_format in ("text", "compact"):
         built_graph = summing(250, question=task.question, specs=SPECS)
         done = await trial(built_graph, task, "oracle", prompt_formats={"agent": prompt_format}, turns=30)
-        assert done.right, [c.text for c in done.ctx.said]
-        assert any(call.boundary_reason is BoundaryReason.COMPACTION for call in done.ctx.said)
-        rows(done.ctx.said)
+        assert done.right, [c.text for c in done.ctx.role_calls]
+        assert any(call.boundary_reason is BoundaryReason.COMPACTION for call in done.ctx.role_calls)
+        rows(done.ctx.role_calls)
 
 
 @pytest.mark.slow

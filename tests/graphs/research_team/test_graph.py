@@ -57,14 +57,14 @@ def team(library: Library, *, turns: int = 2, status: RunStatus = RunStatus.DONE
 
 
 def parts(*named: str) -> Engine:
-    return lambda _given: Analysis(summary="A question in parts.", sub_questions=named)
+    return lambda _inputs: Analysis(summary="A question in parts.", sub_questions=named)
 
 
 def questions_of(ctx: InMemoryContext, role: str) -> list[str]:
-    return [inputs.question for name, inputs in ctx.given if name == role]
+    return [inputs.question for name, inputs in ctx.role_inputs if name == role]
 
 
-def never(_given: Any) -> Any:
+def never(_inputs: Any) -> Any:
     return _verdict(False)
 
 
@@ -83,7 +83,7 @@ async def test_alone_each_part_is_worked_on_before_the_whole_is_verified() -> No
 async def test_a_part_sees_nothing_of_the_others() -> None:
     ctx = run()
     await carry_out(ctx, graph)
-    planners = [inputs for name, inputs in ctx.given if name == "planner"]
+    planners = [inputs for name, inputs in ctx.role_inputs if name == "planner"]
     second = next(inputs for inputs in planners if inputs.question != planners[0].question)
     assert second.memory == ()
     assert second.analysis.sub_questions == (second.question,)
@@ -115,7 +115,7 @@ async def test_colleagues_work_on_the_parts_and_their_passages_are_cited() -> No
     assert {r.graph for r in ctx.sent} == {"agentflow"}
     assert (state["team"], state["turn"], ctx.calls) == (2, 4, [])
     assert ctx.report.citations
-    assert {c.span.text_id for c in ctx.report.citations} <= {e.span.text_id for e in ctx.found}
+    assert {c.span.text_id for c in ctx.report.citations} <= {e.span.text_id for e in ctx.collected}
     assert ctx.report.stop_reason == StopReason.ANSWERED
 
 
@@ -132,7 +132,7 @@ async def test_what_colleagues_bring_can_be_cited_by_a_model_by_the_ids_it_was_s
     ctx = InMemoryContext(library, TWO, team=team(library), engines={"generator": write})
     await carry_out(ctx, graph)
     assert ctx.report.sentences()[0].is_supported
-    (rendered,) = [inputs for name, inputs in ctx.given if name == "generator"]
+    (rendered,) = [inputs for name, inputs in ctx.role_inputs if name == "generator"]
     assert all("[E" in record.finding for record in rendered.memory)
 
 
@@ -142,7 +142,7 @@ async def test_where_something_is_missing_the_loop_continues_with_the_whole_ques
     ctx = InMemoryContext(library, TWO, team=team(library), engines={"verifier": lambda _g: _verdict(messages.pop(0))})
     await carry_out(ctx, graph)
     assert questions_of(ctx, "planner") == [TWO]
-    first = next(inputs for name, inputs in ctx.given if name == "planner")
+    first = next(inputs for name, inputs in ctx.role_inputs if name == "planner")
     assert (first.turn, len(first.memory)) == (5, 2)
 
 
@@ -173,7 +173,7 @@ async def test_a_comment_asks_for_another_plan_and_the_lead_reads_it() -> None:
     comment = PlanReview(ReviewDecision.COMMENTED, PlanProposal(()), "Only the money, please.")
     ctx = run(reviews=[comment])
     await carry_out(ctx, reviewed)
-    leads = [inputs for name, inputs in ctx.given if name == "lead"]
+    leads = [inputs for name, inputs in ctx.role_inputs if name == "lead"]
     assert [inputs.user_messages for inputs in leads] == [(), ("Only the money, please.",)]
     assert len(ctx.shown) == 2
 

@@ -23,7 +23,7 @@ SEARCH = ToolCard(name="search_library", description="", parameters={})
 def says(**chances: float) -> Engine:
     """A router with these estimates."""
     known = tuple(Chance(mode=Mode(mode), chance=chance) for mode, chance in chances.items())
-    return lambda _given: Route(why="So it seems.", chances=known)
+    return lambda _inputs: Route(why="So it seems.", chances=known)
 
 
 async def routed(question: str, **more: Any) -> InMemoryContext:
@@ -37,7 +37,7 @@ def notes(ctx: InMemoryContext) -> list[str]:
 
 
 def roles_of(ctx: InMemoryContext) -> list[str]:
-    return [name for name, _ in ctx.given]
+    return [name for name, _ in ctx.role_inputs]
 
 
 async def test_a_simple_question_is_answered_at_once() -> None:
@@ -64,7 +64,7 @@ async def test_what_one_look_does_not_answer_continues_in_the_loop() -> None:
 
 async def test_the_loop_continues_from_what_was_looked_up() -> None:
     ctx = await routed(NOWHERE)
-    first = next(inputs for name, inputs in ctx.given if name == "planner")
+    first = next(inputs for name, inputs in ctx.role_inputs if name == "planner")
     assert [record.turn for record in first.memory] == [1]
     assert first.turn == 2
 
@@ -98,7 +98,7 @@ async def test_a_follow_up_starts_from_what_its_thread_has_quoted() -> None:
     spans = tuple(citation.span for citation in first.report.citations)
     ctx = await routed("And who does it?", earlier=((SIMPLE, "Twice a year."),), quoted_earlier=spans)
     assert ctx.looked_back == ["And who does it?"]
-    assert [e.span for e in ctx.found][: len(spans)] == list(spans)
+    assert [e.span for e in ctx.collected][: len(spans)] == list(spans)
     assert first.looked_back == []
 
 

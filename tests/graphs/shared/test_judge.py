@@ -44,7 +44,7 @@ def observed(*pieces: RetrievedPassage, value: str = "") -> JudgeInput:
 def judging(*message: Judgement) -> Engine:
     """A judge that says these, then the last again and again."""
     left = list(message)
-    return lambda _given: left.pop(0) if len(left) > 1 else left[0]
+    return lambda _inputs: left.pop(0) if len(left) > 1 else left[0]
 
 
 def test_passages_without_a_word_of_the_question_are_discarded() -> None:
@@ -97,14 +97,14 @@ def test_the_text_format_guesses_nothing(helps: str) -> None:
 
 
 def inputs_after(ctx: InMemoryContext, role: str) -> list[Any]:
-    return [inputs for name, inputs in ctx.given if name == role]
+    return [inputs for name, inputs in ctx.role_inputs if name == role]
 
 
 async def test_what_is_discarded_is_in_no_later_prompt_and_not_in_the_report() -> None:
     nothing_helps = judging(Judgement(why="Nothing of it helps.", helps=False))
     ctx = InMemoryContext(harbour(), QUESTION, budget=Budget(max_turns=3), engines={"judge": nothing_helps})
     await carry_out(ctx, graph)
-    assert ctx.found
+    assert ctx.collected
     for role in ("planner", "verifier", "generator"):
         assert all(not inputs.evidence for inputs in inputs_after(ctx, role))
     assert not ctx.report.citations

@@ -112,7 +112,7 @@ async def test_a_report_of_quotes_needs_neither_a_model_nor_evidence() -> None:
     ctx = context()
     assert build_fallback_report(ctx.run, ()).answer
     await ctx.call_tool(ToolCall("search_library", {"query": ctx.question}), turn=1)
-    draft = build_fallback_report(ctx.run, tuple(ctx.found))
+    draft = build_fallback_report(ctx.run, tuple(ctx.collected))
     assert "12 crowns" in draft.answer
     assert "ended early" not in draft.limits
     task = TaskContext(question=ctx.question)

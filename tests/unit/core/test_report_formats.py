@@ -123,7 +123,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: set[str] = set()
         self.links: list[str] = []
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -131,7 +131,7 @@ class Page(HTMLParser):
         self.links += [value or "" for name, value in attrs if name in {"href", "src"}]
 
     def handle_data(self, data: str) -> None:
-        self.said.append(data)
+        self.texts.append(data)
 
 
 def page(text: str) -> Page:
@@ -167,7 +167,7 @@ def test_what_a_reader_sees_is_what_was_written(text: str) -> None:
     rendered = MarkdownIt("commonmark", {"html": True}).render(render_markdown(report(words)))
     parsed = Page()
     parsed.feed(rendered)
-    assert words in "".join(parsed.said)
+    assert words in "".join(parsed.texts)
 
 
 def test_an_id_cannot_leave_its_attribute() -> None:

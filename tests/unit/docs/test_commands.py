@@ -74,11 +74,11 @@ def problem_with(words: list[str]) -> str:
 def _offing(words: list[str]) -> str:
     if not words or words == ["--help"]:
         return ""
-    placed = ["FILLED" if re.fullmatch(r"[A-Z]+", word) else word for word in words]
+    filled = ["FILLED" if re.fullmatch(r"[A-Z]+", word) else word for word in words]
     try:
-        app.parse_args(placed, exit_on_error=False, print_error=False)
+        app.parse_args(filled, exit_on_error=False, print_error=False)
     except MissingArgumentError as error:
-        _, _, arguments = app.parse_commands(placed)
+        _, _, arguments = app.parse_commands(filled)
         return f"offing {' '.join(words)}: {error}" if arguments else ""  # a command that is only mentioned
     except Exception as error:  # whatever the parser objects to is what a reader would meet
         return f"offing {' '.join(words)}: {error}"

@@ -46,7 +46,7 @@ def a_docx() -> bytes:
     return out.getvalue()
 
 
-def refusal(data: bytes, name: str) -> DocumentRejectedError:
+def rejection(data: bytes, name: str) -> DocumentRejectedError:
     with pytest.raises(DocumentRejectedError) as caught:
         extract_text(data, name)
     assert caught.value.remedy
@@ -134,11 +134,11 @@ def test_a_page_that_is_an_image_is_named_where_others_have_text() -> None:
 
 
 def test_a_pdf_without_text_says_what_to_do() -> None:
-    assert "OCR" in refusal(a_pdf(""), "scan.pdf").remedy
+    assert "OCR" in rejection(a_pdf(""), "scan.pdf").remedy
 
 
 def test_a_damaged_pdf_is_rejected() -> None:
-    assert "damaged" in refusal(b"%PDF-1.7 nothing more", "a.pdf").problem
+    assert "damaged" in rejection(b"%PDF-1.7 nothing more", "a.pdf").problem
 
 
 def test_a_document_page_keeps_code_lists_and_tables() -> None:
@@ -168,7 +168,9 @@ def test_a_page_in_its_own_encoding() -> None:
 
 def test_deeply_nested_markup_is_read_and_absurdly_nested_markup_rejected() -> None:
     assert "later requests" in extract_text(f"<html><body>{'<div>' * 1_000}{WORDS}".encode(), "a.html").text
-    assert refusal(f"<html><body>{'<div>' * 50_000}{WORDS}".encode(), "a.html").problem == "The file contains no text."
+    assert (
+        rejection(f"<html><body>{'<div>' * 50_000}{WORDS}".encode(), "a.html").problem == "The file contains no text."
+    )
 
 
 def test_a_docx_gives_headings_lists_and_tables() -> None:
@@ -181,7 +183,7 @@ def test_an_archive_that_unpacks_to_far_more_is_rejected_before_it_is_unpacked()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"0" * 60_000_000)
-    assert "uncompressed" in refusal(out.getvalue(), "a.docx").problem
+    assert "uncompressed" in rejection(out.getvalue(), "a.docx").problem
 
 
 def test_type_is_told_by_content() -> None:
@@ -201,4 +203,4 @@ def test_type_is_told_by_content() -> None:
     ],
 )
 def test_what_cannot_be_read_is_rejected(data: bytes, name: str) -> None:
-    assert refusal(data, name).problem
+    assert rejection(data, name).problem

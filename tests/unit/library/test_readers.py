@@ -69,9 +69,9 @@ async def test_a_file_that_breaks_its_reader_is_rejected_and_the_next_one_read(
     misbehaving: tuple[str, ...], name: str
 ) -> None:
     async with DocumentReaderPool(1, timeout_seconds=3 if name == "hang" else 90, command=misbehaving) as readers:
-        with pytest.raises(DocumentRejectedError) as refusal:
+        with pytest.raises(DocumentRejectedError) as rejection:
             await readers.read(name, TEXT)
-        assert refusal.value.remedy
+        assert rejection.value.remedy
         readers._readers[0]._timeout_seconds = 90  # pyright: ignore[reportPrivateUsage]
         assert (await readers.read("fine.md", TEXT)).title == "Pools"
 

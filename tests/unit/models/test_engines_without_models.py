@@ -37,7 +37,7 @@ def test_an_unknown_engine_is_a_value_that_names_the_known_ones() -> None:
 
 async def test_extractive_calls_the_role_s_own_function_and_spends_nothing() -> None:
     meter = Ledger()
-    answer = await answered(ExtractiveEngine(), request(EngineConfig(), given=Question(text="why"), meter=meter))
+    answer = await answered(ExtractiveEngine(), request(EngineConfig(), inputs=Question(text="why"), meter=meter))
     assert answer.output == Verdict(analysis="why", stop=True)
     assert (answer.usage, meter.reservations) == (Usage(), [])
 
@@ -78,14 +78,14 @@ async def test_a_turn_gets_its_answer_and_late_turns_the_last(turn: int, expecte
 
 
 async def test_the_same_turn_asked_again_answers_the_same_unless_it_varies() -> None:
-    async def said(vary: bool, seed: int = 1) -> str:
+    async def answer_text(vary: bool, seed: int = 1) -> str:
         role_request = request(scripted(vary=vary), turn=3, seed=seed)
         return (await answered(ScriptedEngine(), role_request)).text
 
-    assert await said(False) == await said(False)
-    assert await said(False) != await said(False, seed=2)
-    assert await said(True) != await said(True)
-    assert "turn 3 of" in await said(True)
+    assert await answer_text(False) == await answer_text(False)
+    assert await answer_text(False) != await answer_text(False, seed=2)
+    assert await answer_text(True) != await answer_text(True)
+    assert "turn 3 of" in await answer_text(True)
 
 
 async def test_placeholders_are_filled_at_any_depth_and_nowhere_else() -> None:

@@ -31,10 +31,10 @@ def lamp(folder: Path, word: str = "lit") -> Path:
     return folder
 
 
-def both(tmp_path: Path, *, reloads: bool = False, told: list[str] | None = None, installed: Graph | None = None):
+def both(tmp_path: Path, *, reloads: bool = False, messages: list[str] | None = None, installed: Graph | None = None):
     paths = f"{tmp_path / 'a'}:{tmp_path / 'b'}"
     inputs = [installed] if installed else []
-    tell = None if told is None else told.append
+    tell = None if messages is None else messages.append
     return GraphRegistry(
         inputs, paths=paths, data_dir=tmp_path / "home", reload=reloads, clock=Clock(), on_problem=tell
     )
@@ -101,7 +101,7 @@ def test_each_fault_is_told_once_and_a_folder_is_loaded_anew_beside_a_broken_one
     messages: list[str] = []
     (written(tmp_path / "a") / "harbour/words.py").write_text("word = \n")
     lamp(tmp_path / "b")
-    graphs = both(tmp_path, reloads=True, told=messages)
+    graphs = both(tmp_path, reloads=True, messages=messages)
     assert graphs["lamp"].title == "lit"
     lamp(tmp_path / "b", "lit again")
     assert graphs["lamp"].title == "lit again"

@@ -77,17 +77,17 @@ budgets = st.builds(
 @settings(max_examples=200, derandomize=True)
 @given(
     budget=budgets,
-    wanted=st.none() | budgets,
+    requested=st.none() | budgets,
     turns=st.integers(0, 60),
     tokens=st.integers(0, 12_000),
     among=st.integers(1, 8),
 )
 def test_all_children_together_may_use_no_more_than_is_left(
-    budget: Budget, wanted: Budget | None, turns: int, tokens: int, among: int
+    budget: Budget, requested: Budget | None, turns: int, tokens: int, among: int
 ) -> None:
     spent = RunUsage(turns=turns, tokens=tokens, cost_usd=Decimal("0.5"), seconds=3.0)
     left = remaining_budget(budget, spent, ())
-    each = limit_budget(split_budget(left, among), wanted)
+    each = limit_budget(split_budget(left, among), requested)
     assert each.max_turns * among <= max(0, budget.max_turns - turns)
     if budget.max_tokens is not None:
         assert each.max_tokens is not None

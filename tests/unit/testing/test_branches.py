@@ -56,7 +56,7 @@ async def pause(args: PauseArgs) -> ToolOutput:
 
 class Whole(TypedDict):
     topics: list[str]
-    found: Annotated[list[int], operator.add]
+    seqs: Annotated[list[int], operator.add]
 
 
 class Branch(TypedDict):
@@ -72,7 +72,7 @@ WRITER = Role(
     WriterInput,
     WriterOutput,
     _render,
-    lambda told: Headline(told.word),
+    lambda output: Headline(output.word),
     extractive=lambda g: WriterOutput(word=g.about),
 )
 
@@ -94,7 +94,7 @@ def each(state: Any) -> list[Send]:
 
 async def write(state: Any, runtime: Any) -> dict[str, Any]:
     ctx: RunContext = runtime.context
-    words = sorted(step.payload["output"]["word"] for step in await ctx.get_steps(sorted(state["found"])))
+    words = sorted(step.payload["output"]["word"] for step in await ctx.get_steps(sorted(state["seqs"])))
     pieces = [piece.id for piece in await ctx.get_evidence(10)]
     _, title = await call_writer(ctx, f"{' and '.join(words)} {pieces}")
     await ctx.submit_report(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
@@ -115,7 +115,7 @@ def branching(work: Callable[..., Any]) -> Graph:
         graph.add_edge("write", END)
         return graph
 
-    start: dict[str, Any] = {"topics": [], "found": []}
+    start: dict[str, Any] = {"topics": [], "seqs": []}
     return Graph("branching", "Branching", "", "any", build, lambda _: start, (WRITER,), tools=(pause,))
 
 
@@ -124,16 +124,16 @@ async def search(state: Any, runtime: Any) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     seq, _ = await call_writer(ctx, state["topic"])
     await ctx.call_tool(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
-    return {"found": [seq]}
+    return {"seqs": [seq]}
 
 
 class Private(TypedDict):
-    kept: str
+    note: str
 
 
 async def keep(state: Any) -> dict[str, Any]:
     """Something for a node after it alone, which LangGraph keeps as it keeps state."""
-    return {"kept": "till the next run of the thread"}
+    return {"note": "till the next run of the thread"}
 
 
 async def read_kept(state: Private) -> dict[str, Any]:
@@ -147,7 +147,7 @@ async def search_by_turns(state: Any, runtime: Any) -> dict[str, Any]:
     await ctx.call_tool(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
     await asyncio.sleep(0)
     seq, _ = await call_writer(ctx, state["topic"])
-    return {"found": [seq]}
+    return {"seqs": [seq]}
 
 
 async def gather(state: Any, runtime: Any) -> dict[str, Any]:
@@ -155,7 +155,7 @@ async def gather(state: Any, runtime: Any) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     await asyncio.gather(*[ctx.call_tool(ToolCall("pause", {"pauses": 4 - n})) for n in range(3)])
     messages = await asyncio.gather(*[call_writer(ctx, f"{state['topic']} {n}") for n in range(2)])
-    return {"found": [seq for seq, _ in messages]}
+    return {"seqs": [seq for seq, _ in messages]}
 
 
 @pytest.mark.parametrize("work", [search, search_by_turns, gather])
@@ -171,7 +171,7 @@ async def test_a_branch_that_asks_something_else_after_a_crash_is_found() -> Non
     async def restless(state: Any, runtime: Any) -> dict[str, Any]:
         await search_by_turns(state, runtime)
         seq, _ = await call_writer(runtime.context, f"{next(drawn)}")
-        return {"found": [seq]}
+        return {"seqs": [seq]}
 
     with pytest.raises(RecoveryMismatchError, match="differs"):
         await assert_survives_worker_loss(branching(restless), "When were the towers lit?", documents=PAGES)
@@ -197,8 +197,8 @@ async def test_nothing_is_done_beside_a_branch_whose_worker_crashed() -> None:
     graph = branching(search)
     whole = await simulate_run(graph, "When were the towers lit?", documents=PAGES)
     for moment in range(whole.loss_points):
-        lost = await simulate_run(graph, "When were the towers lit?", documents=PAGES, crash_at=moment)
-        assert 0 <= len(lost.executed_calls) - len(whole.executed_calls) <= 3
+        crashed = await simulate_run(graph, "When were the towers lit?", documents=PAGES, crash_at=moment)
+        assert 0 <= len(crashed.executed_calls) - len(whole.executed_calls) <= 3
 
 
 async def test_a_key_that_nodes_hand_to_one_another_beside_the_state_is_one_that_a_run_must_begin_with() -> None:
@@ -213,12 +213,12 @@ async def test_a_key_that_nodes_hand_to_one_another_beside_the_state_is_one_that
         return built
 
     (result,) = await find_graph_issues(replace(graph, build=build))
-    assert (result.rule, result.location) == ("start", "state key 'kept'")
+    assert (result.rule, result.location) == ("start", "state key 'note'")
 
 
 async def test_a_key_that_start_sets_and_no_state_has_is_found() -> None:
     def start(run: RunInfo) -> dict[str, Any]:
-        return {"topics": [], "found": [], "topcis": []}
+        return {"topics": [], "seqs": [], "topcis": []}
 
     (result,) = await find_graph_issues(replace(branching(search), initial_state=start))
     assert (result.rule, result.location, result.remedy) == ("start", "state key 'topcis'", "Correct its name.")

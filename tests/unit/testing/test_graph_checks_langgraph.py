@@ -313,11 +313,11 @@ async def test_a_pydantic_state_reads_its_own_classes_anew() -> None:
     assert await rules(one_node(work, Whole)) == set()
 
 
-kept = InMemoryStore()
+memory = InMemoryStore()
 
 
 def by_a_store_of_its_own(state: MessagesState) -> dict[str, Any]:
-    kept.put(("notes",), "last", {"text": str(ours.invoke(state["messages"]).text)})
+    memory.put(("notes",), "last", {"text": str(ours.invoke(state["messages"]).text)})
     return {}
 
 

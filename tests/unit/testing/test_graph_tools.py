@@ -120,8 +120,8 @@ async def test_what_the_policy_said_holds_after_a_crash() -> None:
     allows = policy(ToolRule(tool="graph:send", allow_other_args=True, max_calls=1))
     whole = await simulate(writing(letter(), "Ann", "Bob"), tool_policy=allows)
     for moment in range(whole.loss_points):
-        lost = await simulate(writing(letter(), "Ann", "Bob"), tool_policy=allows, crash_at=moment)
-        assert statuses(lost) == ["ok", "denied"], moment
+        crashed = await simulate(writing(letter(), "Ann", "Bob"), tool_policy=allows, crash_at=moment)
+        assert statuses(crashed) == ["ok", "denied"], moment
 
 
 async def test_a_declared_effect_happens_once_at_most() -> None:
@@ -129,9 +129,9 @@ async def test_a_declared_effect_happens_once_at_most() -> None:
     seen: set[str] = set()
     for moment in range(whole.loss_points):
         sent.clear()
-        lost = await simulate(writing(ONCE, "Ann"), crash_at=moment)
+        crashed = await simulate(writing(ONCE, "Ann"), crash_at=moment)
         assert len(sent) <= 1, moment
-        seen |= set(statuses(lost))
+        seen |= set(statuses(crashed))
     assert seen == {"ok", "unknown_outcome"}
 
 

@@ -96,7 +96,7 @@ def reference_condition(c: Condition, value: Any) -> str:
             tests.append(lambda b=bound, low=low: value >= b if low else value <= b)
     needs = [None, "text", "sized", "sized", "number", "number"]
     present = [c.one_of, c.glob, c.min_length, c.max_length, c.minimum, c.maximum]
-    expected = [need for need, given_ in zip(needs, present, strict=True) if given_ is not None]
+    expected = [need for need, value in zip(needs, present, strict=True) if value is not None]
     for need, test in zip(expected, tests, strict=True):
         fits = {None: True, "text": kind(value) == "text", "sized": kind(value) in {"text", "list"}}
         if not fits.get(need, kind(value) == "number"):

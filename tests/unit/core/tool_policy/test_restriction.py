@@ -123,9 +123,9 @@ def test_a_policy_is_narrower_than_itself_and_nothing_is_narrower_than_all() -> 
 
 
 def test_a_rule_that_stopped_calls_must_stay() -> None:
-    lost = find_unproven_restriction(policy(allow(glob="*")), policy(allow(glob="*"), FORBID))
-    assert isinstance(lost, UnprovenRestriction)
-    assert lost.rule == "forbid fetch #2"
+    unproven = find_unproven_restriction(policy(allow(glob="*")), policy(allow(glob="*"), FORBID))
+    assert isinstance(unproven, UnprovenRestriction)
+    assert unproven.rule == "forbid fetch #2"
     wider = FORBID.model_copy(update={"when": ()})
     assert find_unproven_restriction(policy(allow(glob="*"), wider), policy(allow(glob="*"), FORBID)) is None
 
