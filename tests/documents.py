@@ -1,4 +1,4 @@
-"""Documents taken in as the product does, by a reader that ends afterwards."""
+"""Documents ingested as the product does, by a reader that ends afterwards."""
 
 from collections.abc import Sequence
 from pathlib import Path

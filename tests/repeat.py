@@ -22,7 +22,7 @@ BUSY_LOOP = "while True: pass"
 
 @contextmanager
 def busy(loops: int, nice: int) -> Generator[None]:
-    """So many processes that use a core each, while the block runs. `nice`: how far they give way to others."""
+    """So many processes that use a core each, while the block runs. `nice`: how far they yield to others."""
 
     def give_way() -> None:
         os.nice(nice)
@@ -55,7 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=10, help="repetitions")
     parser.add_argument("--busy", type=int, default=0, help="busy loops beside them")
-    parser.add_argument("--nice", type=int, default=0, help="how far the busy loops give way, 0 to 19")
+    parser.add_argument("--nice", type=int, default=0, help="how far the busy loops yield, 0 to 19")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one repetition")
     parser.add_argument("--logs", type=Path, default=Path(".repeat"), help="folder for the logs of failures")
     chosen, arguments = parser.parse_known_args()

@@ -1,4 +1,4 @@
-"""A worker's part in tests of the API: it claims, appends, reports and lets go through the same storage functions."""
+"""A worker's part in tests of the API: it claims, appends, reports and releases through the same storage functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -93,9 +93,9 @@ async def test_a_revoked_or_expired_key_is_rejected_within_seconds(api: Api) -> 
     created = await access.create_key(api.database, LOCAL_TENANT, "revoked")
     assert (await api.nobody.get("/api/v1/runs", headers=bearer(created.key))).status_code == 200
     await access.revoke_key(api.database, LOCAL_TENANT, created.id)
-    door = access.CachedAuthenticator(api.database, ttl_seconds=0)
+    authenticator = access.CachedAuthenticator(api.database, ttl_seconds=0)
     with pytest.raises(Exception, match="unknown, revoked or expired"):
-        await door.authenticate_key(created.key)
+        await authenticator.authenticate_key(created.key)
     assert access.CACHE_SECONDS <= 5
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, true to the code, and a list of every door."""
+"""The OpenAPI document: complete, true to the code, and a list of every context."""
 
 import re
 from collections.abc import Sequence
@@ -82,19 +82,23 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 PARAMETER = re.compile(r"{[^}]+}")
 
 
-def doors(routes: Sequence[BaseRoute], prefix: str = "") -> list[tuple[str, frozenset[str], bool]]:
+def list_routes(routes: Sequence[BaseRoute], prefix: str = "") -> list[tuple[str, frozenset[str], bool]]:
     """Every address that the application serves, with its methods, and whether the document names it.
 
     Of a mounted application that does not tell its routes, the address that it is mounted at, with every method.
     """
     results: list[tuple[str, frozenset[str], bool]] = []
-    for door in iter_route_contexts(routes):
-        route: Any = door.original_route
+    for context in iter_route_contexts(routes):
+        route: Any = context.original_route
         if isinstance(route, Mount):
-            results += doors(route.routes, prefix + route.path) or [(prefix + route.path, frozenset(METHODS), False)]
+            results += list_routes(route.routes, prefix + route.path) or [
+                (prefix + route.path, frozenset(METHODS), False)
+            ]
         else:
-            path = str(door.path)
-            results.append((prefix + path, frozenset(door.methods or ()), bool(getattr(route, "include_in_schema", 0))))
+            path = str(context.path)
+            results.append(
+                (prefix + path, frozenset(context.methods or ()), bool(getattr(route, "include_in_schema", 0)))
+            )
     return results
 
 
@@ -104,7 +108,7 @@ def filled(path: str) -> str:
 
 
 async def test_every_route_but_a_few_named_ones_needs_a_key(api: Api) -> None:
-    served = doors(api.app.routes)
+    served = list_routes(api.app.routes)
     assert len(served) > 60
     assert "/api/v1/openapi.json" in {path for path, _, _ in served}
     methods_of: dict[str, set[str]] = {}
@@ -136,7 +140,7 @@ async def test_what_is_no_route_answers_nobody_with_nothing_but_that(api: Api) -
 
 def test_no_route_is_missing_from_the_document() -> None:
     described = {(method, path) for method, path, _ in operations(document())}
-    served = doors(create_app(Settings()).routes)
+    served = list_routes(create_app(Settings()).routes)
     assert {(method.lower(), path) for path, methods, rendered in served if rendered for method in methods} == described
     assert {path for path, _, rendered in served if not rendered} == {"/api/v1/openapi.json"}
 

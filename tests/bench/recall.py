@@ -172,7 +172,7 @@ async def timed_ingestion(db: Database, docs: Path) -> int:
         middle = time.perf_counter()
         await ingestion.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
     print(
-        f"{len(cold.files)} documents taken in: cold {middle - began:.2f} s, start of readers included; "
+        f"{len(cold.files)} documents ingested: cold {middle - began:.2f} s, start of readers included; "
         f"warm {time.perf_counter() - middle:.3f} s; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
     )
     return len(cold.files)

@@ -14,6 +14,9 @@ from tests.glossary.words import places_in_python
         ("backend/offing/core/run.py", '"""Ten requests a second."""\n', "requests a second"),
         ("tests/api/test_runs.py", "found = None\n", "found"),
         ("tests/api/test_runs.py", "# The report stands on two passages.\n", "stands on"),
+        ("tests/api/test_runs.py", "# The run was canceled.\n", "canceled"),
+        ("tests/api/test_runs.py", "# Another worker may take over.\n", "take over"),
+        ("tests/api/test_runs.py", "from hypothesis import given\ncontext.given = None\n", "given"),
     ],
 )
 def test_a_forbidden_word_is_reported(path: str, code: str, word: str) -> None:

@@ -32,11 +32,11 @@ NAMES = {
 """Parts of identifiers, between underscores or capitals, and what to write instead."""
 
 WHOLE_NAMES = {
-    r"told|said|asked|wanted|found|given|kept|made|placed|judged|lost|gone": "a noun for the value",
-    r"refused|refusal|strangers?|hints?|fracture": "the terms of section 2",
+    r"told|said|asked|wanted|found|given|kept|made|placed|judged|lost|gone|shown|woken|nudged": "a noun for the value",
+    r"refused|refusal|strangers?|hints?|fracture|doors?|portions?": "the terms of section 2",
 }
-"""Complete identifiers, without underscores at both ends, and what to write instead. A name that the file imports is a
-library's.
+"""Complete identifiers, without underscores at both ends, and what to write instead. A name that the file imports
+is a library's, an attribute of that name is not.
 """
 
 PROSE = {
@@ -44,7 +44,11 @@ PROSE = {
     r"[Tt]he only home of|[Kk]nows no\b|none of ours": "nothing: leave it out",
     r"told to write|asked to write": "finish requested",
     r"hand(?:s|ed)? back|let(?:s)? go of": "release",
+    r"takes? over|took over|gives? way|lets? go|tak(?:en|es?) up": "claim, be replaced, release, consume",
     r"set aside": "reserved",
+    r"strangers?": "third party, another user",
+    r"mend(?:s|ed)?|portions?|in any case": "fix, chunk, always",
+    r"canceled|canceling": "cancelled, as the stored status",
     r"doorkeeper|toolbelt|nudges?|artefacts?|stretch(?:es)?": "the terms of section 2",
     r"behaviours?|optimis(?:e|er|ers|ed|es)|regularis(?:e|er|ers|ed)|normalis(?:e|ed|es)|catalogue|colour|favour": (
         "American spelling"
@@ -64,6 +68,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("graphs/offing_graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("tests/graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("graphs/offing_world/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
+    ("tests/bench/questions.toml", "take over"): "a question of a user, whose results were measured",
     ("tests/bench/trainer.py", "utils"): "torch.nn.utils",
     ("tests/peers/research.py", "utils"): "a module of open_deep_research",
     ("workers/offing_trainer/learner/optimizer.py", "utils"): "torch.nn.utils",
@@ -92,8 +97,11 @@ def places_in_python(path: str, text: str) -> Iterator[Place]:
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     import_lines = {line for node in imports for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
+    previous = ""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.start[0] in import_lines or (token.type == tokenize.NAME and token.string in imported):
+        is_attribute, previous = previous == ".", token.string
+        is_imported = token.type == tokenize.NAME and token.string in imported and not is_attribute
+        if is_imported or token.start[0] in import_lines:
             continue
         if token.type == tokenize.NAME:
             yield from _places_in_name(path, token.start[0], token.string)

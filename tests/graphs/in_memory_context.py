@@ -175,7 +175,7 @@ class InMemoryContext:
     sent: list[ChildRequest] = field(default_factory=list[ChildRequest])
     reviews: list[PlanReview] = field(default_factory=list[PlanReview])
     """What a person says of plans, in order; then nobody is there."""
-    shown: list[PlanProposal] = field(default_factory=list[PlanProposal])
+    proposals: list[PlanProposal] = field(default_factory=list[PlanProposal])
     quoted_earlier: tuple[SourceSpan, ...] = ()
     """What the thread's earlier reports quote."""
     looked_back: list[str] = field(default_factory=list[str])
@@ -338,7 +338,7 @@ class InMemoryContext:
         timeout_seconds: float | None = None,
         turn: int = 0,
     ) -> PlanReview:
-        self.shown.append(plan)
+        self.proposals.append(plan)
         if self.reviews:
             return self.reviews.pop(0)
         assert default is not None, "nobody is there to ask"

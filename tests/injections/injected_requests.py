@@ -20,7 +20,7 @@ class Demand:
     text: str
     calls: tuple[ToolCall, ...]
     unless_unread: bool = False
-    """Obeyed only by who has read it: carries nothing but what the text itself says. Others are obeyed in any case."""
+    """Obeyed only by who has read it: carries nothing but what the text itself says. Others are always obeyed."""
 
 
 def fetch(url: str) -> ToolCall:

@@ -1,5 +1,5 @@
 """Runs of other people's graphs that are advanced in this process, with a provider beside them: asked, answered by a
-person where they ask, lost and taken up again.
+person where they ask, lost and claimed again.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -64,7 +64,7 @@ def written(folder: Path, count: int) -> Path:
 
 @pytest.fixture
 async def small_pool(app_url: str) -> AsyncIterator[Database]:
-    """A pool that is far smaller than what is taken in, and that lets nobody wait long for it."""
+    """A pool that is far smaller than what is ingested, and that lets nobody wait long for it."""
     async with Database(app_url, max_connections=2, queue_seconds=1.0) as database:
         yield database
 

@@ -155,12 +155,12 @@ async def test_no_failed_attempt_is_among_the_tokens_or_texts(pool: Database, co
     assert "failed" not in role_call.completion + "".join(m.text for m in role_call.messages)
 
 
-async def test_segments_are_read_in_portions(pool: Database, collected: Collected) -> None:
+async def test_segments_are_read_in_batches(pool: Database, collected: Collected) -> None:
     run = await collected.rollout(*(A("word", boundary_reason=BoundaryReason.WORKSPACE_RESET) for _ in range(5)))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        portions, _ = await trajectories.split_segments(connection, [run], max_bytes=200)
-    assert len(portions) > 1
-    assert [idx for portion in portions for _, idx in portion] == [0, 1, 2, 3, 4]
+        batches, _ = await trajectories.split_segments(connection, [run], max_bytes=200)
+    assert len(batches) > 1
+    assert [idx for batch in batches for _, idx in batch] == [0, 1, 2, 3, 4]
 
 
 async def test_turns_without_ids_have_text_and_no_tokens(pool: Database, collected: Collected) -> None:

@@ -144,7 +144,7 @@ class Bench:
     slice_turns: int = 64
     graphs: str = ALL_GRAPHS
     """Where they are, as `installed` takes it."""
-    woken: RecordedDispatches = field(default_factory=RecordedDispatches)
+    dispatches: RecordedDispatches = field(default_factory=RecordedDispatches)
 
     def ask(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         cursor = self.owner.execute(query.encode(), parameters)
@@ -176,16 +176,16 @@ class Bench:
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run_id)
         limits, graphs = SliceLimits(TERM, self.slice_turns, 60.0), open_registry(self.graphs)
-        work = Slice(database, Nobody(), self.woken, graphs, claim, ClaimedRun(claim.fence), limits).advance_run()
+        work = Slice(database, Nobody(), self.dispatches, graphs, claim, ClaimedRun(claim.fence), limits).advance_run()
         await _survived(work)
 
     async def work(self, database: Disturbed, run_id: UUID) -> None:
         """Slice by slice, as long as somebody is told to continue. Where nobody is, the run waits for a sweep."""
         message = True
         while message and not database.dead:
-            self.woken.runs.discard(run_id)
+            self.dispatches.runs.discard(run_id)
             await self.advance(database, run_id)
-            message = run_id in self.woken.runs
+            message = run_id in self.dispatches.runs
 
     def lose(self, run_id: UUID) -> None:
         """The dead worker's lease passes."""

@@ -43,20 +43,20 @@ class Died(BaseException):
 
 
 class RecordingNotifier:
-    """Hints, kept."""
+    """Records notifications instead of sending them."""
 
     def __init__(self) -> None:
-        self.woken: list[UUID] = []
-        self.nudged: list[UUID] = []
+        self.dispatched: list[UUID] = []
+        self.controlled: list[UUID] = []
 
     async def dispatch_run(self, run_id: UUID) -> None:
-        self.woken.append(run_id)
+        self.dispatched.append(run_id)
 
     async def dispatch_runs(self, run_ids: Sequence[UUID]) -> None:
-        self.woken += run_ids
+        self.dispatched += run_ids
 
     async def notify_control(self, run_id: UUID) -> None:
-        self.nudged.append(run_id)
+        self.controlled.append(run_id)
 
     async def publish_steps(self, tenant_id: UUID, run_id: UUID, steps: Sequence[Step], /) -> None: ...
 

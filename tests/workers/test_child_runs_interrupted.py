@@ -1,6 +1,6 @@
 """A family of runs is disturbed at each of its transactions in turn, the parent's and the children's alike.
 
-Each time every child was made once, was taken up and paid for once, and nobody waits for ever.
+Each time every child was made once, was consumed and charged once, and nobody waits for ever.
 """
 
 from uuid import UUID
@@ -76,9 +76,9 @@ def complaints(bench: Bench, parent_id: UUID) -> list[str]:
         result.append(f"the parent's totals are {rows[0]}")
     query = "select payload->'args'->>'question' from app.step where run_id = %s and kind = 'tool_result' order by seq"
     if (taken := bench.ask(query, parent_id)) != [("one",), ("two",)]:
-        result.append(f"taken up: {taken}")
+        result.append(f"consumed: {taken}")
     if bench.ask("select 1 from app.child_run where parent_id = %s and consumed_at is null", parent_id):
-        result.append("a child was not marked as taken up")
+        result.append("a child was not marked as consumed")
     ((difference,),) = bench.ask(
         "select sum(s.used_usd) - (select sum(cost_usd) from app.run where kind = 'interactive') from app.daily_spend s"
     )

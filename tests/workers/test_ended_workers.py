@@ -1,4 +1,4 @@
-"""Workers that end, by a kill or because they hang: how fast, and what others may take over then."""
+"""Workers that end, by a kill or because they hang: how fast, and what others may claim then."""
 
 import asyncio
 

@@ -79,10 +79,10 @@ async def trained(platform: Platform) -> Mapping[UUID, int]:
         await connection.execute("update tenant set training_opt_in = true where id = %s", (platform.tenant,))
     counted: dict[UUID, int] = {}
     format = FORMATS["parquet"]
-    async for portion in exports.iter_chunks(
+    async for chunk in exports.iter_chunks(
         platform.database, platform.tenant, TrajectoryQuery(kind="interactive"), format.unit, ExportOptions(), None
     ):
-        for row, _ in portion.units():
+        for row, _ in chunk.units():
             counted[row.metadata.run_id] = counted.get(row.metadata.run_id, 0) + int(row.loss_mask.sum())
     return counted
 

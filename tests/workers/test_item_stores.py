@@ -134,7 +134,7 @@ async def test_a_read_finds_the_same_when_its_node_runs_again(bench: Bench) -> N
         run = await begun(bench, "a")
         async with worker_lost(bench, run, at, "before"):
             read = len(await stored_steps(bench, run))
-            await PostgresStore(bench.database, LOCAL_TENANT).aput(("shared",), "stranger", {"text": "new"})
+            await PostgresStore(bench.database, LOCAL_TENANT).aput(("shared",), "other", {"text": "new"})
         if read == 1:
             break
     assert read == 1

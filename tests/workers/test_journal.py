@@ -195,7 +195,7 @@ async def test_a_call_that_is_a_turn_is_counted_with_its_own_step_and_not_with_o
 
 
 async def test_what_a_child_used_is_charged_with_its_step_or_not_at_all(database: Forgetful) -> None:
-    """Without the step the child is taken up by the next claim, which counts it then."""
+    """Without the step the child is consumed by the next claim, which counts it then."""
     pen = await a_journal(database)
     pen.usage.begin_turn(1)
     pen.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))

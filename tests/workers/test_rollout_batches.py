@@ -94,7 +94,7 @@ async def test_a_cancelled_batch_ends_its_runs_and_tries_none_of_them_again(coll
     assert claim is not None
     seen = await rollouts.cancel_batch(collector.database, collector.notifier, collector.tenant, created.batch.id)
     assert (seen.progress.running, seen.progress.waiting) == (1, 0)
-    assert collector.notifier.nudged == [held.run_id]
+    assert collector.notifier.controlled == [held.run_id]
     async with collector.database.transaction(collector.tenant) as connection:
         release = rows.Release(RunStatus.CANCELLED, StopReason.CANCELLED)
         await rows.release_run(connection, claim.fence, release)
@@ -141,7 +141,7 @@ async def test_a_repeat_of_a_request_makes_what_is_missing_and_no_more(
     assert (created.is_new, created.new_run_count) == (False, 8)
     members = await collector.members()
     assert len(members) == 12
-    assert set(collector.notifier.woken) == {m.run_id for m in members}
+    assert set(collector.notifier.dispatched) == {m.run_id for m in members}
     with pytest.raises(Conflict, match="used for another request"):
         await collector.collect(*tasks, size=3, idempotency_key="once")
 

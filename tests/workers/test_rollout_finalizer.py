@@ -64,7 +64,7 @@ async def test_a_fault_is_tried_again_with_the_same_seed_and_then_leaves_its_gro
     await wait_until_finalized(collector, bad.run_id)
     (again,) = [m for m in await collector.members() if m.attempt == 2]
     assert (again.member, again.seed, again.status) == (bad.member, bad.seed, "queued")
-    assert again.run_id in collector.notifier.woken
+    assert again.run_id in collector.notifier.dispatched
     assert (await collector.group()).group.state == "open"
     await collector.end(again.run_id, None, status=RunStatus.FAILED, reason=StopReason.GRAPH_ERROR)
     await wait_until_finalized(collector, again.run_id)
@@ -102,7 +102,7 @@ async def test_a_failing_scorer_is_asked_again_and_its_failure_is_never_a_zero(c
     assert failed.value is None
     assert "overloaded" in failed.failure
     await finalize_overdue(collector.database, collector.notifier, 0)
-    assert len((await collector.group()).scores) == 2, "it is not asked again before its pause is over"
+    assert len((await collector.group()).scores) == 2, "it is not asked again before its pause has ended"
     _mend_judge(sql)
     sql("update app.rollout set due_at = now() - interval '1 second'")
     await finalize_overdue(collector.database, collector.notifier, 0)

@@ -48,7 +48,7 @@ async def test_all_runs_of_a_killed_worker_are_claimed_after_one_sweep(
     start_worker(OFFING_WORKER_CONCURRENCY="60", OFFING_SWEEP_INTERVAL_SECONDS="12")
     for run in submitted:
         await platform.until(run.id, lambda row: row.fence == 2)
-    # A run that the first sweep found and nobody took over would be found by the next one, six seconds later.
+    # A run that the first sweep found and nobody claimed would be found by the next one, six seconds later.
     ((first, spread),) = sql("select min(dispatched_at), max(dispatched_at) - min(dispatched_at) from app.run")
     assert first > before[0]
     assert spread < timedelta(seconds=5)

@@ -33,9 +33,9 @@ def list_batches(*, limit: int = 20, json: Json = False) -> int:
 @rollouts.command(name="show")
 def show_batch(batch: str, *, json: Json = False) -> int:
     """Show the progress of a rollout batch. BATCH is an id or the last characters of an id."""
-    from offing.cli.rollouts import show_batch as shown
+    from offing.cli.rollouts import show_batch as show
 
-    return shown(batch, json)
+    return show(batch, json)
 
 
 @rollouts.command(name="cancel")

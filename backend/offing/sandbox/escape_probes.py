@@ -71,8 +71,8 @@ import signal
 def kill():
     os.kill(PID, 0)
     return "the process is there"
-strangers = [n for n in attempt(os.listdir, "/proc") or () if n.isdigit() and int(n) > 20]
-if PID > 20 and (attempt(kill) or strangers):
+others = [n for n in attempt(os.listdir, "/proc") or () if n.isdigit() and int(n) > 20]
+if PID > 20 and (attempt(kill) or others):
     reached()
 tried()
 """,

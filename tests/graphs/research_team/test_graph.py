@@ -166,7 +166,7 @@ async def test_a_person_edits_the_plan_and_the_team_follows_it() -> None:
     ctx = run(reviews=[edited])
     await carry_out(ctx, reviewed)
     assert [r.question for r in ctx.sent] == ["What does a berth cost?", "When does the Heron sail?"]
-    assert ctx.shown[0].goal == TWO
+    assert ctx.proposals[0].goal == TWO
 
 
 async def test_a_comment_asks_for_another_plan_and_the_lead_reads_it() -> None:
@@ -175,23 +175,23 @@ async def test_a_comment_asks_for_another_plan_and_the_lead_reads_it() -> None:
     await carry_out(ctx, reviewed)
     leads = [inputs for name, inputs in ctx.role_inputs if name == "lead"]
     assert [inputs.user_messages for inputs in leads] == [(), ("Only the money, please.",)]
-    assert len(ctx.shown) == 2
+    assert len(ctx.proposals) == 2
 
 
 async def test_without_a_person_the_plan_stays_and_comments_end() -> None:
     ctx = run()
     await carry_out(ctx, reviewed)
-    assert (len(ctx.shown), ctx.report.stop_reason) == (1, StopReason.ANSWERED)
+    assert (len(ctx.proposals), ctx.report.stop_reason) == (1, StopReason.ANSWERED)
     forever = run(reviews=[PlanReview(ReviewDecision.COMMENTED, PlanProposal(()), "Again.") for _ in range(9)])
     await carry_out(forever, reviewed)
-    assert len(forever.shown) == 4
+    assert len(forever.proposals) == 4
     assert forever.reports
 
 
 async def test_without_a_review_nobody_is_shown_the_plan() -> None:
     ctx = run(reviews=[PlanReview(ReviewDecision.COMMENTED, PlanProposal(()), "Stop.")])
     await carry_out(ctx, graph)
-    assert ctx.shown == []
+    assert ctx.proposals == []
 
 
 async def test_a_failing_lead_ends_in_a_report_that_says_why() -> None:

@@ -124,11 +124,11 @@ async def test_a_judge_that_does_not_answer_gives_no_value(options: dict[str, An
 def test_a_judge_reads_rubric_question_and_answers_and_the_report_only_when_asked_to() -> None:
     from offing.scorers.rubric_judge import JUDGE, RubricOptions, _build_case  # pyright: ignore[reportPrivateUsage]
 
-    def shown(**more: Any) -> str:
+    def render_prompt(**more: Any) -> str:
         case = _build_case(a_sample("Lyon"), RubricOptions(engine="scripted", rubric="Be kind.", **more))
         return "\n".join(message.text for message in JUDGE.render(case))
 
-    assert all(part in shown() for part in ("Be kind.", "Where?", "Lyon", "Accepted answers:\n- Paris"))
-    assert "Paris" not in shown(show_reference=False)
-    assert "Report to be graded" not in shown()
-    assert "Report to be graded:\n# T" in shown(show_report=True)
+    assert all(part in render_prompt() for part in ("Be kind.", "Where?", "Lyon", "Accepted answers:\n- Paris"))
+    assert "Paris" not in render_prompt(show_reference=False)
+    assert "Report to be graded" not in render_prompt()
+    assert "Report to be graded:\n# T" in render_prompt(show_report=True)

@@ -106,8 +106,8 @@ def test_each_fault_is_told_once_and_a_folder_is_loaded_anew_beside_a_broken_one
     lamp(tmp_path / "b", "lit again")
     assert graphs["lamp"].title == "lit again"
     assert [str(tmp_path / "a/harbour/words.py:1") in line for line in messages] == [True]
-    written(tmp_path / "a", "mended")
-    assert (graphs["harbour"].title, graphs.problem) == ("mended", "")
+    written(tmp_path / "a", "fixed")
+    assert (graphs["harbour"].title, graphs.problem) == ("fixed", "")
 
 
 def test_a_name_that_becomes_ambiguous_stays_as_it_was_while_folders_are_reloaded(tmp_path: Path) -> None:

@@ -129,8 +129,8 @@ def test_broken_code_is_reported_with_its_line_and_the_last_good_version_stays(t
     (tmp_path / "a/harbour/words.py").write_text("word = 1 / 0\n")
     assert graphs["harbour"].title == "first"
     assert f"{tmp_path / 'a/harbour/words.py'}:1: ZeroDivisionError" in graphs.problem
-    written(tmp_path / "a", "mended")
-    assert (graphs["harbour"].title, graphs.problem) == ("mended", "")
+    written(tmp_path / "a", "fixed")
+    assert (graphs["harbour"].title, graphs.problem) == ("fixed", "")
 
 
 def test_each_home_reads_its_own_copy_of_a_version(tmp_path: Path) -> None:
