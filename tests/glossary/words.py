@@ -69,6 +69,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tests/graphs/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("graphs/offing_world/memact/", "found"): "a field of a model's output, which recorded rollouts contain",
     ("tests/bench/questions.toml", "take over"): "a question of a user, whose results were measured",
+    ("tests/graphs/langgraph_only/durable_side_effect.py", "kept"): "the name of a durable call, which traces contain",
     ("tests/bench/trainer.py", "utils"): "torch.nn.utils",
     ("tests/peers/research.py", "utils"): "a module of open_deep_research",
     ("workers/offing_trainer/learner/optimizer.py", "utils"): "torch.nn.utils",

@@ -23,7 +23,7 @@ def noted(word: str) -> str:
 
 
 @durable_call
-def noted_once(word: str) -> str:
+def kept(word: str) -> str:
     """As `noted`, once also when the node runs again."""
     return noted(word)
 
@@ -35,7 +35,7 @@ def begin(state: MessagesState) -> dict[str, Any]:
 
 def work(state: MessagesState) -> dict[str, Any]:
     get_stream_writer()("working")
-    message = noted_once("kept")
+    message = kept("kept")
     noted("again")
     return {"messages": [model.invoke([*state["messages"], ("user", message)])]}
 
