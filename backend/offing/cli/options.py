@@ -97,8 +97,9 @@ class CollectOptions:
     """Options of `offing rollouts collect`."""
 
     tasks: str
-    """A file with one JSON object per line with `question`, `answers` and other fields, or `NAME:SPEC`
-    of an environment, such as `world:train-12@500`."""
+    """A folder with `questions.jsonl` and `documents`, a file with one JSON object per line with
+    `question`, `answers` and other fields, or `NAME:SPEC` of an environment, such as
+    `world:train-12@500`."""
     graph: str = "agentflow"
     """The graph to run."""
     max_tasks: int | None = None
@@ -123,7 +124,7 @@ class CollectOptions:
     """Maximum cost per run in US dollars."""
     scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
     """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: exact_match, if every task has
-    a reference."""
+    a reference answer."""
     durability: Literal["exit", "sync"] | None = None
     """`exit` writes a run when its slice ends and repeats the slice after a crash. `sync` writes every
     step. Default: `exit` if the turns fit in one slice."""
@@ -133,7 +134,8 @@ class CollectOptions:
     seed: int = 0
     """The same seed and tasks give the same seeds of runs."""
     dataset: str = ""
-    """Name under which the tasks are stored. Default: the name of the file, or `NAME:SPEC`."""
+    """Name under which the tasks are stored. Default: the name of the dataset, of its folder or
+    file, or `NAME:SPEC`."""
     name: str = ""
     """Name of the rollout batch."""
     tags: Annotated[tuple[str, ...], Parameter(name="--tag")] = ()

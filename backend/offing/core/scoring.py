@@ -7,9 +7,10 @@ SQuAD evaluation (Rajpurkar et al. 2016, section 6), except that punctuation ins
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
+from typing import Any
 
 from offing.core.citation import locate_quote
 from offing.core.report import Citation
@@ -47,12 +48,42 @@ class ReferenceEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion of a rubric, which a report meets to some degree."""
+
+    text: str
+    weight: float = 1.0
+    """Weight in the value of the whole rubric, greater than 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """Reference of a task. Only scoring reads it, never a run."""
 
-    answers: tuple[str, ...]
-    """Accepted answers. Empty means that the task cannot be answered and that saying so is correct."""
+    answers: tuple[str, ...] | None
+    """Accepted answers. Empty means that the task cannot be answered and that saying so is correct.
+
+    `None` means that the correct answer is unknown.
+    """
     evidence: tuple[ReferenceEvidence, ...] = ()
+    rubric: tuple[Criterion, ...] = ()
+    """What a good report of the task contains. Empty means that the task has no rubric."""
+
+
+def reference_to_json(reference: Reference) -> dict[str, Any]:
+    """Return a reference as JSON values. An empty rubric is left out, as in references stored before rubrics."""
+    values = asdict(reference)
+    return values if reference.rubric else {name: value for name, value in values.items() if name != "rubric"}
+
+
+def reference_from_json(values: Mapping[str, Any]) -> Reference:
+    """Return the reference of JSON values, the inverse of `reference_to_json`."""
+    answers = values["answers"]
+    return Reference(
+        None if answers is None else tuple(answers),
+        tuple(ReferenceEvidence(**part) for part in values["evidence"]),
+        tuple(Criterion(**part) for part in values.get("rubric", ())),
+    )
 
 
 def strip_markup(text: str) -> str:

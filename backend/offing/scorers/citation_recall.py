@@ -5,7 +5,14 @@ from typing import Any
 
 from offing.core.scoring import Reference, citation_recall
 from offing.models.engine import UsageMeter
-from offing.scorers.scorer import NoOptions, ScorerResult, ScoringFailure, ScoringInput, validate_options
+from offing.scorers.scorer import (
+    NoOptions,
+    ScorerResult,
+    ScoringFailure,
+    ScoringInput,
+    find_missing_evidence,
+    validate_options,
+)
 
 
 class CitationRecall:
@@ -15,9 +22,7 @@ class CitationRecall:
     reads_report = True
 
     def find_missing(self, reference: Reference | None) -> str:
-        if reference is None or (reference.answers and not reference.evidence):
-            return "it has no reference evidence"
-        return ""
+        return find_missing_evidence(reference)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         validate_options(self.name, NoOptions, options)

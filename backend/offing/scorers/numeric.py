@@ -33,7 +33,7 @@ class NumericMatch:
     reads_report = False
 
     def find_missing(self, reference: Reference | None) -> str:
-        if reference is None:
+        if reference is None or reference.answers is None:
             return find_missing_answers(reference)
         stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
         return "" if stated else "none of its reference answers contains exactly one number"

@@ -132,6 +132,6 @@ def _build_case(scoring_input: ScoringInput, options: RubricOptions) -> JudgeCas
         if options.show_report and scoring_input.report
         else "",
         accepted=accepted_answers(scoring_input.reference.answers)
-        if options.show_reference and scoring_input.reference
+        if options.show_reference and scoring_input.reference and scoring_input.reference.answers is not None
         else (),
     )

@@ -96,7 +96,16 @@ def find_missing_answers(reference: Reference | None) -> str:
 
     Empty if nothing is missing.
     """
-    return "it has no reference answers" if reference is None else ""
+    return "it has no reference answers" if reference is None or reference.answers is None else ""
+
+
+def find_missing_evidence(reference: Reference | None) -> str:
+    """Return what is missing for a scorer that compares with reference evidence.
+
+    Empty if nothing is missing. A task that cannot be answered needs no evidence.
+    """
+    is_unanswerable = reference is not None and reference.answers == ()
+    return "" if reference is not None and (reference.evidence or is_unanswerable) else "it has no reference evidence"
 
 
 def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
@@ -104,7 +113,8 @@ def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
 
     Call it only if `find_missing_answers` returned an empty string.
     """
-    return scoring_input.reference.answers if scoring_input.reference else ()
+    reference = scoring_input.reference
+    return (reference.answers or ()) if reference else ()
 
 
 class NoOptions(BaseModel, frozen=True, extra="forbid"):

@@ -17,8 +17,10 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
 from offing.scorers import SCORERS
+from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies
@@ -73,7 +75,7 @@ class BatchRequest:
     engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engine configs by role. A policy is `policy:NAME@VERSION`."""
     scorers: Sequence[ScorerSpec] | None = None
-    """The scorers. `None` means exact_match if every task has a reference."""
+    """The scorers. `None` means exact_match if every task has a reference answer."""
     budget: Budget = field(default_factory=Budget)
     durability: str | None = None
     """The durability. `None` means `exit` if the turns fit one slice, else `sync`."""
@@ -297,19 +299,20 @@ def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
 
 
 def _pin_scorers(
-    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]
+    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
 ) -> list[dict[str, Any]]:
     """Return the scorers as a group pins them. Raises InvalidInput for tasks that a scorer cannot score."""
     scorer_configs = request.scorers
     if scorer_configs is None:
-        scorer_configs = [ScorerSpec("exact_match")] if all(task.id in references for task in task_rows) else []
+        has_answers = all(not find_missing_answers(references.get(task.id)) for task in task_rows)
+        scorer_configs = [ScorerSpec("exact_match")] if has_answers else []
     names = [spec.name for spec in scorer_configs]
     if len(set(names)) < len(names):
         raise InvalidInput("scorers", "one is named twice", "Name each scorer once.")
     return [_pin_scorer(spec, task_rows, references) for spec in scorer_configs]
 
 
-def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]) -> dict[str, Any]:
+def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]) -> dict[str, Any]:
     scorer = SCORERS.get_named(spec.name, "scorers")
     scorer.check_options(spec.options)
     for task in task_rows:
