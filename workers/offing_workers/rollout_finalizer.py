@@ -8,7 +8,6 @@ row of the group is locked, and a finalized rollout stays unchanged.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -17,12 +16,11 @@ import structlog
 from offing.bus.notifier import RunDispatcher
 from offing.clock import new_id
 from offing.core.errors import Unavailable
-from offing.core.model import Usage
-from offing.core.run import StopReason
 from offing.core.scoring import strip_markup
 from offing.core.trajectory import Outcome, classify_outcome
 from offing.scorers import SCORERS, Scorer, ScorerResult, ScoringFailure, ScoringInput
-from offing.storage import daily_spend, rewards, rollouts
+from offing.services.tenant_meter import TenantMeter
+from offing.storage import rewards, rollouts
 from offing.storage.pool import Connection, Database
 from offing.storage.rewards import NewScore
 from offing.storage.rollouts import LockedGroup, UnfinalizedRollout
@@ -79,25 +77,6 @@ class ScoringJob:
     def needs_engine(self) -> bool:
         """Whether an engine has to be called."""
         return any((scorer := SCORERS.get(w.name)) is not None and scorer.needs_engine for w in self.remaining)
-
-
-class TenantMeter:
-    """Usage meter for engine calls outside of runs. Only the tenant's daily spending limit applies."""
-
-    def __init__(self, database: Database, tenant_id: UUID) -> None:
-        self._database, self._tenant = database, tenant_id
-
-    async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
-        if not max_cost_usd:
-            return None
-        async with self._database.transaction(self._tenant) as connection:
-            can_spend = await daily_spend.can_spend(connection, self._tenant, max_cost_usd)
-        return None if can_spend else StopReason.TENANT_SPEND_LIMIT
-
-    async def settle(self, usage: Usage) -> None:
-        if usage.cost_usd:
-            async with self._database.transaction(self._tenant) as connection:
-                await daily_spend.charge(connection, self._tenant, usage.cost_usd)
 
 
 async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, tenant_id: UUID, run_id: UUID) -> None:

@@ -8,7 +8,7 @@ from cyclopts import App, CommandCollisionError
 from dotenv import load_dotenv
 
 from offing import environment
-from offing.cli import rollout_commands
+from offing.cli import evaluation_commands, rollout_commands
 from offing.cli.command import COMMANDS
 from offing.cli.options import AskOptions, Flag, ForkOptions, Json, Paths, ServeEngineOptions
 from offing.core.errors import InvalidInput
@@ -18,6 +18,7 @@ key = App(name="key", help="API keys of this installation.")
 app.command(key)
 app.command(rollout_commands.rollouts)
 app.command(rollout_commands.policy)
+app.command(evaluation_commands.app)
 app.command("offing.cli.new:app", name="new", help="Create a package from a template.")
 app.command("offing.cli.graph:app", name="graph", help="Graphs: list, draw, check, record.")
 app.command(

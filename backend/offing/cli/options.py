@@ -215,6 +215,50 @@ class EvaluateOptions:
 
 
 @Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ComparisonOptions:
+    """Options of `offing evaluate`."""
+
+    dataset: str
+    """A folder with `questions.jsonl` and `documents`, a file with one JSON object per line, `NAME:SPEC`
+    of an environment such as `world:train-1@50`, or a TOML file that contains all of this."""
+    _: KW_ONLY
+    configurations: Annotated[tuple[str, ...], Parameter(name="--config")] = ()
+    """`NAME="graph=… role=engine max_turns=…"`. Repeat the option; the others are compared with the first
+    one. Default: one configuration with `--graph` and `--engine`."""
+    graph: str = "agentflow"
+    """Graph of configurations that name none."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine` for all configurations, or `all=…`. A configuration may replace it."""
+    max_turns: int = 12
+    """Maximum number of turns per question."""
+    max_tokens: int | None = None
+    """Maximum number of tokens per question."""
+    max_cost_usd: float | None = None
+    """Maximum cost per question in US dollars."""
+    max_seconds: float | None = None
+    """Maximum working time per question in seconds."""
+    max_questions: int | None = None
+    """Maximum number of questions, chosen at random by `--seed`. Default: all of a dataset, 100 of an
+    environment."""
+    seed: int = 0
+    """Seed of the choice of questions and of the runs."""
+    scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
+    """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: what the dataset permits."""
+    judge: str | None = None
+    """Engine that compares the reports of each question in both orders, such as
+    `litellm:openai/gpt-5-mini`."""
+    name: str = ""
+    """Name of the experiment."""
+    again: Flag = False
+    """Measure again, although the same experiment is complete."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeEngineOptions:
     """Options of `offing engine serve`."""

@@ -197,7 +197,7 @@ async def _collect(
     progress: ProgressPrinter,
 ) -> BatchStatus:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
-        task_ids = await _store_dataset(database, dataset, options.dataset, settings, progress)
+        task_ids = await ingest_dataset(database, dataset, options.dataset, settings, progress)
         max_cost_usd = None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd))
         request = BatchRequest(
             graph=options.graph,
@@ -213,7 +213,7 @@ async def _collect(
             name=options.name,
             idempotency_key=options.idempotency_key,
         )
-        await _load_versions(database, engines, servers, settings)
+        await load_versions(database, engines, servers, settings)
         created = await rollouts.create_batch(
             database,
             notifier,
@@ -226,7 +226,7 @@ async def _collect(
         return await follow_batch(database, created.batch.id, options.wait, progress)
 
 
-async def _store_dataset(
+async def ingest_dataset(
     database: Database, dataset: Dataset, name: str, settings: Settings, progress: ProgressPrinter
 ) -> list[UUID]:
     async with DocumentReaderPool(settings.reader_processes) as readers:
@@ -238,7 +238,7 @@ async def _store_dataset(
     return stored.tasks.task_ids
 
 
-async def _load_versions(
+async def load_versions(
     database: Database, engines: Mapping[str, EngineConfig], servers: ServerUrls, settings: Settings
 ) -> None:
     """Load the named policy versions into the shared engine. Another command may have unloaded them.

@@ -17,14 +17,11 @@ from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
 from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, compare_paired, judge_gate
 from offing.services.prompt_library import add_library
-from offing.services.rollouts import BatchRequest, CreatedBatch, ScorerSpec
+from offing.services.rollouts import EVALUATION_TAG, BatchRequest, CreatedBatch, ScorerSpec
 from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
 from offing.storage.evaluations import EvaluationResultRow, EvaluationRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection, Database
-
-EVALUATION_TAG = "evaluation"
-"""Tag of groups that are not used for training unless the tag is requested."""
 
 MIN_CANARY_ROLLOUTS = 20
 """Minimum number of scored rollouts of each version before a canary is compared."""
