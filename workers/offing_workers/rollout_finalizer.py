@@ -24,6 +24,7 @@ from offing.storage import rewards, rollouts
 from offing.storage.pool import Connection, Database
 from offing.storage.rewards import NewScore
 from offing.storage.rollouts import LockedGroup, UnfinalizedRollout
+from offing_workers.recorded_results import RecordedResults, read_recorded_results
 
 MAX_SCORER_FAILURES = 8
 """Maximum number of failures of one scorer for one rollout.
@@ -146,8 +147,11 @@ async def _build_scoring_job(
     connection: Connection, group: LockedGroup, rollout: UnfinalizedRollout, outcome: Outcome
 ) -> ScoringJob:
     scorer_pins = tuple(_parse_scorer_pin(s) for s in group.scorers)
-    whole = any((scorer := SCORERS.get(w.name)) is not None and scorer.reads_report for w in scorer_pins)
-    report = await rollouts.find_report(connection, rollout) if whole else None
+    used = [scorer for pin in scorer_pins if (scorer := SCORERS.get(pin.name)) is not None]
+    report = await rollouts.find_report(connection, rollout) if any(one.reads_report for one in used) else None
+    results = RecordedResults()
+    if any(one.reads_tool_results for one in used):
+        results = await read_recorded_results(connection, rollout.run_id)
     stored_scores = await rewards.list_scores(connection, [rollout.run_id]) if rollout.was_scored else []
     failures: dict[str, int] = {}
     for score in stored_scores:
@@ -155,7 +159,16 @@ async def _build_scoring_job(
     return ScoringJob(
         group,
         rollout,
-        ScoringInput(rollout.question, outcome, strip_markup(rollout.answer), report, rollout.reference, rollout.seed),
+        ScoringInput(
+            rollout.question,
+            outcome,
+            strip_markup(rollout.answer),
+            report,
+            rollout.reference,
+            rollout.seed,
+            results.retrieved,
+            results.calculations,
+        ),
         scorer_pins,
         {score.scorer: score.value for score in stored_scores if score.value is not None},
         failures,

@@ -20,6 +20,7 @@ class CitationRecall:
     version = "1"
     needs_engine = False
     reads_report = True
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
         return find_missing_evidence(reference)

@@ -31,6 +31,7 @@ class NumericMatch:
     version = "1"
     needs_engine = False
     reads_report = False
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
         if reference is None or reference.answers is None:

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput
-from offing.core.report import Report
-from offing.core.scoring import Reference
+from offing.core.report import Evidence, Report
+from offing.core.scoring import Reference, ReferenceEvidence
 from offing.core.trajectory import Outcome
 from offing.models.engine import UsageMeter
 
@@ -30,6 +30,13 @@ class ScoringInput:
     """`None` if the task has none. The scorer's `find_missing` has accepted it."""
     seed: int = 0
     """The seed of the run."""
+    retrieved: tuple[Evidence, ...] = ()
+    """The passages that the run retrieved, each once, in the order of its calls and of the results of a call.
+
+    Empty if no scorer of the group reads tool results.
+    """
+    calculations: tuple[str, ...] = ()
+    """The results of the run's calculations and the output of its code. Empty as with `retrieved`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,11 @@ class Scorer(Protocol):
     @property
     def reads_report(self) -> bool:
         """Whether the scorer reads the report. If false, it only reads the short answer."""
+        ...
+
+    @property
+    def reads_tool_results(self) -> bool:
+        """Whether the scorer reads `retrieved` or `calculations`."""
         ...
 
     def find_missing(self, reference: Reference | None) -> str:
@@ -115,6 +127,11 @@ def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
     """
     reference = scoring_input.reference
     return (reference.answers or ()) if reference else ()
+
+
+def reference_evidence(scoring_input: ScoringInput) -> tuple[ReferenceEvidence, ...]:
+    """Return the reference evidence of the task. Empty if it has none."""
+    return scoring_input.reference.evidence if scoring_input.reference else ()
 
 
 class NoOptions(BaseModel, frozen=True, extra="forbid"):
