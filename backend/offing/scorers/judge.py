@@ -39,14 +39,17 @@ class Judgment(Generic[Output]):
 
 def check_judge(scorer: str, options: JudgeOptions) -> None:
     """Check that the engine can judge. Raises `InvalidInput` that names the option."""
-    choice = options.engine_config()
+    check_judge_engine(options.engine_config(), f"scorers.{scorer}.engine")
+
+
+def check_judge_engine(choice: EngineConfig, field: str) -> None:
+    """Check that the engine can judge. Raises `InvalidInput` for `field`."""
     if choice.engine not in ENGINES or choice.engine in ("extractive", "rules"):
-        remedy = "For example, use litellm:provider/model."
-        raise InvalidInput(f"scorers.{scorer}.engine", f"{choice.engine!r} cannot rate rollouts", remedy)
+        raise InvalidInput(field, f"{choice.engine!r} cannot rate rollouts", "For example, use litellm:provider/model.")
     if choice.engine == "litellm" and isinstance(to := resolve_endpoint(choice, environment.VARIABLES), EngineFailure):
-        field, _, reason = to.message.partition(": ")
+        name, _, reason = to.message.partition(": ")
         problem, _, remedy = reason.partition(". ")
-        raise InvalidInput(f"scorers.{scorer}.engine.{field}", problem, remedy)
+        raise InvalidInput(f"{field}.{name}", problem, remedy)
 
 
 async def ask_judge(

@@ -30,14 +30,15 @@ METRIC_MEANINGS = {
     "exact_match": "1 if the answer equals an accepted answer, ignoring case, punctuation and articles",
     "token_f1": "words that the answer shares with the closest accepted answer",
     "numeric": "1 if the number in the answer is within the tolerance",
-    "number_agreement": "numbers of the report that agree with the accepted answer",
     "citation_recall": "share of the known evidence that the report cites",
     "citation_precision": "share of the citations that are known evidence",
     "retrieval_recall": "share of the known evidence that the searches found",
     "retrieval_ndcg": "how high the searches ranked the known evidence",
+    "number_agreement": "share of the numbers in cited sentences that the quotes or calculations have",
+    "supported_sentences": "share of the sentences of the report that have a verified citation",
+    "answer_judge": "1 if a judge finds that the answer agrees with an accepted answer",
+    "report_rubric": "share of the criteria of the question that the report meets, by a judge",
     "rubric_judge": "a judge's score of the answer",
-    "report_rubric": "a judge's score of the report, by the criteria of the question",
-    "answer_judge": "a judge's verdict whether the answer is right",
     WEIGHTED_MEAN: "mean of the metrics with a weight",
 }
 """What the included metrics measure, for the explanation under the table."""

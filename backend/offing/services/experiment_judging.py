@@ -57,9 +57,7 @@ async def judge_reports(
         finished += 1
         on_progress(finished, total)
 
-    async with asyncio.TaskGroup() as group:
-        for comparison in pending:
-            group.create_task(work(comparison))
+    await asyncio.gather(*map(work, pending))
 
 
 def _list_pending(stored: ExperimentResults) -> tuple[list[_Comparison], int]:

@@ -21,7 +21,7 @@ from offing.core.run import Budget
 from offing.core.scoring import Reference, exact_match, strip_markup
 from offing.core.trajectory import Outcome
 from offing.scorers import SCORERS
-from offing.scorers.pairwise_judge import check_judge_engine
+from offing.scorers.judge import check_judge_engine
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, policy_files, rollouts
@@ -44,8 +44,8 @@ ANSWER_METRICS = ("exact_match", "token_f1")
 """Default scorers that read only the short answer."""
 
 DEFAULT_METRICS = (
-    *(*ANSWER_METRICS, "number_agreement", "citation_recall", "citation_precision"),
-    *("retrieval_recall", "retrieval_ndcg"),
+    *(*ANSWER_METRICS, "citation_recall", "citation_precision", "retrieval_recall", "retrieval_ndcg"),
+    "number_agreement",
 )
 """Scorers that are used if none is named, in order: those that at least one task permits."""
 
