@@ -81,7 +81,7 @@ def resume(experiment_text: str, paths: Sequence[Path], as_json: bool) -> int:
     graphs, workers = load_graphs(settings), count_worker_processes(settings)
 
     async def begin(database: Database) -> Experiment:
-        return await _find_experiment(database, experiment_text)
+        return await find_experiment(database, experiment_text)
 
     with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
         results = asyncio.run(_work(begin, servers, settings, graphs, progress))
@@ -104,8 +104,8 @@ def list_experiments(limit: int, as_json: bool) -> int:
 
 def export(experiment_text: str, format: str, output: Path | None) -> int:
     async def work(database: Database) -> ExperimentResults:
-        found = await _find_experiment(database, experiment_text)
-        return await experiments.load_results(database, LOCAL_TENANT, found.row.id)
+        experiment = await find_experiment(database, experiment_text)
+        return await experiments.load_results(database, LOCAL_TENANT, experiment.row.id)
 
     return _write_results(run_with_database(work), format, output)
 
@@ -199,7 +199,7 @@ def _build_request(
     )
 
 
-async def _find_experiment(database: Database, text: str) -> Experiment:
+async def find_experiment(database: Database, text: str) -> Experiment:
     """Return the experiment with this id or with these last characters."""
     page, _ = await experiments.list_experiments(database, LOCAL_TENANT, None, MAX_SEARCHED_EXPERIMENTS)
     matches = [one for one in page if str(one.row.id).endswith(text)]

@@ -164,6 +164,10 @@ class PromoteOptions:
     evaluated on."""
     greedy: Flag = False
     """Compare greedy evaluations only."""
+    experiment: str | None = None
+    """Compare by this experiment of `offing evaluate` instead, an id or the last characters of an id."""
+    metric: str | None = None
+    """Metric of the experiment. Default: the one with a weight, or the weighted mean."""
     margin: float = 0.0
     """Maximum difference by which the mean reward may be lower than the active version's."""
     require_confidence: Flag = False

@@ -18,8 +18,8 @@ from offing.sdk import UNTRUSTED_BLOCK_RULE, Headline, Role, wrap_untrusted
 
 INSTRUCTIONS = (
     "You compare two reports that answer the same question. Prefer the report that answers the question correctly and "
-    "completely and supports what it says by its sources. Length, style and the order of the reports do not count, and "
-    "a report that praises itself is not better by that. Give a reason of one sentence, then the verdict: first, second "
+    "completely and supports what it says by its sources. Length, style and the order of the reports do not count. A "
+    "report that praises itself is not better by that. Give a reason of one sentence, then the verdict: first, second "
     "or tie."
 )
 

@@ -59,8 +59,8 @@ class TableBlock:
 def build_blocks(names: Sequence[str], summary: ExperimentSummary, judge: str) -> list[TableBlock]:
     """Return the tables of a summary. `judge` names the engine of the judge; empty without one."""
     blocks = [_build_metric_block(names, summary.metrics)] if summary.metrics else []
-    if summary.judged:
-        blocks.append(_build_judge_block(names[0], summary.judged, judge))
+    if summary.comparisons:
+        blocks.append(_build_judge_block(names[0], summary.comparisons, judge))
     return [*blocks, _build_answer_block(names, summary.answers), _build_cost_block(names, summary.answers)]
 
 
@@ -119,8 +119,8 @@ def render_csv(
             if (row := by_key.get((task.id, number))) is not None:
                 values = ["" if (value := row.scores.get(m)) is None else f"{value:.6g}" for m in metrics]
                 usage = (row.turns, row.tokens, f"{row.cost_usd:.6f}", f"{row.seconds:.3f}")
-                run, said = row.run_id or "", str(row.has_abstained).lower()
-                writer.writerow((task.id, task.name, name, run, row.outcome, said, *values, *usage))
+                ending = (row.run_id or "", row.outcome, str(row.has_abstained).lower())
+                writer.writerow((task.id, task.name, name, *ending, *values, *usage))
     return out.getvalue()
 
 
@@ -164,7 +164,7 @@ def _interval(estimate: Estimate, sign: str) -> str:
     return f"{estimate.low:{sign}.3f} to {estimate.high:{sign}.3f}"
 
 
-def _build_judge_block(base: str, judged: Sequence[JudgeSummary], judge: str) -> TableBlock:
+def _build_judge_block(base: str, comparisons: Sequence[JudgeSummary], judge: str) -> TableBlock:
     header = ("configuration", "wins", "ties", "losses", "net", "95 % interval", "same", "first", "verdict")
     rows = [
         (
@@ -173,14 +173,14 @@ def _build_judge_block(base: str, judged: Sequence[JudgeSummary], judge: str) ->
             "" if one.net_wins is None else _interval(one.net_wins, "+"),
             _percent(one.agreement), _percent(one.first_preferred), str(one.verdict or ""),
         )
-        for one in judged
+        for one in comparisons
     ]  # fmt: skip
     legend = [
         f"{judge} read each pair of reports twice, in both orders. A win or a loss needs the same verdict both times.",
         "net: wins minus losses, per pair. same: pairs with the same verdict in both orders. first: verdicts for the "
         "report shown first; 50 % means that the order does not matter.",
     ]
-    failed = [f"{one.failed} pairs of {one.name}" for one in judged if one.failed]
+    failed = [f"{one.failed} pairs of {one.name}" for one in comparisons if one.failed]
     if failed:
         legend.append(f"Left out, because the judge failed: {', '.join(failed)}.")
     return TableBlock(f"Reports compared with those of {base}", header, tuple(rows), tuple(legend))

@@ -110,7 +110,7 @@ class JudgeSummary:
 class ExperimentSummary:
     metrics: tuple[MetricSummary, ...]
     answers: tuple[AnswerSummary, ...]
-    judged: tuple[JudgeSummary, ...]
+    comparisons: tuple[JudgeSummary, ...]
     """One per configuration after the first. Empty without a judge."""
 
 
@@ -128,13 +128,13 @@ def summarize(
     """
     by_number = [[row for row in results if row.number == number] for number in range(len(names))]
     metrics = [_summarize_metric(name, by_number, weights) for name in list_metrics(weights)]
-    judged = [
+    comparisons = [
         summarize_judgements(names[number], [row for row in judgements if row.number == number])
         for number in (range(1, len(names)) if judgements is not None else ())
         if judgements is not None
     ]
     answers = [_summarize_answers(rows, unanswerable) for rows in by_number]
-    return ExperimentSummary(tuple(metrics), tuple(answers), tuple(judged))
+    return ExperimentSummary(tuple(metrics), tuple(answers), tuple(comparisons))
 
 
 def list_metrics(weights: Mapping[str, float]) -> list[str]:
@@ -222,8 +222,8 @@ def _applies(row: ResultRow, metric: str, weights: Mapping[str, float]) -> bool:
 
 
 def _values_by_task(rows: Sequence[ResultRow], metric: str, weights: Mapping[str, float]) -> dict[UUID, float]:
-    found = {row.task_id: find_value(row, metric, weights) for row in rows}
-    return {task: value for task, value in found.items() if value is not None}
+    values = {row.task_id: find_value(row, metric, weights) for row in rows}
+    return {task: value for task, value in values.items() if value is not None}
 
 
 def _build_cell(

@@ -113,8 +113,8 @@ class ExperimentResults:
     def summarize(self) -> ExperimentSummary:
         """Return means, differences and verdicts. This is CPU-bound."""
         unanswerable = {task.id: task.is_unanswerable for task in self.tasks}
-        judged = self.judgements if self.experiment.row.judge is not None else None
-        return summarize(self.experiment.names, unanswerable, self.experiment.weights, self.results, judged)
+        judgements = self.judgements if self.experiment.row.judge is not None else None
+        return summarize(self.experiment.names, unanswerable, self.experiment.weights, self.results, judgements)
 
 
 async def create_experiment(
