@@ -50,7 +50,7 @@ create table app.experiment_result (           -- one task under one configurati
   tenant_id      uuid not null,
   run_id         uuid,                         -- null if the run was deleted
   outcome        text not null,                -- '' if the task has no finalized rollout
-  has_abstained  boolean not null,             -- whether it gave no answer or said that there is none
+  has_abstained  boolean not null default false,  -- whether it gave no answer or said that there is none
   scores         jsonb not null,               -- scorer -> value; null if the scorer failed
   turns          integer not null,
   tokens         bigint not null,
@@ -66,7 +66,7 @@ create table app.experiment_judgement (        -- one comparison of two reports 
   experiment_id  uuid not null,
   number         integer not null,             -- of the configuration that is compared with number 0
   task_id        uuid not null,
-  is_swapped     boolean not null,             -- whether its report was shown first
+  is_swapped     boolean not null default false,  -- whether its report was shown first
   tenant_id      uuid not null,
   run_id         uuid not null,
   base_run_id    uuid not null,                -- of configuration 0

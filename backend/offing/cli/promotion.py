@@ -58,9 +58,8 @@ def promote_version(options: PromoteOptions) -> int:
     if result is not None:
         p = result.comparison
         interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        print(
-            f"{options.metric or 'mean reward'} {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}"
-        )
+        name = options.metric or ("mean value" if options.experiment else "mean reward")
+        print(f"{name} {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}")
     return 0
 
 
