@@ -14,7 +14,6 @@ from offing.datasets.dataset_format import DATASET_FORMATS
 from offing.datasets.writer import ImportedDataset, import_dataset
 from offing.library.extraction import extract_text
 
-
 Record = dict[str, Any]
 
 
