@@ -11,6 +11,7 @@ from offing import registry
 from offing.cli.command import COMMANDS
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
+from offing.datasets.dataset_format import DATASET_FORMATS
 from offing.exports.format import FORMATS
 from offing.models.engine import ENGINES, create_engine
 from offing.registry import Group, MissingPackageError, Registration, add_folder
@@ -22,7 +23,18 @@ from offing.web.provider import SEARCH_ENGINES
 from offing_trainer.plugin_registry import PLUGINS
 from tests.installed import install
 
-REGISTRIES = (GRAPHS, TOOLS, ENGINES, SCORERS, SEARCH_ENGINES, FORMATS, ENVIRONMENTS, COMMANDS, PLUGINS)
+REGISTRIES = (
+    GRAPHS,
+    TOOLS,
+    ENGINES,
+    SCORERS,
+    SEARCH_ENGINES,
+    FORMATS,
+    DATASET_FORMATS,
+    ENVIRONMENTS,
+    COMMANDS,
+    PLUGINS,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +98,7 @@ def test_a_name_that_two_packages_register_belongs_to_neither(tmp_path: Path, mo
         ("offing.engines", "acme_it:number", ", not an engine", "environment variables"),
         ("offing.search_engines", "acme_it:number", ", not a search engine", "SearchEngine"),
         ("offing.export_formats", "acme_it:number", ", not an export format", "Format"),
+        ("offing.dataset_formats", "acme_it:number", ", not a dataset format", "DatasetFormat"),
         ("offing.environments", "acme_it:number", ", not an environment", "Environment"),
         ("offing.commands", "acme_it:number", ", not a command", "Command"),
         ("offing.training", "acme_it:number", ", not a plug-in", "Plugin"),

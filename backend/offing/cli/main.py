@@ -20,6 +20,7 @@ app.command(rollout_commands.rollouts)
 app.command(rollout_commands.policy)
 app.command(evaluation_commands.app)
 app.command("offing.cli.new:app", name="new", help="Create a package from a template.")
+app.command("offing.cli.datasets:app", name="datasets", help="Datasets: import published ones, show their tasks.")
 app.command("offing.cli.graph:app", name="graph", help="Graphs: list, draw, check, record.")
 app.command(
     "offing.cli.trajectories:app", name="trajectories", help="Trajectories: export, show, replay, import, check."

@@ -82,15 +82,13 @@ class TaskSpec(BaseModel, frozen=True, extra="forbid"):
     def _one_kind_of_answer(self) -> "TaskSpec":
         if self.answer is not None and self.answers is not None:
             raise ValueError("give `answer` or `answers`, not both")
-        if self.evidence and self.reference is None:
-            raise ValueError("evidence requires answers or a rubric; no answers means that it cannot be answered")
         return self
 
     @property
     def reference(self) -> Reference | None:
-        """The reference of the task. `None` if it has neither answers nor a rubric."""
+        """The reference of the task. `None` if it has no answers, no evidence and no rubric."""
         answers = [self.answer] if self.answer is not None else self.answers
-        if answers is None and not self.rubric:
+        if answers is None and not self.evidence and not self.rubric:
             return None
         evidence = tuple(_build_evidence(item) for item in self.evidence)
         return Reference(None if answers is None else tuple(answers), evidence, self._criteria())

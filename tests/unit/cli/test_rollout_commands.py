@@ -73,7 +73,7 @@ def test_a_task_file_is_read_line_by_line_and_a_mistake_is_named_by_its_line(tmp
         "not json",
         "[]",
         '{"question": "Why is that?", "answer": "a", "answers": ["b"]}',
-        '{"question": "Why is that?", "evidence": [{"quote": "x"}]}',
+        '{"question": "Why is that?", "evidence": [{"quote": " "}]}',
         '{"question": "Why is that?", "answers": ["a"], "evidence": [{"document": "x"}]}',
         '{"question": "Why is that?", "answers": [""]}',
         '{"question": "  ", "answers": ["a"]}',
