@@ -191,14 +191,15 @@ async def test_the_scope_of_a_configuration_is_added_to_that_of_its_questions(la
 
 
 async def test_unusable_requests_name_the_field(laboratory: Laboratory) -> None:
-    for more, field_name in (
+    requests: list[tuple[dict[str, Any], str]] = [
         ({"configurations": [Configuration("a", "counting")] * 2}, "configurations"),
         ({"configurations": [Configuration("a", "counting")], "judge": EngineConfig(engine="scripted")}, "judge"),
         ({"judge": EngineConfig(engine="extractive")}, "judge"),
         ({"scorers": [ScorerSpec("report_rubric", 1, {"engine": "scripted"})]}, "scorers"),
         ({"scorers": [ScorerSpec("exact_match", -1)]}, "scorers"),
         ({"specs": [TaskSpec(question="What is a town?")], "scorers": [ScorerSpec("exact_match")]}, "scorers"),
-    ):
+    ]
+    for more, field_name in requests:
         with pytest.raises(InvalidInput) as error:
             await laboratory.create(**more)
         assert error.value.field == field_name
