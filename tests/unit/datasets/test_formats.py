@@ -74,7 +74,7 @@ def test_musique_has_aliases_as_answers_and_supporting_paragraphs_as_evidence(tm
 
 def test_hotpotqa_has_supporting_sentences_as_evidence(tmp_path: Path) -> None:
     record = {
-        "_id": "5a", "question": "What colour has the tower?", "answer": "red", "type": "bridge", "level": "easy",
+        "_id": "5a", "question": "Which paint has the tower?", "answer": "red", "type": "bridge", "level": "easy",
         "context": [["Tower", ["The tower is tall.", " It is red."]], ["Stone", ["A stone is grey."]]],
         "supporting_facts": [["Tower", 1], ["Stone", 7]],
     }  # fmt: skip
