@@ -159,11 +159,13 @@ def test_browsecomp_plus_has_evidence_documents_and_hard_negatives(tmp_path: Pat
     titled = a_page("12", '---\nauthor: A\ntitle: "The red tower"\n---\nIt is red.')
     record = {
         "query_id": "769", "query": "Which tower is red?", "answer": "The red tower",
-        "evidence_docs": [titled, a_page("13")], "gold_docs": [titled], "negative_docs": [a_page("14", "No tower.")],
+        "evidence_docs": [titled, a_page("13")], "gold_docs": [titled],
+        "negative_docs": [a_page("14", "No tower."), a_page("15", "---\nurl: x\n---\ntitle: No")],
     }  # fmt: skip
     write_lines(tmp_path / "x" / "browsecomp_plus_decrypted.jsonl", record)
     imported, dataset = run_import("browsecomp_plus", tmp_path / "x", tmp_path / "out")
-    assert imported == ImportedDataset(1, 3)
+    assert imported == ImportedDataset(1, 4)
+    assert "Document 15" in read_documents(dataset)
     assert [item.source for item in dataset.tasks[0].evidence] == ["The red tower", "Document 13"]
     assert read_documents(dataset)["Document 14"] == "No tower."
     encrypted = write_lines(tmp_path / "raw.jsonl", record | {"query": "cEQZkv2vON1wV9G1t9Q2ob9Xncc"})

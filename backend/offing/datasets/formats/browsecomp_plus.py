@@ -25,7 +25,7 @@ from offing.datasets.records import get_file, iter_records
 
 QUERIES, QRELS = "queries.tsv", "qrel_evidence.txt"
 
-_TITLE = re.compile(r"\A---\s*\n(?:.*\n)*?title:[ \t]*[\"']?(.+?)[\"']?[ \t]*\n")
+_TITLE = re.compile(r"\A---[ \t]*\n(?:(?!---).*\n)*?title:[ \t]*[\"']?(.+?)[\"']?[ \t]*\n")
 
 
 class PageRecord(BaseModel, frozen=True):
