@@ -195,6 +195,11 @@ def write_text(name: str, text: str) -> Callable[[Path], Path]:
     return write
 
 
+def write_latin_table(folder: Path) -> Path:
+    (folder / "f.tsv").write_bytes("Prompt\tAnswer\nWho?\tRené\n".encode("latin-1"))
+    return folder / "f.tsv"
+
+
 def write_nothing(folder: Path) -> Path:
     return folder
 
@@ -218,6 +223,7 @@ HOTPOT: dict[str, Any] = {
         ("musique", write_text("m.jsonl", "\n{nope\n"), r"m\.jsonl line 2: is not valid JSON"),
         ("musique", write_text("m.jsonl", BROKEN_PARAGRAPH), r"m\.jsonl line 1\.paragraphs\.0\.paragraph_text"),
         ("musique", write_text("m.jsonl", json.dumps(a_musique(question=""))), r"m\.jsonl line 1\.question"),
+        ("frames", write_latin_table, r"f\.tsv line 2: is not valid UTF-8"),
         ("musique", write_text("m.jsonl", ""), "the dataset contains no questions"),
         ("musique", write_nothing, r"Give the file, or a folder with \*\.jsonl or"),
         ("hotpotqa", write_text("h.json", "{}"), r"h\.json: the file is not a JSON list"),
