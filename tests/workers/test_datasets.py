@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.datasets.dataset import open_dataset
 from offing.datasets.dataset_format import DATASET_FORMATS
+from offing.datasets.task import TaskSpec
 from offing.datasets.writer import import_dataset
 from offing.library.readers import DocumentReaderPool
 from offing.services import ingestion, rollouts
@@ -17,7 +21,7 @@ from offing.services.rollouts import BatchRequest, ScorerSpec
 from offing.storage.rewards import ScoreRow
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS
-from tests.workers.rollout_batches import Collector
+from tests.workers.rollout_batches import Collector, wait_until_finalized
 from tests.workers.test_rollout_workers import wait_until_all_finalized
 
 FIRE = "The Rudyerd tower burned down on 2 December 1755 after 47 years of service."
@@ -75,3 +79,24 @@ async def test_an_imported_dataset_is_run_and_scored(
     assert scores["retrieval_recall"].detail["retrieved"] <= 3, "only documents of the dataset are in the scope"
     assert scores["number_agreement"].detail["numbers"] > 0
     assert scores["answer_judge"].detail["verdict"] == "correct"
+
+
+async def test_a_rubric_is_judged_and_a_task_without_answers_is_not_scored_by_them(collector: Collector) -> None:
+    criteria = [{"text": "Names the year.", "weight": 3}, {"text": "Names the builder."}]
+    spec = TaskSpec.model_validate({"question": "Describe the fire.", "rubric": criteria})
+    with pytest.raises(InvalidInput, match="exact_match cannot score task"):
+        await collector.collect(spec, scorers=[ScorerSpec("exact_match")])
+    verdicts = [{"number": n, "reason": "So it is.", "verdict": v} for n, v in ((1, "yes"), (2, "no"))]
+    judge = {"engine": {"engine": "scripted", "options": {"answers": [{"verdicts": verdicts}]}}}
+    await collector.collect(spec, size=1, scorers=[ScorerSpec("report_rubric", 1, judge)])
+    (rollout,) = await collector.members()
+    await collector.end(rollout.run_id, "It burned in 1755.")
+    await wait_until_finalized(collector, rollout.run_id)
+    seen = await collector.group()
+    assert seen.rollouts[0].reward == 0.75
+    assert [one["met"] for one in seen.scores[0].detail["criteria"]] == ["yes", "no"]
+
+
+async def test_a_task_with_only_a_rubric_has_no_scorer_unless_one_is_named(collector: Collector) -> None:
+    await collector.collect(TaskSpec.model_validate({"question": "Describe it.", "rubric": "Is short."}), size=1)
+    assert (await collector.group()).group.scorers == []

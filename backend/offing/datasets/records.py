@@ -45,10 +45,21 @@ def iter_records(file: Path, record_type: type[Record]) -> Iterator[tuple[str, R
 def iter_rows(file: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the rows of a table with a header, each with its location. `.tsv` files have tabs, others commas."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    with file.open(encoding="utf-8-sig", newline="") as text:
-        rows = csv.DictReader(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-        for row in rows:
-            yield f"{file.name} line {rows.line_num}", {key: value or "" for key, value in row.items() if key}
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    rows = csv.DictReader((line.removeprefix("\ufeff") for _, line in iter_lines(file)), delimiter=delimiter)
+    for row in rows:
+        yield f"{file.name} line {rows.line_num}", {key: value or "" for key, value in row.items() if key is not None}
+
+
+def iter_lines(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text file with their line ends, each with its location. Raises `InvalidInput`."""
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            location = f"{file.name} line {number}"
+            try:
+                yield location, line.decode()
+            except UnicodeDecodeError as error:
+                raise InvalidInput(location, f"is not valid UTF-8: {error.reason}", "Save the file as UTF-8.") from None
 
 
 def parse_record(values: Any, record_type: type[Record], location: str) -> Record:

@@ -113,7 +113,7 @@ def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:
     if path.stat().st_size > MAX_FILE_BYTES:
         raise InvalidInput(str(path), f"the file is larger than {MAX_FILE_BYTES:,} bytes", "Split the file.")
     task_specs: list[TaskSpec] = []
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if max_tasks is not None and len(task_specs) >= max_tasks:
                 break
@@ -122,7 +122,7 @@ def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:
     return task_specs
 
 
-def parse_task_line(line: str, location: str) -> TaskSpec:
+def parse_task_line(line: str | bytes, location: str) -> TaskSpec:
     """Parse one task. Raises InvalidInput with a message that begins with `location`."""
     try:
         return TaskSpec.model_validate_json(line)

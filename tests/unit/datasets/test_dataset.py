@@ -66,6 +66,12 @@ def test_a_mistake_is_named_by_file_line_and_field(
         open_dataset(write_dataset(tmp_path / "x", questions, description))
 
 
+def test_a_task_that_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(LINE.encode() + LINE.replace("tower", "café").encode("latin-1"))
+    with pytest.raises(InvalidInput, match=r"t\.jsonl line 2"):
+        open_dataset(tmp_path / "t.jsonl")
+
+
 def test_a_path_without_a_dataset_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no such file or folder"):
         open_dataset(tmp_path / "absent")

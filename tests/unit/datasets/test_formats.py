@@ -74,7 +74,7 @@ def test_musique_has_aliases_as_answers_and_supporting_paragraphs_as_evidence(tm
 
 def test_hotpotqa_has_supporting_sentences_as_evidence(tmp_path: Path) -> None:
     record = {
-        "_id": "5a", "question": "What colour has the tower?", "answer": "red", "type": "bridge", "level": "easy",
+        "_id": "5a", "question": "Which paint has the tower?", "answer": "red", "type": "bridge", "level": "easy",
         "context": [["Tower", ["The tower is tall.", " It is red."]], ["Stone", ["A stone is grey."]]],
         "supporting_facts": [["Tower", 1], ["Stone", 7]],
     }  # fmt: skip
@@ -159,11 +159,13 @@ def test_browsecomp_plus_has_evidence_documents_and_hard_negatives(tmp_path: Pat
     titled = a_page("12", '---\nauthor: A\ntitle: "The red tower"\n---\nIt is red.')
     record = {
         "query_id": "769", "query": "Which tower is red?", "answer": "The red tower",
-        "evidence_docs": [titled, a_page("13")], "gold_docs": [titled], "negative_docs": [a_page("14", "No tower.")],
+        "evidence_docs": [titled, a_page("13")], "gold_docs": [titled],
+        "negative_docs": [a_page("14", "No tower."), a_page("15", "---\nurl: x\n---\ntitle: No")],
     }  # fmt: skip
     write_lines(tmp_path / "x" / "browsecomp_plus_decrypted.jsonl", record)
     imported, dataset = run_import("browsecomp_plus", tmp_path / "x", tmp_path / "out")
-    assert imported == ImportedDataset(1, 3)
+    assert imported == ImportedDataset(1, 4)
+    assert "Document 15" in read_documents(dataset)
     assert [item.source for item in dataset.tasks[0].evidence] == ["The red tower", "Document 13"]
     assert read_documents(dataset)["Document 14"] == "No tower."
     encrypted = write_lines(tmp_path / "raw.jsonl", record | {"query": "cEQZkv2vON1wV9G1t9Q2ob9Xncc"})
@@ -193,6 +195,11 @@ def write_text(name: str, text: str) -> Callable[[Path], Path]:
     return write
 
 
+def write_latin_table(folder: Path) -> Path:
+    (folder / "f.tsv").write_bytes("Prompt\tAnswer\nWho?\tRené\n".encode("latin-1"))
+    return folder / "f.tsv"
+
+
 def write_nothing(folder: Path) -> Path:
     return folder
 
@@ -216,6 +223,7 @@ HOTPOT: dict[str, Any] = {
         ("musique", write_text("m.jsonl", "\n{nope\n"), r"m\.jsonl line 2: is not valid JSON"),
         ("musique", write_text("m.jsonl", BROKEN_PARAGRAPH), r"m\.jsonl line 1\.paragraphs\.0\.paragraph_text"),
         ("musique", write_text("m.jsonl", json.dumps(a_musique(question=""))), r"m\.jsonl line 1\.question"),
+        ("frames", write_latin_table, r"f\.tsv line 2: is not valid UTF-8"),
         ("musique", write_text("m.jsonl", ""), "the dataset contains no questions"),
         ("musique", write_nothing, r"Give the file, or a folder with \*\.jsonl or"),
         ("hotpotqa", write_text("h.json", "{}"), r"h\.json: the file is not a JSON list"),

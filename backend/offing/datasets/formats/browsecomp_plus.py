@@ -21,11 +21,11 @@ from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
 from offing.datasets.dataset_format import DatasetFormat, PublishedDocument, PublishedEvidence, PublishedQuestion
-from offing.datasets.records import get_file, iter_records
+from offing.datasets.records import get_file, iter_lines, iter_records
 
 QUERIES, QRELS = "queries.tsv", "qrel_evidence.txt"
 
-_TITLE = re.compile(r"\A---\s*\n(?:.*\n)*?title:[ \t]*[\"']?(.+?)[\"']?[ \t]*\n")
+_TITLE = re.compile(r"\A---[ \t]*\n(?:(?!---).*\n)*?title:[ \t]*[\"']?(.+?)[\"']?[ \t]*\n")
 
 
 class PageRecord(BaseModel, frozen=True):
@@ -78,33 +78,29 @@ def _find_title(page: PageRecord) -> str:
 
 def _read_topics(folder: Path) -> Iterator[PublishedQuestion]:
     relevant = _read_qrels(get_file(folder, QRELS))
-    with (folder / QUERIES).open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            location = f"{QUERIES} line {number}"
-            query_id, tab, query = line.rstrip("\n").partition("\t")
-            if not tab or query_id not in relevant:
-                problem = f"{QRELS} has no document of {query_id!r}" if tab else "the line has no tab"
-                raise InvalidInput(location, problem, "A line is the id of a query, a tab and the query.")
-            evidence = tuple(PublishedEvidence(source=docid) for docid in relevant[query_id])
-            yield PublishedQuestion(location, query_id, query, None, evidence)
+    for location, line in iter_lines(folder / QUERIES):
+        if not line.strip():
+            continue
+        query_id, tab, query = line.strip().partition("\t")
+        if not tab or query_id not in relevant:
+            problem = f"{QRELS} has no document of {query_id!r}" if tab else "the line has no tab"
+            raise InvalidInput(location, problem, "A line is the id of a query, a tab and the query.")
+        evidence = tuple(PublishedEvidence(source=docid) for docid in relevant[query_id])
+        yield PublishedQuestion(location, query_id, query, None, evidence)
 
 
 def _read_qrels(file: Path) -> dict[str, list[str]]:
     """Return the ids of the relevant documents by query, from lines of query, iteration, document and relevance."""
     relevant: dict[str, list[str]] = {}
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            match line.split():
-                case []:
-                    continue
-                case [query_id, _, docid, grade] if grade.lstrip("-").isdigit():
-                    if int(grade) > 0:
-                        relevant.setdefault(query_id, []).append(docid)
-                case _:
-                    location = f"{file.name} line {number}"
-                    raise InvalidInput(location, "the line is not a TREC relevance judgment", "Use QUERY 0 DOCUMENT 1.")
+    for location, line in iter_lines(file):
+        match line.split():
+            case []:
+                continue
+            case [query_id, _, docid, grade] if re.fullmatch(r"-?\d+", grade):
+                if int(grade) > 0:
+                    relevant.setdefault(query_id, []).append(docid)
+            case _:
+                raise InvalidInput(location, "the line is not a TREC relevance judgment", "Use QUERY 0 DOCUMENT 1.")
     return relevant
 
 
