@@ -73,7 +73,7 @@ def test_the_interval_of_a_mean_contains_it_and_is_the_same_each_time() -> None:
 def test_a_fault_of_the_platform_is_counted_and_is_no_zero() -> None:
     rows = [a_result(n) for n in range(10)]
     rows += [a_result(n, number=1) for n in range(9)]
-    rows.append(a_result(9, number=1, outcome="infra_error", scores={}, tokens=9999))
+    rows.append(a_result(9, number=1, outcome="infra_error", scores={"exact_match": 0.0}, tokens=9999))
     summary = summarize(["a", "b"], UNANSWERABLE, MATCH, rows, None)
     cell = summary.metrics[0].cells[1]
     assert cell.estimate is not None
@@ -119,12 +119,13 @@ def test_only_verdicts_that_agree_in_both_orders_are_wins() -> None:
         *(a_judgement(2, "first", swapped=False), a_judgement(2, "first", swapped=True)),
         *(a_judgement(3, "tie", swapped=False), a_judgement(3, "tie", swapped=True)),
         *(a_judgement(4, "tie", swapped=False), a_judgement(4, None, swapped=True)),
+        *(a_judgement(5, "second", swapped=False), a_judgement(5, "first", swapped=True)),
     ]
     result = summarize_judgements("b", rows)
-    assert (result.wins, result.losses, result.ties, result.failed) == (1, 1, 2, 1)
-    assert (result.agreement, result.first_preferred) == (0.75, 4 / 6)
+    assert (result.wins, result.losses, result.ties, result.failed) == (2, 1, 2, 1)
+    assert (result.agreement, result.first_preferred) == (0.8, 5 / 8)
     assert result.net_wins is not None
-    assert (result.net_wins.mean, result.verdict) == (0.0, ComparisonVerdict.TOO_FEW)
+    assert (result.net_wins.mean, result.verdict) == (0.2, ComparisonVerdict.TOO_FEW)
 
 
 def test_without_a_judge_there_is_no_comparison_and_without_verdicts_no_number() -> None:
