@@ -32,6 +32,7 @@ class Group(StrEnum):
     SCORERS = "offing.scorers"
     SEARCH_ENGINES = "offing.search_engines"
     EXPORT_FORMATS = "offing.export_formats"
+    DATASET_FORMATS = "offing.dataset_formats"
     TRAINING = "offing.training"
     ENVIRONMENTS = "offing.environments"
     COMMANDS = "offing.commands"

@@ -162,8 +162,22 @@ POPULATE = {
         insert into app.store_item (tenant_id, namespace, key, value, run_id)
         values (%(tenant)s, 'memories.ada', 'cat', '{"text": "tea"}', %(run)s);
     """,
+    "0015_experiments": """
+        insert into app.experiment (id, tenant_id, name, dataset, seed, scorers, request_sha256)
+        values (%(run)s, %(tenant)s, '', 'salt', 7, '[]', 'dd');
+        insert into app.experiment_task (experiment_id, task_id, tenant_id, number)
+        values (%(run)s, %(run)s, %(tenant)s, 0);
+        insert into app.experiment_configuration (experiment_id, number, tenant_id, name, graph, graph_version, engines,
+                                                  budget, batch_id)
+        values (%(run)s, 0, %(tenant)s, 'default', 'counting', '1', '{}', '{}', %(run)s);
+        insert into app.experiment_result (experiment_id, number, task_id, tenant_id, run_id, outcome, scores, turns,
+                                           tokens, cost_usd, seconds)
+        values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, 'answered', '{}', 1, 9, 0, 1);
+        insert into app.experiment_judgement (experiment_id, number, task_id, tenant_id, run_id, base_run_id, verdict)
+        values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, %(rollout)s, 'tie');
+    """,
 }
-"""Rows for every table of each file of the baseline."""
+"""Rows for every table, by the migration that creates it."""
 
 LATER = """
     alter table app.run add column note text not null default '';

@@ -11,6 +11,7 @@ from offing import registry
 from offing.cli.command import COMMANDS
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
+from offing.datasets.dataset_format import DATASET_FORMATS
 from offing.exports.format import FORMATS
 from offing.models.engine import ENGINES, create_engine
 from offing.registry import Group, MissingPackageError, Registration, add_folder
@@ -22,7 +23,18 @@ from offing.web.provider import SEARCH_ENGINES
 from offing_trainer.plugin_registry import PLUGINS
 from tests.installed import install
 
-REGISTRIES = (GRAPHS, TOOLS, ENGINES, SCORERS, SEARCH_ENGINES, FORMATS, ENVIRONMENTS, COMMANDS, PLUGINS)
+REGISTRIES = (
+    GRAPHS,
+    TOOLS,
+    ENGINES,
+    SCORERS,
+    SEARCH_ENGINES,
+    FORMATS,
+    DATASET_FORMATS,
+    ENVIRONMENTS,
+    COMMANDS,
+    PLUGINS,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +98,7 @@ def test_a_name_that_two_packages_register_belongs_to_neither(tmp_path: Path, mo
         ("offing.engines", "acme_it:number", ", not an engine", "environment variables"),
         ("offing.search_engines", "acme_it:number", ", not a search engine", "SearchEngine"),
         ("offing.export_formats", "acme_it:number", ", not an export format", "Format"),
+        ("offing.dataset_formats", "acme_it:number", ", not a dataset format", "DatasetFormat"),
         ("offing.environments", "acme_it:number", ", not an environment", "Environment"),
         ("offing.commands", "acme_it:number", ", not a command", "Command"),
         ("offing.training", "acme_it:number", ", not a plug-in", "Plugin"),
@@ -99,7 +112,8 @@ def test_a_value_that_cannot_be_used_is_told_with_its_entry_point_and_the_remedy
     code = (
         "number = 1\n"
         "class Scorer:\n"
-        "    name = version = needs_engine = reads_report = find_missing = check_options = score = ''\n"
+        "    name = version = needs_engine = reads_report = reads_tool_results = ''\n"
+        "    find_missing = check_options = score = ''\n"
     )
     install(tmp_path, monkeypatch, "acme", {group: {"it": target}}, {"acme_it": code})
     (one,) = (one for one in REGISTRIES if one.group == group)
@@ -134,6 +148,8 @@ def test_an_error_of_the_code_itself_says_what_was_imported(tmp_path: Path, monk
 
 
 def test_a_folder_takes_no_name_that_a_package_or_another_folder_has() -> None:
+    installed = set(SCORERS)
+
     def offer(folder: str, name: str) -> None:
         one = Registration(name, "x:y", f"the folder {folder}", lambda: SCORERS["numeric"])
         add_folder(folder, {Group.SCORERS: [one]})
@@ -144,4 +160,4 @@ def test_a_folder_takes_no_name_that_a_package_or_another_folder_has() -> None:
             offer(folder, name)
     assert SCORERS["numeric"].name == "numeric"
     offer("/a", "later")
-    assert {"later"} == set(SCORERS) - {"citation_recall", "exact_match", "numeric", "rubric_judge", "token_f1"}
+    assert {"later"} == set(SCORERS) - installed

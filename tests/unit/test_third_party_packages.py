@@ -105,7 +105,7 @@ class Echo:
 
 
 class Length:
-    name, version, needs_engine, reads_report = "acme_length", "1", False, False
+    name, version, needs_engine, reads_report, reads_tool_results = "acme_length", "1", False, False, False
 
     def find_missing(self, reference: Any) -> str:
         return ""

@@ -8,7 +8,6 @@ row of the group is locked, and a finalized rollout stays unchanged.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -17,15 +16,15 @@ import structlog
 from offing.bus.notifier import RunDispatcher
 from offing.clock import new_id
 from offing.core.errors import Unavailable
-from offing.core.model import Usage
-from offing.core.run import StopReason
 from offing.core.scoring import strip_markup
 from offing.core.trajectory import Outcome, classify_outcome
 from offing.scorers import SCORERS, Scorer, ScorerResult, ScoringFailure, ScoringInput
-from offing.storage import daily_spend, rewards, rollouts
+from offing.services.tenant_meter import TenantMeter
+from offing.storage import rewards, rollouts
 from offing.storage.pool import Connection, Database
 from offing.storage.rewards import NewScore
 from offing.storage.rollouts import LockedGroup, UnfinalizedRollout
+from offing_workers.recorded_results import RecordedResults, read_recorded_results
 
 MAX_SCORER_FAILURES = 8
 """Maximum number of failures of one scorer for one rollout.
@@ -79,25 +78,6 @@ class ScoringJob:
     def needs_engine(self) -> bool:
         """Whether an engine has to be called."""
         return any((scorer := SCORERS.get(w.name)) is not None and scorer.needs_engine for w in self.remaining)
-
-
-class TenantMeter:
-    """Usage meter for engine calls outside of runs. Only the tenant's daily spending limit applies."""
-
-    def __init__(self, database: Database, tenant_id: UUID) -> None:
-        self._database, self._tenant = database, tenant_id
-
-    async def reserve(self, max_tokens: int, max_cost_usd: Decimal) -> StopReason | None:
-        if not max_cost_usd:
-            return None
-        async with self._database.transaction(self._tenant) as connection:
-            can_spend = await daily_spend.can_spend(connection, self._tenant, max_cost_usd)
-        return None if can_spend else StopReason.TENANT_SPEND_LIMIT
-
-    async def settle(self, usage: Usage) -> None:
-        if usage.cost_usd:
-            async with self._database.transaction(self._tenant) as connection:
-                await daily_spend.charge(connection, self._tenant, usage.cost_usd)
 
 
 async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, tenant_id: UUID, run_id: UUID) -> None:
@@ -167,8 +147,11 @@ async def _build_scoring_job(
     connection: Connection, group: LockedGroup, rollout: UnfinalizedRollout, outcome: Outcome
 ) -> ScoringJob:
     scorer_pins = tuple(_parse_scorer_pin(s) for s in group.scorers)
-    whole = any((scorer := SCORERS.get(w.name)) is not None and scorer.reads_report for w in scorer_pins)
-    report = await rollouts.find_report(connection, rollout) if whole else None
+    used = [scorer for pin in scorer_pins if (scorer := SCORERS.get(pin.name)) is not None]
+    report = await rollouts.find_report(connection, rollout) if any(one.reads_report for one in used) else None
+    results = RecordedResults()
+    if any(one.reads_tool_results for one in used):
+        results = await read_recorded_results(connection, rollout.run_id)
     stored_scores = await rewards.list_scores(connection, [rollout.run_id]) if rollout.was_scored else []
     failures: dict[str, int] = {}
     for score in stored_scores:
@@ -176,7 +159,16 @@ async def _build_scoring_job(
     return ScoringJob(
         group,
         rollout,
-        ScoringInput(rollout.question, outcome, strip_markup(rollout.answer), report, rollout.reference, rollout.seed),
+        ScoringInput(
+            rollout.question,
+            outcome,
+            strip_markup(rollout.answer),
+            report,
+            rollout.reference,
+            rollout.seed,
+            results.retrieved,
+            results.calculations,
+        ),
         scorer_pins,
         {score.scorer: score.value for score in stored_scores if score.value is not None},
         failures,

@@ -8,7 +8,7 @@ from cyclopts import App, CommandCollisionError
 from dotenv import load_dotenv
 
 from offing import environment
-from offing.cli import rollout_commands
+from offing.cli import evaluation_commands, rollout_commands
 from offing.cli.command import COMMANDS
 from offing.cli.options import AskOptions, Flag, ForkOptions, Json, Paths, ServeEngineOptions
 from offing.core.errors import InvalidInput
@@ -18,7 +18,9 @@ key = App(name="key", help="API keys of this installation.")
 app.command(key)
 app.command(rollout_commands.rollouts)
 app.command(rollout_commands.policy)
+app.command(evaluation_commands.app)
 app.command("offing.cli.new:app", name="new", help="Create a package from a template.")
+app.command("offing.cli.datasets:app", name="datasets", help="Datasets: import published ones, show their tasks.")
 app.command("offing.cli.graph:app", name="graph", help="Graphs: list, draw, check, record.")
 app.command(
     "offing.cli.trajectories:app", name="trajectories", help="Trajectories: export, show, replay, import, check."

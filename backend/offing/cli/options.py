@@ -97,8 +97,9 @@ class CollectOptions:
     """Options of `offing rollouts collect`."""
 
     tasks: str
-    """A file with one JSON object per line with `question`, `answers` and other fields, or `NAME:SPEC`
-    of an environment, such as `world:train-12@500`."""
+    """A folder with `questions.jsonl` and `documents`, a file with one JSON object per line with
+    `question`, `answers` and other fields, or `NAME:SPEC` of an environment, such as
+    `world:train-12@500`."""
     graph: str = "agentflow"
     """The graph to run."""
     max_tasks: int | None = None
@@ -123,7 +124,7 @@ class CollectOptions:
     """Maximum cost per run in US dollars."""
     scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
     """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: exact_match, if every task has
-    a reference."""
+    a reference answer."""
     durability: Literal["exit", "sync"] | None = None
     """`exit` writes a run when its slice ends and repeats the slice after a crash. `sync` writes every
     step. Default: `exit` if the turns fit in one slice."""
@@ -133,7 +134,8 @@ class CollectOptions:
     seed: int = 0
     """The same seed and tasks give the same seeds of runs."""
     dataset: str = ""
-    """Name under which the tasks are stored. Default: the name of the file, or `NAME:SPEC`."""
+    """Name under which the tasks are stored. Default: the name of the dataset, of its folder or
+    file, or `NAME:SPEC`."""
     name: str = ""
     """Name of the rollout batch."""
     tags: Annotated[tuple[str, ...], Parameter(name="--tag")] = ()
@@ -162,6 +164,10 @@ class PromoteOptions:
     evaluated on."""
     greedy: Flag = False
     """Compare greedy evaluations only."""
+    experiment: str | None = None
+    """Compare by this experiment of `offing evaluate` instead, an id or the last characters of an id."""
+    metric: str | None = None
+    """Metric of the experiment. Default: the one with a weight, or the weighted mean."""
     margin: float = 0.0
     """Maximum difference by which the mean reward may be lower than the active version's."""
     require_confidence: Flag = False
@@ -206,6 +212,50 @@ class EvaluateOptions:
     """Maximum number of turns per run."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine` for other roles, or `all=…`."""
+    paths: Annotated[Paths, Parameter(name="--path")] = ()
+    """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ComparisonOptions:
+    """Options of `offing evaluate`."""
+
+    dataset: str
+    """A folder with `questions.jsonl` and `documents`, a file with one JSON object per line, `NAME:SPEC`
+    of an environment such as `world:train-1@50`, or a TOML file that contains all of this."""
+    _: KW_ONLY
+    configurations: Annotated[tuple[str, ...], Parameter(name="--config")] = ()
+    """`NAME="graph=… role=engine max_turns=…"`. Repeat the option; the others are compared with the first
+    one. Default: one configuration with `--graph` and `--engine`."""
+    graph: str = "agentflow"
+    """Graph of configurations that name none."""
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
+    """`role=engine` for all configurations, or `all=…`. A configuration may replace it."""
+    max_turns: int = 12
+    """Maximum number of turns per question."""
+    max_tokens: int | None = None
+    """Maximum number of tokens per question."""
+    max_cost_usd: float | None = None
+    """Maximum cost per question in US dollars."""
+    max_seconds: float | None = None
+    """Maximum working time per question in seconds."""
+    max_questions: int | None = None
+    """Maximum number of questions, chosen at random by `--seed`. Default: all of a dataset, 100 of an
+    environment."""
+    seed: int = 0
+    """Seed of the choice of questions and of the runs."""
+    scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
+    """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: what the dataset permits."""
+    judge: str | None = None
+    """Engine that compares the reports of each question in both orders, such as
+    `litellm:openai/gpt-5-mini`."""
+    name: str = ""
+    """Name of the experiment."""
+    again: Flag = False
+    """Measure again, although the same experiment is complete."""
     paths: Annotated[Paths, Parameter(name="--path")] = ()
     """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
     as_json: Json = False

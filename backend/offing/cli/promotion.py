@@ -5,12 +5,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from offing import environment
 from offing.bus.notifier import BusNotifier
 from offing.cli.ask import resolve_engine_configs
+from offing.cli.evaluation import find_experiment
 from offing.cli.hooks import build_hooks
 from offing.cli.options import EvaluateOptions, PromoteOptions
 from offing.cli.rollouts import follow_batch
@@ -39,8 +41,11 @@ def promote_version(options: PromoteOptions) -> int:
     results: list[tuple[PolicyVersionRow, GateResult | None]] = []
 
     async def work(database: Database) -> None:
+        experiment = await find_experiment(database, options.experiment) if options.experiment else None
+
         async def flip() -> None:
-            selection = {"dataset": options.dataset, "mode": mode}
+            selection: dict[str, Any] = {"dataset": options.dataset, "mode": mode, "metric": options.metric}
+            selection["experiment_id"] = None if experiment is None else experiment.row.id
             results.append(await promotion.promote(database, LOCAL_TENANT, options.policy, rules, **selection))
 
         await serve_on_replicas(database, options.policy, options.replica_urls, flip)
@@ -53,7 +58,8 @@ def promote_version(options: PromoteOptions) -> int:
     if result is not None:
         p = result.comparison
         interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        print(f"mean reward {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}")
+        name = options.metric or ("mean value" if options.experiment else "mean reward")
+        print(f"{name} {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}")
     return 0
 
 

@@ -24,6 +24,8 @@ from offing.cli.terminal import ProgressPrinter, strip_control
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.datasets.dataset import Dataset, open_dataset
+from offing.library.readers import DocumentReaderPool
 from offing.local.background import get_status
 from offing.local.servers import ServerUrls
 from offing.local.shared_engine import is_serving
@@ -33,8 +35,8 @@ from offing.models.engine_discovery import default_engine_config
 from offing.models.policy_http import UNIX_SCHEME
 from offing.sdk import Graph
 from offing.services import policies, rollouts, tasks
+from offing.services.datasets import store_dataset
 from offing.services.rollouts import BatchRequest, BatchStatus, ScorerSpec
-from offing.services.tasks import TaskSpec
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -66,10 +68,10 @@ def run_collect(options: CollectOptions) -> int:
     engines = merge_engine_configs(options.engines, options.policies, graph)
     check_roles_answered(graph, engines)
     scorers = [parse_scorer(text) for text in options.scorers] or None
-    specs, is_temporary = _load_tasks(options), get_status(settings).pid is None
+    dataset, is_temporary = _load_dataset(options), get_status(settings).pid is None
     workers = count_worker_processes(settings) if options.wait else 1
     with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
-        batch_status = asyncio.run(_collect(options, graph, engines, scorers, specs, servers, settings, progress))
+        batch_status = asyncio.run(_collect(options, graph, engines, scorers, dataset, servers, settings, progress))
     _print_batch(batch_status, options.as_json)
     if is_temporary and not options.wait:
         print("No stack is running for this data directory. Run `offing up` to continue the rollouts.", file=sys.stderr)
@@ -169,11 +171,12 @@ def render_batch(batch_status: BatchStatus) -> dict[str, Any]:
     return identity | request | {"cancelled_at": batch.cancelled_at, "progress": progress}
 
 
-def _load_tasks(options: CollectOptions) -> list[TaskSpec]:
+def _load_dataset(options: CollectOptions) -> Dataset:
     if (spec := find_spec(options.tasks)) is None:
-        return tasks.read_task_file(Path(options.tasks), options.max_tasks)
+        return open_dataset(Path(options.tasks), options.max_tasks)
     count = options.max_tasks or DEFAULT_ENVIRONMENT_TASKS
-    return tasks.sample_tasks(TaskSample(spec, count, _parse_hops(options.hops), options.kinds or None, options.seed))
+    sample = TaskSample(spec, count, _parse_hops(options.hops), options.kinds or None, options.seed)
+    return Dataset(options.tasks, tuple(tasks.sample_tasks(sample)))
 
 
 def _parse_hops(text: str) -> tuple[int, int]:
@@ -188,18 +191,17 @@ async def _collect(
     graph: Graph,
     engines: dict[str, EngineConfig],
     scorers: list[ScorerSpec] | None,
-    specs: list[TaskSpec],
+    dataset: Dataset,
     servers: ServerUrls,
     settings: Settings,
     progress: ProgressPrinter,
 ) -> BatchStatus:
-    dataset = options.dataset or (Path(options.tasks).stem if find_spec(options.tasks) is None else options.tasks)
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
-        stored = await tasks.store_tasks(database, LOCAL_TENANT, dataset, specs)
+        task_ids = await ingest_dataset(database, dataset, options.dataset, settings, progress)
         max_cost_usd = None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd))
         request = BatchRequest(
             graph=options.graph,
-            task_ids=stored.task_ids,
+            task_ids=task_ids,
             group_size=options.group_size,
             engines=engines,
             scorers=scorers,
@@ -211,7 +213,7 @@ async def _collect(
             name=options.name,
             idempotency_key=options.idempotency_key,
         )
-        await _load_versions(database, engines, servers, settings)
+        await load_versions(database, engines, servers, settings)
         created = await rollouts.create_batch(
             database,
             notifier,
@@ -224,7 +226,19 @@ async def _collect(
         return await follow_batch(database, created.batch.id, options.wait, progress)
 
 
-async def _load_versions(
+async def ingest_dataset(
+    database: Database, dataset: Dataset, name: str, settings: Settings, progress: ProgressPrinter
+) -> list[UUID]:
+    async with DocumentReaderPool(settings.reader_processes) as readers:
+        stored = await store_dataset(
+            database, LOCAL_TENANT, dataset, name=name, readers=readers, on_progress=progress.document_read
+        )
+    if stored.documents is not None:
+        progress.folder_ingested(stored.documents)
+    return stored.tasks.task_ids
+
+
+async def load_versions(
     database: Database, engines: Mapping[str, EngineConfig], servers: ServerUrls, settings: Settings
 ) -> None:
     """Load the named policy versions into the shared engine. Another command may have unloaded them.

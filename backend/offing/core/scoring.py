@@ -7,12 +7,15 @@ SQuAD evaluation (Rajpurkar et al. 2016, section 6), except that punctuation ins
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
+from typing import Any
+from uuid import UUID
 
 from offing.core.citation import locate_quote
 from offing.core.report import Citation
+from offing.core.tool import SourceSpan
 
 UNANSWERABLE_PHRASES = ("not answerable", "unanswerable", "cannot be answered")
 """Accepted answers where the reference has none. The first one is the form used in references."""
@@ -47,12 +50,42 @@ class ReferenceEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion of a rubric, which a report meets to some degree."""
+
+    text: str
+    weight: float = 1.0
+    """Weight in the value of the whole rubric, greater than 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """Reference of a task. Only scoring reads it, never a run."""
 
-    answers: tuple[str, ...]
-    """Accepted answers. Empty means that the task cannot be answered and that saying so is correct."""
+    answers: tuple[str, ...] | None
+    """Accepted answers. Empty means that the task cannot be answered and that saying so is correct.
+
+    `None` means that the correct answer is unknown.
+    """
     evidence: tuple[ReferenceEvidence, ...] = ()
+    rubric: tuple[Criterion, ...] = ()
+    """What a good report of the task contains. Empty means that the task has no rubric."""
+
+
+def reference_to_json(reference: Reference) -> dict[str, Any]:
+    """Return a reference as JSON values. An empty rubric is left out, as in references stored before rubrics."""
+    values = asdict(reference)
+    return values if reference.rubric else {name: value for name, value in values.items() if name != "rubric"}
+
+
+def reference_from_json(values: Mapping[str, Any]) -> Reference:
+    """Return the reference of JSON values, the inverse of `reference_to_json`."""
+    answers = values["answers"]
+    return Reference(
+        None if answers is None else tuple(answers),
+        tuple(ReferenceEvidence(**part) for part in values["evidence"]),
+        tuple(Criterion(**part) for part in values.get("rubric", ())),
+    )
 
 
 def strip_markup(text: str) -> str:
@@ -135,17 +168,34 @@ def citation_recall(cited: Sequence[Citation], evidence: Sequence[ReferenceEvide
     return sum(any(_cites_evidence(c, item) for c in cited) for item in evidence) / len(evidence)
 
 
+def citation_precision(cited: Sequence[Citation], evidence: Sequence[ReferenceEvidence]) -> float:
+    """Return the fraction of the citations that cite reference evidence.
+
+    Without citations it is 0 if there is reference evidence, and 1 if there is none to cite.
+    """
+    if not cited:
+        return float(not evidence)
+    return sum(any(_cites_evidence(c, item) for item in evidence) for c in cited) / len(cited)
+
+
 def _cites_evidence(citation: Citation, evidence: ReferenceEvidence) -> bool:
-    span = citation.span
+    return states_evidence(citation.span, citation.quote, citation.source_id, citation.title, evidence)
+
+
+def states_evidence(span: SourceSpan, words: str, source_id: UUID, title: str, evidence: ReferenceEvidence) -> bool:
+    """Return whether a span of a source states reference evidence: its source, its range and its words.
+
+    `words` is the text of the span. It contains the words of the evidence or is contained in them.
+    """
     overlaps = (
         evidence.start is None or evidence.end is None or (span.start < evidence.end and evidence.start < span.end)
     )
-    return overlaps and _is_same_source(citation, evidence.source) and _has_same_words(citation.quote, evidence.quote)
+    return overlaps and _is_same_source(source_id, title, evidence.source) and _has_same_words(words, evidence.quote)
 
 
-def _is_same_source(citation: Citation, source: str) -> bool:
+def _is_same_source(source_id: UUID, title: str, source: str) -> bool:
     source_key = source.strip().casefold()
-    return not source_key or source_key in (str(citation.source_id), citation.title.strip().casefold())
+    return not source_key or source_key in (str(source_id), title.strip().casefold())
 
 
 def _has_same_words(quote: str, reference_quote: str) -> bool:

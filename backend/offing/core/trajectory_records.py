@@ -33,9 +33,11 @@ class Reference:
     It is never shown to a run. An export contains it only on request.
     """
 
-    answers: tuple[Any, ...]
-    """Accepted answers. Empty means that the task cannot be answered."""
+    answers: tuple[Any, ...] | None
+    """Accepted answers. Empty means that the task cannot be answered, `None` that the correct answer is unknown."""
     evidence: tuple[Any, ...] = ()
+    rubric: tuple[Any, ...] = ()
+    """Criteria of a good report, each with text and weight. Empty means that the task has no rubric."""
 
 
 @dataclass(frozen=True, slots=True)

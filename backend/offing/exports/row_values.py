@@ -50,7 +50,7 @@ def trajectory_metadata_columns(metadata: TrajectoryMetadata) -> dict[str, Any]:
         plain[name] = None if plain[name] is None else str(plain[name])
     plain["tags"] = list(metadata.tags)
     plain["scores"] = [asdict(score) for score in metadata.scores]
-    plain["reference"] = None if metadata.reference is None else asdict(metadata.reference)
+    plain["reference"] = _reference_to_json(metadata.reference)
     return plain | {column: getattr(metadata.cost, name, None) for name, column in COST_COLUMNS.items()}
 
 
@@ -65,13 +65,26 @@ def trajectory_metadata_from_columns(columns: Mapping[str, Any]) -> TrajectoryMe
     for name in TIME_FIELDS:
         if isinstance(plain[name], str):
             plain[name] = datetime.fromisoformat(plain[name])
-    reference = plain["reference"]
     plain["tags"] = tuple(plain["tags"])
     plain["scores"] = tuple(RewardScore(**score) for score in plain["scores"])
-    plain["reference"] = (
-        None if reference is None else Reference(tuple(reference["answers"]), tuple(reference["evidence"]))
-    )
+    plain["reference"] = _reference_from_json(plain["reference"])
     return TrajectoryMetadata(**plain, cost=_cost_from_columns(columns))
+
+
+def _reference_to_json(reference: Reference | None) -> dict[str, Any] | None:
+    """Return a reference as an export contains it. An empty rubric is left out."""
+    if reference is None:
+        return None
+    return {name: value for name, value in asdict(reference).items() if name != "rubric" or value}
+
+
+def _reference_from_json(values: Mapping[str, Any] | None) -> Reference | None:
+    if values is None:
+        return None
+    answers = values["answers"]
+    return Reference(
+        None if answers is None else tuple(answers), tuple(values["evidence"]), tuple(values.get("rubric", ()))
+    )
 
 
 def _cost_from_columns(columns: Mapping[str, Any]) -> RunCost | None:

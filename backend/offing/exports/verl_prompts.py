@@ -65,7 +65,8 @@ def create_sink(file: BinaryIO, _: ExportOptions) -> Sink:
 def build_prompt_row(metadata: TrajectoryMetadata) -> dict[str, Any]:
     """Return the row of one task by verl's names."""
     references = metadata.reference
-    truth = None if references is None else orjson.dumps(list(references.answers)).decode()
+    answers = references.answers if references else None
+    truth = None if answers is None else orjson.dumps(list(answers)).decode()
     return {
         "data_source": metadata.dataset or metadata.graph,
         "prompt": [{"role": "user", "content": metadata.question}],

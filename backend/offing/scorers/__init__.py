@@ -1,6 +1,6 @@
 """Scorers of rollouts, each with a name and a version.
 
-Rule-based scorers use `core.scoring`; `rubric_judge` uses an engine.
+Rule-based scorers use `core.scoring`, `core.ranking_metrics` and `core.number_agreement`; judges use an engine.
 """
 
 from offing.registry import Group, Registry, has_attributes
@@ -9,7 +9,7 @@ from offing.scorers.scorer import Scorer, ScorerResult, ScoringFailure, ScoringI
 __all__ = ["SCORERS", "Scorer", "ScorerResult", "ScoringFailure", "ScoringInput"]
 
 _ATTRIBUTES = (
-    *("name", "version", "needs_engine", "reads_report"),
+    *("name", "version", "needs_engine", "reads_report", "reads_tool_results"),
     *("find_missing", "check_options", "score"),
 )
 

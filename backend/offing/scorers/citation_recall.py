@@ -5,7 +5,14 @@ from typing import Any
 
 from offing.core.scoring import Reference, citation_recall
 from offing.models.engine import UsageMeter
-from offing.scorers.scorer import NoOptions, ScorerResult, ScoringFailure, ScoringInput, validate_options
+from offing.scorers.scorer import (
+    NoOptions,
+    ScorerResult,
+    ScoringFailure,
+    ScoringInput,
+    find_missing_evidence,
+    validate_options,
+)
 
 
 class CitationRecall:
@@ -13,11 +20,10 @@ class CitationRecall:
     version = "1"
     needs_engine = False
     reads_report = True
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
-        if reference is None or (reference.answers and not reference.evidence):
-            return "it has no reference evidence"
-        return ""
+        return find_missing_evidence(reference)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         validate_options(self.name, NoOptions, options)

@@ -31,9 +31,10 @@ class NumericMatch:
     version = "1"
     needs_engine = False
     reads_report = False
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
-        if reference is None:
+        if reference is None or reference.answers is None:
             return find_missing_answers(reference)
         stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
         return "" if stated else "none of its reference answers contains exactly one number"

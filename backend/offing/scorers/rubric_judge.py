@@ -9,13 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from offing import environment
-from offing.core.errors import InvalidInput
-from offing.core.model import EngineConfig, EngineFailure, Message, parse_engine
+from offing.core.model import Message
 from offing.core.report_formats import render_markdown
 from offing.core.scoring import Reference, accepted_answers
-from offing.models.credentials import resolve_endpoint
-from offing.models.engine import ENGINES, RoleRequest, UsageMeter, create_engine
+from offing.models.engine import UsageMeter
+from offing.scorers.judge import MAX_REPORT_CHARS, JudgeOptions, ask_judge, check_judge
 from offing.scorers.scorer import ScorerResult, ScoringFailure, ScoringInput, validate_options
 from offing.sdk import Headline, Role
 
@@ -30,23 +28,15 @@ INSTRUCTIONS = (
     "one sentence that says why."
 )
 
-MAX_REPORT_CHARS = 24_000
-"""Maximum number of code points of a report that are shown to the judge."""
 
-
-class RubricOptions(BaseModel, frozen=True, extra="forbid"):
+class RubricOptions(JudgeOptions, frozen=True, extra="forbid"):
     """Options of the rubric judge."""
 
-    engine: EngineConfig | str
-    """Engine of the judge: an engine config, or a string such as `litellm:provider/model`."""
     rubric: str = Field(default=DEFAULT_RUBRIC, min_length=1, max_length=20_000)
     show_reference: bool = True
     """Whether the judge sees the accepted answers."""
     show_report: bool = False
     """Whether the judge sees the whole report in addition to the short answer."""
-
-    def engine_config(self) -> EngineConfig:
-        return parse_engine(self.engine) if isinstance(self.engine, str) else self.engine
 
 
 class JudgeCase(BaseModel, frozen=True):
@@ -84,40 +74,25 @@ class RubricJudge:
     version = "1"
     needs_engine = True
     reads_report = True
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
         return ""
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        choice = validate_options(self.name, RubricOptions, options).engine_config()
-        if choice.engine not in ENGINES or choice.engine in ("extractive", "rules"):
-            remedy = "For example, use litellm:provider/model."
-            raise InvalidInput(f"scorers.{self.name}.engine", f"{choice.engine!r} cannot rate rollouts", remedy)
-        if choice.engine == "litellm" and isinstance(
-            to := resolve_endpoint(choice, environment.VARIABLES), EngineFailure
-        ):
-            field, _, reason = to.message.partition(": ")
-            problem, _, remedy = reason.partition(". ")
-            raise InvalidInput(f"scorers.{self.name}.engine.{field}", problem, remedy)
+        check_judge(self.name, validate_options(self.name, RubricOptions, options))
 
     async def score(
         self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
     ) -> ScorerResult | ScoringFailure:
         rubric_options: RubricOptions = validate_options(self.name, RubricOptions, options)
-        choice = rubric_options.engine_config()
-        engine = create_engine(choice)
-        if isinstance(engine, EngineFailure):
-            return ScoringFailure(engine.message)
-        answer = await engine.answer(
-            RoleRequest(JUDGE, _build_case(scoring_input, rubric_options), choice, 1, scoring_input.seed, meter)
+        judgment = await ask_judge(
+            JUDGE, _build_case(scoring_input, rubric_options), rubric_options, scoring_input, meter
         )
-        if isinstance(answer, EngineFailure):
-            return ScoringFailure(f"{answer.kind}: {answer.message}")
-        rubric_score = answer.output
-        assert isinstance(rubric_score, RubricScore)
-        return ScorerResult(
-            rubric_score.score, {"reason": rubric_score.reason, "judge": f"{choice.engine}:{answer.model}"}
-        )
+        if isinstance(judgment, ScoringFailure):
+            return judgment
+        rubric_score = judgment.output
+        return ScorerResult(rubric_score.score, {"reason": rubric_score.reason, "judge": judgment.judge})
 
 
 SCORER = RubricJudge()
@@ -132,6 +107,6 @@ def _build_case(scoring_input: ScoringInput, options: RubricOptions) -> JudgeCas
         if options.show_report and scoring_input.report
         else "",
         accepted=accepted_answers(scoring_input.reference.answers)
-        if options.show_reference and scoring_input.reference
+        if options.show_reference and scoring_input.reference and scoring_input.reference.answers is not None
         else (),
     )

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput
-from offing.core.report import Report
-from offing.core.scoring import Reference
+from offing.core.report import Evidence, Report
+from offing.core.scoring import Reference, ReferenceEvidence
 from offing.core.trajectory import Outcome
 from offing.models.engine import UsageMeter
 
@@ -30,6 +30,13 @@ class ScoringInput:
     """`None` if the task has none. The scorer's `find_missing` has accepted it."""
     seed: int = 0
     """The seed of the run."""
+    retrieved: tuple[Evidence, ...] = ()
+    """The passages that the run retrieved, each once, in the order of its calls and of the results of a call.
+
+    Empty if no scorer of the group reads tool results.
+    """
+    calculations: tuple[str, ...] = ()
+    """The results of the run's calculations and the output of its code. Empty as with `retrieved`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,11 @@ class Scorer(Protocol):
         """Whether the scorer reads the report. If false, it only reads the short answer."""
         ...
 
+    @property
+    def reads_tool_results(self) -> bool:
+        """Whether the scorer reads `retrieved` or `calculations`."""
+        ...
+
     def find_missing(self, reference: Reference | None) -> str:
         """Return what a task must have, in addition to this reference, to be scored.
 
@@ -96,7 +108,16 @@ def find_missing_answers(reference: Reference | None) -> str:
 
     Empty if nothing is missing.
     """
-    return "it has no reference answers" if reference is None else ""
+    return "it has no reference answers" if reference is None or reference.answers is None else ""
+
+
+def find_missing_evidence(reference: Reference | None) -> str:
+    """Return what is missing for a scorer that compares with reference evidence.
+
+    Empty if nothing is missing. A task that cannot be answered needs no evidence.
+    """
+    is_unanswerable = reference is not None and reference.answers == ()
+    return "" if reference is not None and (reference.evidence or is_unanswerable) else "it has no reference evidence"
 
 
 def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
@@ -104,7 +125,13 @@ def accepted_answers(scoring_input: ScoringInput) -> tuple[str, ...]:
 
     Call it only if `find_missing_answers` returned an empty string.
     """
-    return scoring_input.reference.answers if scoring_input.reference else ()
+    reference = scoring_input.reference
+    return (reference.answers or ()) if reference else ()
+
+
+def reference_evidence(scoring_input: ScoringInput) -> tuple[ReferenceEvidence, ...]:
+    """Return the reference evidence of the task. Empty if it has none."""
+    return scoring_input.reference.evidence if scoring_input.reference else ()
 
 
 class NoOptions(BaseModel, frozen=True, extra="forbid"):

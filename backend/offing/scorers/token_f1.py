@@ -24,6 +24,7 @@ class TokenF1:
     version = "1"
     needs_engine = False
     reads_report = False
+    reads_tool_results = False
 
     def find_missing(self, reference: Reference | None) -> str:
         return find_missing_answers(reference)

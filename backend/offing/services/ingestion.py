@@ -66,7 +66,7 @@ class IngestedFolder:
     """The outcome of a folder."""
 
     collection: str
-    """The absolute path of the folder, which a run's scope names."""
+    """The name of the collection, which a run's scope names. By default the absolute path of the folder."""
     files: tuple[IngestedFile, ...]
     skipped: dict[str, int]
     """Number of files of unsupported types, by suffix."""
@@ -112,24 +112,26 @@ class _IngestBatch:
         self.on_progress(len(self.outcomes), self.total, name)
 
 
-def _ignore_progress(done: int, total: int, name: str) -> None:
-    pass
+def ignore_progress(done: int, total: int, name: str) -> None:
+    """Do nothing for each file: the callback for callers that show no progress."""
 
 
 async def ingest_folder(
     db: Database,
     tenant_id: UUID,
     folder: Path,
-    on_progress: ProgressCallback = _ignore_progress,
+    on_progress: ProgressCallback = ignore_progress,
     *,
+    collection: str = "",
     readers: DocumentReaderPool,
 ) -> IngestedFolder:
     """Ingest new and changed files of a folder of any size. Raises InvalidInput if the folder cannot be read.
 
-    A file that is rejected or fails does not affect the others.
+    `collection` is the name of the collection. Empty means the absolute path of the folder. A file that is
+    rejected or fails does not affect the others.
     """
     listing = await asyncio.to_thread(list_documents, folder)
-    batch = _IngestBatch(tenant_id, str(listing.root), len(listing.names), on_progress)
+    batch = _IngestBatch(tenant_id, collection or str(listing.root), len(listing.names), on_progress)
     files = await asyncio.to_thread(_hash_files, listing.root, listing.names, batch)
     await _ingest_files(db, batch, files, readers)
     outcomes = tuple(batch.outcomes[name] for name in listing.names)
@@ -173,7 +175,7 @@ async def ingest_uploads(
     inside the folder. Empty means single files. Raises InvalidInput for a file without a usable name.
     """
     named = {normalize_upload_name(u.name, collection): u for u in uploads}
-    batch = _IngestBatch(tenant_id, collection, len(named), _ignore_progress)
+    batch = _IngestBatch(tenant_id, collection, len(named), ignore_progress)
     files = await asyncio.to_thread(_hash_uploads, named, batch)
     await _ingest_files(db, batch, files, readers)
     return tuple(batch.outcomes[name] for name in named)

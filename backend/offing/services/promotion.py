@@ -15,16 +15,14 @@ from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
+from offing.services.experiment_gate import load_gate_results
 from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, compare_paired, judge_gate
 from offing.services.prompt_library import add_library
-from offing.services.rollouts import BatchRequest, CreatedBatch, ScorerSpec
+from offing.services.rollouts import EVALUATION_TAG, BatchRequest, CreatedBatch, ScorerSpec
 from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
 from offing.storage.evaluations import EvaluationResultRow, EvaluationRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection, Database
-
-EVALUATION_TAG = "evaluation"
-"""Tag of groups that are not used for training unless the tag is requested."""
 
 MIN_CANARY_ROLLOUTS = 20
 """Minimum number of scored rollouts of each version before a canary is compared."""
@@ -140,20 +138,31 @@ async def run_gate(
     *,
     dataset: str | None = None,
     mode: str | None = None,
+    experiment_id: UUID | None = None,
+    metric: str | None = None,
 ) -> GateResult | None:
     """Compare a candidate with the active version of its name by their latest evaluations on the same tasks.
 
-    Returns `None` if there is no active version. Raises InvalidInput if an evaluation is missing.
+    With `experiment_id`, compare them by a metric of this experiment instead; a `metric` of `None` means its weighted
+    one. Returns `None` if there is no active version. Raises InvalidInput if an evaluation is missing or the experiment
+    did not compare these versions, and Conflict if it is not complete.
     """
+    if metric is not None and experiment_id is None:
+        raise InvalidInput("metric", "a metric needs an experiment", "Name the experiment that measured it.")
     async with database.transaction(tenant_id) as connection:
         candidate = await policies.require_version(connection, policy, "policy")
         active = await policy_versions.find_version_in_state(connection, candidate.name, "active")
         if active is None or active.id == candidate.id:
             return None
-        ours, theirs = await _load_comparable_results(connection, candidate, active, dataset, mode)
+        source: dict[str, Any] = {}
+        if experiment_id is None:
+            ours, theirs = await _load_comparable_results(connection, candidate, active, dataset, mode)
+        else:
+            ours, theirs, used = await load_gate_results(connection, experiment_id, candidate, active, metric)
+            source = {"experiment": str(experiment_id), "metric": used}
         kl = await _find_last_kl(connection, candidate)
         result = judge_gate(compare_paired(ours, theirs), rules, kl)
-        detail = {"active_version": active.label, **_serialize_gate_result(result)}
+        detail = {"active_version": active.label, **source, **_serialize_gate_result(result)}
         await training_events.insert_event(
             connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=_find_job_id(candidate)
         )
@@ -168,14 +177,19 @@ async def promote(
     *,
     dataset: str | None = None,
     mode: str | None = None,
+    experiment_id: UUID | None = None,
+    metric: str | None = None,
 ) -> tuple[PolicyVersionRow, GateResult | None]:
     """Make a version active if it passes the gate. If `rules` is `None`, the gate is skipped.
+
+    The other parameters are those of `run_gate`.
 
     Raises Conflict with the reasons if it does not pass; the failure is recorded. Raises Conflict for damaged
     files, too.
     """
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
-    result = await run_gate(database, tenant_id, policy, rules, dataset=dataset, mode=mode) if rules else None
+    evidence: dict[str, Any] = {"dataset": dataset, "mode": mode, "experiment_id": experiment_id, "metric": metric}
+    result = await run_gate(database, tenant_id, policy, rules, **evidence) if rules else None
     if result is not None and not result.passed:
         raise Conflict(
             f"{policy} did not pass the gate: {'; '.join(result.reasons)}.", "Train further, or use --force."

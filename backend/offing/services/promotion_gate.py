@@ -1,19 +1,15 @@
 """Decide whether a candidate is good enough, from paired results. Pure.
 
 The candidate and the active version did the same tasks with the same seeds, so only differences count: the
-mean over tasks of the mean difference of the members of a task, with a bootstrap interval over tasks
-(percentile method; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13).
+mean over tasks of the mean difference of the members of a task, with a bootstrap interval over tasks.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from statistics import fmean
 from uuid import UUID
 
-BOOTSTRAP_RESAMPLES = 2000
-
-CONFIDENCE_LEVEL = 0.95
+from offing.core.bootstrap import bootstrap_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def compare_paired(
     for a, b in scored:
         gains.setdefault(a.task_id, []).append((a.reward or 0.0) - (b.reward or 0.0))
     means = [fmean(gains[task]) for task in gains]
-    low, high = _bootstrap_interval(means, seed)
+    low, high = bootstrap_interval(means, seed)
     return PairedComparison(
         pairs=len(scored),
         tasks=len(means),
@@ -127,16 +123,6 @@ def judge_gate(comparison: PairedComparison, rules: GateRules, kl: float | None 
 
 def _index_by_task_member(results: Sequence[EvaluationResult]) -> Mapping[tuple[UUID, int], EvaluationResult]:
     return {(result.task_id, result.member): result for result in results}
-
-
-def _bootstrap_interval(means: Sequence[float], seed: int) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean of means. The same seed gives the same interval."""
-    if not means:
-        return 0.0, 0.0
-    rng = Random(seed)
-    drawn = sorted(fmean(rng.choices(means, k=len(means))) for _ in range(BOOTSTRAP_RESAMPLES))
-    cut = round((1 - CONFIDENCE_LEVEL) / 2 * BOOTSTRAP_RESAMPLES)
-    return drawn[cut], drawn[BOOTSTRAP_RESAMPLES - 1 - cut]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ Only workers advance and finalize rollouts. Pinned versions are checked in the t
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +17,10 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
 from offing.scorers import SCORERS
+from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies
@@ -44,6 +46,9 @@ MAX_RUNS_PER_TRANSACTION = 512
 
 MAX_RUNS_PER_BATCH = 100_000
 """Maximum number of runs of one batch."""
+
+EVALUATION_TAG = "evaluation"
+"""Tag of groups that are not used for training unless the tag is requested."""
 
 MAX_GROUP_SIZE = 256
 
@@ -73,7 +78,7 @@ class BatchRequest:
     engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engine configs by role. A policy is `policy:NAME@VERSION`."""
     scorers: Sequence[ScorerSpec] | None = None
-    """The scorers. `None` means exact_match if every task has a reference."""
+    """The scorers. `None` means exact_match if every task has a reference answer."""
     budget: Budget = field(default_factory=Budget)
     durability: str | None = None
     """The durability. `None` means `exit` if the turns fit one slice, else `sync`."""
@@ -84,6 +89,10 @@ class BatchRequest:
     name: str = ""
     idempotency_key: str | None = None
     traceparent: str | None = None
+    scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields that replace those of the tasks' scopes, such as `web`."""
+    omit_inapplicable_scorers: bool = False
+    """Whether a scorer is left out of the groups of tasks that it cannot score. If not, such tasks are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,8 @@ async def create_batch(
         )
         versions = await policies.pin_versions(connection, engines)
         found_tasks = await tasks.get_tasks(connection, task_ids)
-        scorers = _pin_scorers(request, found_tasks, await tasks.get_references(connection, task_ids))
+        references = await tasks.get_references(connection, task_ids)
+        scorers = _pin_scorers(request, found_tasks, references)
         batch = _check_same_request(earlier, digest) if earlier else await rollout_batches.insert_batch(
             connection, tenant_id, id, name=request.name, request=_describe_request(request, graph, engines, scorers),
             group_count=len(task_ids), idempotency_key=request.idempotency_key, request_sha256=digest,
@@ -156,7 +166,10 @@ async def create_batch(
         grouped_task_ids = await rollout_batches.list_grouped_task_ids(connection, batch.id) if earlier else set[UUID]()
     pinned = _build_pinned_config(request, graph, engines, versions, scorers, slice_max_turns)
     missing = [task for task in found_tasks if task.id not in grouped_task_ids]
-    created_count = await _create_groups(database, notifier, tenant_id, batch, pinned, missing, request.seed)
+    created_count = 0
+    for applicable, part in _split_by_scorers(scorers, missing, references):
+        config = replace(pinned, scorers=applicable)
+        created_count += await _create_groups(database, notifier, tenant_id, batch, config, part, request.seed)
     return CreatedBatch(batch, earlier is None, created_count)
 
 
@@ -297,19 +310,21 @@ def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
 
 
 def _pin_scorers(
-    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]
+    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
 ) -> list[dict[str, Any]]:
     """Return the scorers as a group pins them. Raises InvalidInput for tasks that a scorer cannot score."""
     scorer_configs = request.scorers
     if scorer_configs is None:
-        scorer_configs = [ScorerSpec("exact_match")] if all(task.id in references for task in task_rows) else []
+        has_answers = all(not find_missing_answers(references.get(task.id)) for task in task_rows)
+        scorer_configs = [ScorerSpec("exact_match")] if has_answers else []
     names = [spec.name for spec in scorer_configs]
     if len(set(names)) < len(names):
         raise InvalidInput("scorers", "one is named twice", "Name each scorer once.")
-    return [_pin_scorer(spec, task_rows, references) for spec in scorer_configs]
+    checked = () if request.omit_inapplicable_scorers else task_rows
+    return [_pin_scorer(spec, checked, references) for spec in scorer_configs]
 
 
-def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Any]) -> dict[str, Any]:
+def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]) -> dict[str, Any]:
     scorer = SCORERS.get_named(spec.name, "scorers")
     scorer.check_options(spec.options)
     for task in task_rows:
@@ -318,6 +333,18 @@ def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapp
                 "scorers", f"{spec.name} cannot score task {task.name or task.id}: {lacks}", "Choose other scorers."
             )
     return {"name": spec.name, "version": scorer.version, "weight": spec.weight, "options": dict(spec.options)}
+
+
+def _split_by_scorers(
+    scorers: Sequence[dict[str, Any]], task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
+) -> list[tuple[list[dict[str, Any]], list[TaskRow]]]:
+    """Return the tasks with the scorers that can score them: one part per set of scorers."""
+    parts: dict[tuple[str, ...], tuple[list[dict[str, Any]], list[TaskRow]]] = {}
+    for task in task_rows:
+        applicable = [one for one in scorers if not SCORERS[one["name"]].find_missing(references.get(task.id))]
+        names = tuple(one["name"] for one in applicable)
+        parts.setdefault(names, (applicable, []))[1].append(task)
+    return list(parts.values())
 
 
 def _build_pinned_config(
@@ -344,6 +371,7 @@ def _build_pinned_config(
         budget=_serialize_budget(request.budget),
         durability=request.durability or ("exit" if fits else "sync"),
         traceparent=request.traceparent,
+        scope=request.scope,
     )
 
 
@@ -381,6 +409,7 @@ def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
         "seed": request.seed,
         "tags": list(request.tags),
     }
+    body |= {"scope": dict(request.scope)} if request.scope else {}
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

@@ -60,6 +60,11 @@ MARK_REMOVED = """
      where tenant_id = %s and collection = %s and removed_at is null and not name = any(%s)
 """
 
+FIND_OTHER_NAME = """
+    select name from source
+     where tenant_id = %s and collection = %s and removed_at is null and not name = any(%s) order by name limit 1
+"""
+
 MARK_PRESENT = "update source set removed_at = null where tenant_id = %s and id = any(%s)"
 
 SOURCE_COLUMNS = """
@@ -208,6 +213,12 @@ async def upsert_source(
     row = await (await connection.execute(UPSERT_SOURCE, values)).fetchone()
     assert row is not None
     return row[0]
+
+
+async def find_other_name(connection: Connection, tenant_id: UUID, collection: str, names: Sequence[str]) -> str | None:
+    """Return the name of a source of the collection that is none of `names`. `None` means that there is none."""
+    row = await (await connection.execute(FIND_OTHER_NAME, (tenant_id, collection, list(names)))).fetchone()
+    return None if row is None else row[0]
 
 
 async def mark_removed(connection: Connection, tenant_id: UUID, collection: str, present_names: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ and its runs are created by one statement, so no group exists without its runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -66,7 +66,8 @@ CREATE_GROUPS = """
                        tool_policy_sha256, budget,
                        scope, seed, traceparent, kind, durability, status, next_seq)
       select run, %(tenant)s, thread, %(graph)s, %(graph_version)s, question, %(engines)s, %(policy)s,
-             %(policy_sha256)s, %(budget)s, scope, seed, %(traceparent)s, 'rollout', %(durability)s, 'queued', 2
+             %(policy_sha256)s, %(budget)s, scope || %(scope)s, seed, %(traceparent)s, 'rollout', %(durability)s,
+             'queued', 2
         from members),
     firsts as (
       insert into step (run_id, seq, tenant_id, fence, kind, label, title, payload)
@@ -203,6 +204,8 @@ class PinnedConfig:
     budget: Mapping[str, Any]
     durability: str
     traceparent: str | None = None
+    scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields that replace those of the tasks' scopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +400,7 @@ def _group_parameters(config: PinnedConfig) -> dict[str, Any]:
         "budget": _jsonb(config.budget),
         "durability": config.durability,
         "traceparent": config.traceparent,
+        "scope": _jsonb(config.scope),
     }
 
 

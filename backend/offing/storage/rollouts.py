@@ -25,7 +25,8 @@ LOCK_GROUP = """
 """
 
 FIND_UNFINALIZED_ROLLOUT = """
-    select o.member, o.attempt, r.status, r.stop_reason, r.question, r.seed, f.answers, f.evidence,
+    select o.member, o.attempt, r.status, r.stop_reason, r.question, r.seed, f.task_id is not null as has_reference,
+           f.answers, f.evidence, f.rubric,
            (select max(version) from report where run_id = r.id) as report_version,
            (select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1) as answer,
            exists (select from reward where run_id = r.id and target = 'run') as was_scored
@@ -216,8 +217,8 @@ async def find_unfinalized_rollout(connection: Connection, run_id: UUID) -> Unfi
     row = await (await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))).fetchone()
     if row is None:
         return None
-    member, attempt, status, reason, question, seed, answers, evidence, report, answer, tried = row
-    reference = None if answers is None else reference_from_parts(answers, evidence)
+    member, attempt, status, reason, question, seed, has_reference, *parts, report, answer, tried = row
+    reference = reference_from_parts(*parts) if has_reference else None
     stop = StopReason(reason) if reason else StopReason.NO_PROGRESS
     return UnfinalizedRollout(
         run_id, member, attempt, RunStatus(status), stop, question, seed, reference, report, answer or "", tried

@@ -5,7 +5,7 @@ for scoring, and for finding out whether a task can be scored.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.scoring import Reference, ReferenceEvidence
+from offing.core.scoring import Reference, reference_from_json, reference_to_json
 from offing.storage.pool import Connection
 
 STORE_TASKS = """
@@ -27,8 +27,9 @@ STORE_TASKS = """
       select id, %(tenant)s, %(dataset)s, split, name, question, scope, difficulty, tags, content_sha256 from given
       on conflict (tenant_id, dataset, content_sha256) do nothing
       returning id, content_sha256)
-    insert into task_reference (task_id, tenant_id, answers, evidence)
-    select new.id, %(tenant)s, given.reference->'answers', given.reference->'evidence'
+    insert into task_reference (task_id, tenant_id, answers, evidence, rubric)
+    select new.id, %(tenant)s, nullif(given.reference->'answers', 'null'), given.reference->'evidence',
+           coalesce(given.reference->'rubric', '[]')
       from new join given using (id)
      where jsonb_typeof(given.reference) = 'object'
 """
@@ -50,9 +51,9 @@ LIST_TASKS = f"""
      order by id desc limit %(limit)s
 """
 
-GET_REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
+GET_REFERENCES = "select task_id, answers, evidence, rubric from task_reference where task_id = any(%s)"
 
-GET_ACCEPTED_ANSWERS = "select task_id, answers from task_reference where task_id = any(%s)"
+GET_ACCEPTED_ANSWERS = "select task_id, answers from task_reference where task_id = any(%s) and answers is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +136,23 @@ async def list_tasks(connection: Connection, dataset: str | None, before: UUID |
 async def get_references(connection: Connection, task_ids: Sequence[UUID]) -> dict[UUID, Reference]:
     """Return the references by task. Tasks without a reference are left out."""
     rows = await (await connection.execute(GET_REFERENCES, (list(task_ids),))).fetchall()
-    return {id: reference_from_parts(answers, evidence) for id, answers, evidence in rows}
+    return {id: reference_from_parts(*parts) for id, *parts in rows}
 
 
 async def get_accepted_answers(connection: Connection, task_ids: Sequence[UUID]) -> dict[UUID, tuple[str, ...]]:
     """Return the accepted answers by task, without evidence.
 
-    Empty means that the question has no answer. Tasks without a reference are left out.
+    Empty means that the question has no answer. Tasks whose correct answer is unknown are left out.
     """
     rows = await (await connection.execute(GET_ACCEPTED_ANSWERS, (list(task_ids),))).fetchall()
     return {id: tuple(accepted) for id, accepted in rows}
 
 
-def reference_from_parts(answers: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> Reference:
-    """Build a reference from its stored parts."""
-    return Reference(tuple(answers), tuple(ReferenceEvidence(**part) for part in evidence))
+def reference_from_parts(
+    answers: Sequence[str] | None, evidence: Sequence[Mapping[str, Any]], rubric: Sequence[Mapping[str, Any]]
+) -> Reference:
+    """Build a reference from its columns."""
+    return reference_from_json({"answers": answers, "evidence": evidence, "rubric": rubric})
 
 
 def _task_to_json(task: NewTask) -> dict[str, Any]:
@@ -163,7 +166,5 @@ def _task_to_json(task: NewTask) -> dict[str, Any]:
         "difficulty": task.difficulty,
         "tags": task.tags,
         "content_sha256": task.content_sha256,
-        "reference": None
-        if reference is None
-        else {"answers": reference.answers, "evidence": [asdict(part) for part in reference.evidence]},
+        "reference": None if reference is None else reference_to_json(reference),
     }

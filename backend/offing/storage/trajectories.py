@@ -108,7 +108,7 @@ LIST_COSTS = """
 """
 """What a fork copied is counted with the run in which it was created."""
 
-LIST_REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
+LIST_REFERENCES = "select task_id, answers, evidence, rubric from task_reference where task_id = any(%s)"
 
 LIST_SEGMENT_SIZES = """
     select wanted.run, found.*
@@ -295,7 +295,10 @@ async def _read_references(connection: Connection, task_ids: Sequence[UUID]) -> 
     if not task_ids:
         return {}
     rows = await (await connection.execute(LIST_REFERENCES, (list(task_ids),))).fetchall()
-    return {task: Reference(tuple(answers), tuple(evidence)) for task, answers, evidence in rows}
+    return {
+        task: Reference(None if answers is None else tuple(answers), tuple(evidence), tuple(rubric))
+        for task, answers, evidence, rubric in rows
+    }
 
 
 def _metadata_from_row(

@@ -8,11 +8,12 @@ import pytest
 from offing.cli.rollouts import merge_engine_configs, parse_policy_configs, parse_scorer
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
+from offing.datasets.task import TaskSpec, parse_task_line, read_task_file
 from offing.models.policy_folder import PolicyHashes, hash_template, hash_tokenizer, hash_weights
 from offing.services.graphs import open_registry
 from offing.services.policy_files import hash_files
 from offing.services.rollouts import ScorerSpec
-from offing.services.tasks import TaskSpec, hash_task, parse_task_line, read_task_file, sample_tasks
+from offing.services.tasks import hash_task, sample_tasks
 from offing.tools.environment import TaskSample
 
 
@@ -72,7 +73,7 @@ def test_a_task_file_is_read_line_by_line_and_a_mistake_is_named_by_its_line(tmp
         "not json",
         "[]",
         '{"question": "Why is that?", "answer": "a", "answers": ["b"]}',
-        '{"question": "Why is that?", "evidence": [{"quote": "x"}]}',
+        '{"question": "Why is that?", "evidence": [{"quote": " "}]}',
         '{"question": "Why is that?", "answers": ["a"], "evidence": [{"document": "x"}]}',
         '{"question": "Why is that?", "answers": [""]}',
         '{"question": "  ", "answers": ["a"]}',

@@ -43,9 +43,12 @@ def judge(**more: Any) -> dict[str, Any]:
 
 
 def test_every_scorer_has_a_name_and_a_version_of_its_own() -> None:
-    assert list(SCORERS) == ["citation_recall", "exact_match", "numeric", "rubric_judge", "token_f1"]
+    assert list(SCORERS) == [
+        "answer_judge", "citation_precision", "citation_recall", "exact_match", "number_agreement", "numeric",
+        "report_rubric", "retrieval_ndcg", "retrieval_recall", "rubric_judge", "supported_sentences", "token_f1",
+    ]  # fmt: skip
     assert all(scorer.name == name and scorer.version for name, scorer in SCORERS.items())
-    with pytest.raises(InvalidInput, match=r"no scorer 'taste'\. Use one of: citation_recall"):
+    with pytest.raises(InvalidInput, match=r"no scorer 'taste'\. Use one of: answer_judge"):
         SCORERS.get_named("taste", "scorers")
 
 

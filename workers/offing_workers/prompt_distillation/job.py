@@ -30,6 +30,7 @@ from offing.services import prompt_distillation, prompt_library
 from offing.services.prompt_distillation import DistillationRequest
 from offing.services.prompt_library import StoredPromptLibrary
 from offing.services.rated_run_groups import RatedRunGroup, render_steps, select_cases
+from offing.services.tenant_meter import TenantMeter
 from offing.services.training_job_lease import hold_lease
 from offing.storage import policy_versions, steps, tenants, training_events, training_jobs
 from offing.storage.pool import Database
@@ -37,7 +38,6 @@ from offing.storage.rated_runs import RatedRun
 from offing.storage.training_jobs import CommittedStep, JobFencingToken, TrainingJobRow
 from offing_workers.prompt_distillation.candidate_evaluation import evaluate_candidate
 from offing_workers.prompt_distillation.distiller import DISTILLER, DistillerInput, DistillerOutput, RatedAttempt
-from offing_workers.rollout_finalizer import TenantMeter
 
 PROMPT_LIBRARY_FOLDER = "prompts"
 """Folder in the data directory for readable copies, with one subfolder per version."""

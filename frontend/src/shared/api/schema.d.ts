@@ -4638,6 +4638,23 @@ export interface components {
             tool: string;
         };
         /**
+         * TaskCriterion
+         * @description One criterion of a rubric.
+         */
+        TaskCriterion: {
+            /**
+             * Text
+             * @description What a good report contains, in words that a judge can check.
+             */
+            text: string;
+            /**
+             * Weight
+             * @description Weight in the value of the rubric.
+             * @default 1
+             */
+            weight: number;
+        };
+        /**
          * TaskEvidence
          * @description Where an answer is stated: its words, a range of a source, or both.
          */
@@ -4811,7 +4828,9 @@ export interface components {
         };
         /**
          * TaskSpec
-         * @description A task to store. Without `answers` it has no reference; an empty list means that it cannot be answered.
+         * @description A task to store.
+         *
+         *     Without `answers` the correct answer is unknown; an empty list means that the task cannot be answered.
          */
         TaskSpec: {
             /**
@@ -4853,6 +4872,12 @@ export interface components {
             name: string;
             /** Question */
             question: string;
+            /**
+             * Rubric
+             * @description Criteria of a good report. A text is a single criterion.
+             * @default []
+             */
+            rubric: components["schemas"]["TaskCriterion"][] | string;
             /**
              * @default {
              *       "collections": [],

@@ -1,0 +1,1 @@
+"""Importers of published datasets. Each format is one module behind `offing.datasets.dataset_format`."""

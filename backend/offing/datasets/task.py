@@ -1,0 +1,140 @@
+"""A task as a file or a request describes it: a question with its scope, and its reference if one is known."""
+
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
+
+from offing.core.errors import InvalidInput
+from offing.core.scoring import Criterion, Reference, ReferenceEvidence
+
+MAX_FILE_BYTES = 256 * 2**20
+"""Maximum bytes of a task file."""
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=8_000)]
+
+
+class TaskEvidence(BaseModel, frozen=True, extra="forbid"):
+    """Where an answer is stated: its words, a range of a source, or both."""
+
+    quote: str = Field(default="", max_length=20_000)
+    source: str = Field(default="", max_length=4_096, description="Id or title of a source in the document library.")
+    start: int | None = Field(
+        default=None, ge=0, description="First code point of the evidence in the text of the source."
+    )
+    end: int | None = Field(default=None, ge=0)
+    document: str = Field(default="", max_length=4_096, description="Informational. It is not compared.")
+    relation: str = Field(default="", max_length=200)
+    entity: str = Field(default="", max_length=1_000)
+
+    @model_validator(mode="after")
+    def _says_where(self) -> "TaskEvidence":
+        if not self.quote.strip() and not self.source.strip():
+            raise ValueError("give a quote, a source, or both")
+        return self
+
+
+class TaskScope(BaseModel, frozen=True, extra="forbid"):
+    """What a run of the task may see."""
+
+    collections: list[str] = Field(
+        default=[], max_length=100, description="Collections of the document library. Empty: all."
+    )
+    sources: list[UUID] = Field(default=[], max_length=1_000, description="Empty: all sources of the collections.")
+    environment: str = Field(
+        default="",
+        max_length=200,
+        description="`NAME:SPEC` of an environment to use instead of the library. Without `NAME:`, it is `world`.",
+    )
+
+
+class TaskCriterion(BaseModel, frozen=True, extra="forbid"):
+    """One criterion of a rubric."""
+
+    text: Text = Field(description="What a good report contains, in words that a judge can check.")
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight in the value of the rubric.")
+
+
+class TaskSpec(BaseModel, frozen=True, extra="forbid"):
+    """A task to store.
+
+    Without `answers` the correct answer is unknown; an empty list means that the task cannot be answered.
+    """
+
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=8_000)]
+    answers: list[Text] | None = Field(default=None, max_length=100)
+    answer: Text | None = Field(default=None, description="The same as `answers` with a single answer.")
+    evidence: list[TaskEvidence] = Field(default=[], max_length=200)
+    rubric: list[TaskCriterion] | Text = Field(
+        default=[], max_length=8_000, description="Criteria of a good report. A text is a single criterion."
+    )
+    scope: TaskScope = TaskScope()
+    name: str = Field(default="", max_length=200, description="Id of the task in its dataset.")
+    split: str = Field(default="", max_length=100)
+    difficulty: float | None = Field(default=None, allow_inf_nan=False)
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(default=[], max_length=50)
+    dataset: str = Field(default="", max_length=200, description="Informational. The request names the dataset.")
+    kind: str = Field(default="", max_length=100, description="Informational.")
+    hops: int | None = Field(default=None, description="Informational.")
+
+    @model_validator(mode="after")
+    def _one_kind_of_answer(self) -> "TaskSpec":
+        if self.answer is not None and self.answers is not None:
+            raise ValueError("give `answer` or `answers`, not both")
+        return self
+
+    @property
+    def reference(self) -> Reference | None:
+        """The reference of the task. `None` if it has no answers, no evidence and no rubric."""
+        answers = [self.answer] if self.answer is not None else self.answers
+        if answers is None and not self.evidence and not self.rubric:
+            return None
+        evidence = tuple(_build_evidence(item) for item in self.evidence)
+        return Reference(None if answers is None else tuple(answers), evidence, self._criteria())
+
+    def _criteria(self) -> tuple[Criterion, ...]:
+        if isinstance(self.rubric, str):
+            return (Criterion(self.rubric),)
+        return tuple(Criterion(item.text, item.weight) for item in self.rubric)
+
+    def scope_of_run(self) -> dict[str, Any]:
+        """Return the scope as a run stores it, without fields that limit nothing."""
+        return {name: value for name, value in self.scope.model_dump(mode="json").items() if value}
+
+
+def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:
+    """Read the tasks of a file with one JSON object per line. Empty lines are skipped.
+
+    If `max_tasks` is `None`, all tasks are read. Raises InvalidInput with the line.
+    """
+    if not path.is_file():
+        raise InvalidInput(str(path), "the path is not a file", "Use a file with one JSON object per line.")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise InvalidInput(str(path), f"the file is larger than {MAX_FILE_BYTES:,} bytes", "Split the file.")
+    task_specs: list[TaskSpec] = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if max_tasks is not None and len(task_specs) >= max_tasks:
+                break
+            if line.strip():
+                task_specs.append(parse_task_line(line, f"{path.name} line {number}"))
+    return task_specs
+
+
+def parse_task_line(line: str | bytes, location: str) -> TaskSpec:
+    """Parse one task. Raises InvalidInput with a message that begins with `location`."""
+    try:
+        return TaskSpec.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join([location, *map(str, first["loc"])])
+        names = "question, answers, evidence, rubric, scope, name, split, difficulty and tags"
+        raise InvalidInput(where, first["msg"], f"A task is a JSON object with the fields {names}.") from None
+
+
+def _build_evidence(evidence: TaskEvidence) -> ReferenceEvidence:
+    """Return reference evidence. Positions are used only with a source; otherwise only the words are compared."""
+    if not evidence.source.strip():
+        return ReferenceEvidence(evidence.quote)
+    return ReferenceEvidence(evidence.quote, evidence.source, evidence.start, evidence.end)
