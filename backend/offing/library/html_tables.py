@@ -112,14 +112,14 @@ def render_table(rows: Sequence[Sequence[TableCell]], heading_rows: int, caption
     """
     grid = _drop_empty_columns(_resolve_spans(rows))
     leading = max(heading_rows, _count_heading_rows(rows))
-    kept = [(number, row) for number, row in enumerate(grid) if any(row)]
+    rest = [(number, row) for number, row in enumerate(grid) if any(row)]
     titles = [caption] if caption else []
-    while len(kept) > 1 and _is_title_row(kept[0][1]):
-        titles.append(kept.pop(0)[1][0])
-    if not kept:
+    while len(rest) > 1 and _is_title_row(rest[0][1]):
+        titles.append(rest.pop(0)[1][0])
+    if not rest:
         return "\n\n".join(titles)
-    head = [row for number, row in kept if number < leading][:MAX_HEADER_ROWS]
-    body = [row for _, row in kept][len(head) :]
+    head = [row for number, row in rest if number < leading][:MAX_HEADER_ROWS]
+    body = [row for _, row in rest][len(head) :]
     if not body:
         head, body = head[:1], head[1:]
     if not head and not _has_row_headings(rows):
