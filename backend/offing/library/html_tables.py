@@ -19,6 +19,8 @@ MAX_REPEATED_CHARS = 80
 """
 MAX_HEADER_ROWS = 3
 """Maximum number of rows that are joined into the header row."""
+MAX_TITLE_ROWS = 3
+"""Maximum number of captions, and first rows of one cell, that are written before a table."""
 MAX_SPARE_CELLS = 1_000
 """Number of cells that a table may gain by spans and padding, in addition to four per cell of the page."""
 
@@ -114,7 +116,7 @@ def render_table(rows: Sequence[Sequence[TableCell]], heading_rows: int, caption
     leading = max(heading_rows, _count_heading_rows(rows))
     rest = [(number, row) for number, row in enumerate(grid) if any(row)]
     titles = [caption] if caption else []
-    while len(rest) > 1 and _is_title_row(rest[0][1]):
+    while len(rest) > 1 and len(titles) < MAX_TITLE_ROWS and _is_title_row(rest[0][1]):
         titles.append(rest.pop(0)[1][0])
     if not rest:
         return "\n\n".join(titles)
