@@ -155,9 +155,9 @@ def list_cells(data: bytes) -> list[str]:
 
 def list_tables(text: str) -> list[list[list[str]]]:
     """Return the cells of every row of every pipe table of a text. A table without a header row is left out."""
-    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)]
-    headed = [rows for rows in tables if len(rows) > 1 and re.fullmatch(r"\|(?:\s*:?-+:?\s*\|)+", rows[1])]
-    return [[re.split(r"(?<!\\)\|", row)[1:-1] for row in (rows[0], *rows[2:])] for rows in headed]
+    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\|[ ]*$\n?)+", text, re.MULTILINE)]
+    headed = [rows for rows in tables if len(rows) > 1 and re.fullmatch(r"\|(?:\s*:?-+:?\s*\|)+", rows[1].rstrip())]
+    return [[re.split(r"(?<!\\)\|", row.rstrip())[1:-1] for row in (rows[0], *rows[2:])] for rows in headed]
 
 
 @dataclass(slots=True)
