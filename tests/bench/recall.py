@@ -161,8 +161,29 @@ async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_mi
             print(row(candidate.name, score, seconds), flush=True)
             for miss in score.misses if show_misses else ():
                 print(f"    missed: {miss}")
+        print(await describe_completed(db, request, gold))
         if copies:
             await at_scale(db, owner_url, copies, request, gold)
+
+
+async def describe_completed(
+    db: Database, requests: Sequence[Question], gold: dict[tuple[str, str], SourceSpan]
+) -> str:
+    """Return how the passages that a run gets, completed by the text around them, differ from the ranked ones."""
+    shares, chars, passages = list[float](), [0, 0], [0, 0]
+    access = library.build_library_access(db, LOCAL_TENANT)
+    for question in requests:
+        hits = await access.search(question.ask, 10)
+        ranked = await library.search_passages(db, LOCAL_TENANT, question.ask, 10)
+        spans, expected = [SourceSpan(h.text_id, h.start, h.end) for h in hits], [gold[g] for g in question.gold]
+        shares.append(sum(any(_overlap(s, e) for s in spans) for e in expected) / len(expected))
+        chars = [chars[0] + sum(len(h.text) for h in ranked), chars[1] + sum(len(h.text) for h in hits)]
+        passages = [passages[0] + len(ranked), passages[1] + len(hits)]
+    count = len(requests)
+    return (
+        f"\nas a run gets them: recall@10 {statistics.mean(shares):.3f}; {passages[1] / count:.1f} passages instead of "
+        f"{passages[0] / count:.1f}, and {chars[1] / count:.0f} characters instead of {chars[0] / count:.0f} per query"
+    )
 
 
 async def timed_ingestion(db: Database, docs: Path) -> int:

@@ -6,22 +6,27 @@ other pages a boilerplate remover finds the main part, unless it would remove mo
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from itertools import islice
 from typing import Any
 
 from offing.library.extraction import DocumentRejectedError, ExtractedDocument, decode_text
+from offing.library.html_markdown import render_markdown
+from offing.library.html_problems import check_page
+from offing.library.html_tables import find_data_tables
 from offing.library.html_tags import limit_attributes
+from offing.library.html_titles import find_title
 
 MIN_MAIN_WORDS = 30
 """Minimum number of words of an element that is accepted as the main part."""
+MIN_MAIN_FRACTION = 0.3
+"""Minimum fraction of the page's words that the main part must have. A smaller one is a preview of another page."""
 MAX_NODES = 50_000
 """Maximum number of elements of a page for the boilerplate remover, whose time grows faster than the page."""
-MAX_TITLES = 8
-"""Maximum number of first-level headings that are considered as the title."""
+MAX_SAMPLE_CHARS = 1_000
+"""Maximum code points of a table that the boilerplate remover sees."""
 MIN_TEXT_FRACTION = 0.4
 """Minimum fraction of the page's words that the boilerplate remover must keep for its result to be used."""
 
@@ -32,14 +37,10 @@ _MAIN_SELECTORS: Sequence[Callable[[Any], bool]] = (
     lambda element: element.get("id") in ("content", "main-content"),
 )
 """Selectors of the main part, the most reliable first."""
-_DROPPED_TAGS = "script style noscript template svg nav header footer aside form button iframe head dialog"
-_BLOCK_TAGS = """
-    p div section article main ul ol li dl dt dd table tr pre blockquote h1 h2 h3 h4 h5 h6 figure figcaption hr br body
-    address details summary thead tbody tfoot caption
-"""
-_DROPPED, _BLOCKS = frozenset(_DROPPED_TAGS.split()), frozenset(_BLOCK_TAGS.split())
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_NOISE_CHARS = re.compile(r"[\u00b6\u200b\uf0c1]+|(?<=\S)#$")
+_TABLE_TAGS = ("table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption")
+_TABLE_NAME = "OffingTable"
+"""The word that stands for a table while the boilerplate remover reads the page."""
+_TABLE_MARK = re.compile(rf"{_TABLE_NAME}(\d{{1,6}})\.(?:.{{0,{2 * MAX_SAMPLE_CHARS}}}?{_TABLE_NAME}\1\.)?")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 
@@ -56,9 +57,11 @@ def read_html(data: bytes) -> ExtractedDocument:
         raise DocumentRejectedError(
             "The HTML cannot be parsed.", "Save the page again, or save it as plain text."
         ) from None
-    extractor = f"html/1+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
-    title = _find_title(tree)
-    return ExtractedDocument(_extract_text(tree), title, "text/html", extractor)
+    extractor = f"html/2+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
+    title = find_title(tree)
+    text = _extract_text(tree)
+    check_page(tree, text, title)
+    return ExtractedDocument(text, title, "text/html", extractor)
 
 
 def decode_html(data: bytes) -> str:
@@ -73,13 +76,14 @@ def decode_html(data: bytes) -> str:
 
 
 def _extract_text(tree: Any) -> str:
+    whole = render_markdown(tree.find("body") if tree.find("body") is not None else tree)
+    words = len(whole.split())
     for is_main in _MAIN_SELECTORS:
         marked = "\n\n".join(filter(None, (render_markdown(part) for part in _find_outermost(tree, is_main))))
-        if len(marked.split()) >= MIN_MAIN_WORDS:
+        if len(marked.split()) >= max(MIN_MAIN_WORDS, MIN_MAIN_FRACTION * words):
             return marked
-    whole = render_markdown(tree.find("body") if tree.find("body") is not None else tree)
     body = _remove_boilerplate(tree)
-    return body if len(body.split()) >= MIN_TEXT_FRACTION * len(whole.split()) else whole
+    return body if len(body.split()) >= MIN_TEXT_FRACTION * words else whole
 
 
 def _find_outermost(tree: Any, predicate: Callable[[Any], bool]) -> list[Any]:
@@ -96,118 +100,47 @@ def _remove_boilerplate(tree: Any) -> str:
     """Return the page without boilerplate, and modify the page.
 
     Empty if nothing is found or the page is too large.
-
-    Spans of table cells are removed first: the remover would repeat a cell once per column, and a page may
-    claim any number of columns.
     """
     etree = import_module("lxml.etree")
     if sum(1 for _ in islice(tree.iter(), MAX_NODES + 1)) > MAX_NODES:
         return ""
     from trafilatura import extract
 
-    etree.strip_attributes(tree, "colspan", "rowspan")
+    tables = _take_tables(tree)
     source = etree.tostring(tree, encoding="unicode", method="html")
-    return (
-        extract(
-            source, output_format="markdown", favor_recall=True, include_comments=False, include_tables=True, fast=True
-        )
-        or ""
+    body = extract(
+        source, output_format="markdown", favor_recall=True, include_comments=False, include_tables=True, fast=True
     )
+    return _put_tables(body or "", tables)
 
 
-def _find_title(tree: Any) -> str:
-    """Return the first-level heading of the page if it has exactly one, else its title."""
-    tops = [_join_line("".join(top.itertext())) for top in tree.xpath(f"(//h1)[position() <= {MAX_TITLES}]")]
-    if len(tops) == 1 and tops[0]:
-        return tops[0]
-    named = tree.findtext(".//title")
-    return _join_line(named or "") or next(filter(None, tops), "")
+def _take_tables(tree: Any) -> list[str]:
+    """Replace every data table by a paragraph with its number and first words, and return the tables as Markdown.
+
+    The boilerplate remover would lose their headings, and repeat a cell once per column that it claims to span. Cells
+    of other tables become ordinary parts of the page.
+    """
+    data, tables = find_data_tables(tree), list[str]()
+    for table in [table for table in tree.iter("table") if table in data]:
+        sample = " ".join(" ".join(islice(table.itertext(), MAX_SAMPLE_CHARS)).split())[:MAX_SAMPLE_CHARS]
+        placeholder = table.makeelement("p")
+        placeholder.text, placeholder.tail = (
+            f"{_TABLE_NAME}{len(tables)}. {sample} {_TABLE_NAME}{len(tables)}.",
+            table.tail,
+        )
+        tables.append(render_markdown(table))
+        table.getparent().replace(table, placeholder)
+    for element in list(tree.iter(*_TABLE_TAGS)):
+        element.tag = "div"
+    return tables
 
 
-def _join_line(text: str) -> str:
-    return _NOISE_CHARS.sub("", " ".join(text.split())).strip()
+def _put_tables(text: str, tables: Sequence[str]) -> str:
+    """Return the text with each table in the place of its paragraph."""
+    left = dict(enumerate(tables))
 
+    def put(mark: re.Match[str]) -> str:
+        table = left.pop(int(mark.group(1)), None)
+        return mark.group() if table is None else f"\n\n{table}\n\n"
 
-@dataclass(slots=True)
-class _Writer:
-    """Markdown output: finished blocks, and the line that is being written."""
-
-    blocks: list[str] = field(default_factory=list[str])
-    line: list[str] = field(default_factory=list[str])
-    mark: str = ""
-    """Prefix of the next line: the mark of a heading or list item."""
-    code: list[str] | None = None
-    """Collected text inside a preformatted element. `None` outside."""
-    cells: list[str] | None = None
-    """Finished cells inside a table row. `None` outside."""
-
-    def write(self, text: str | None) -> None:
-        if text:
-            (self.line if self.code is None else self.code).append(text)
-
-    def flush(self) -> None:
-        text = _join_line("".join(self.line))
-        self.line.clear()
-        if text and self.cells is not None:
-            self.cells.append(text)
-        elif text:
-            self.blocks.append(self.mark + text)
-            self.mark = ""
-
-    def open(self, tag: str) -> None:
-        if self.code is not None:
-            self.code.extend("\n" if tag == "br" else "")
-            return
-        if tag in _BLOCKS:
-            self.flush()
-        if tag in _HEADINGS:
-            self.mark = "#" * int(tag[1]) + " "
-        elif tag in ("li", "dd"):
-            self.mark = "- "
-        elif tag == "pre":
-            self.code = []
-        elif tag == "tr":
-            self.cells = []
-
-    def close(self, tag: str) -> None:
-        if tag == "pre" and self.code is not None:
-            body, self.code = "".join(self.code).strip("\n"), None
-            if body.strip():
-                self.blocks.append(f"```\n{body}\n```")
-        elif self.code is None and (tag in _BLOCKS or tag in ("td", "th")):
-            self.flush()
-            if tag in _HEADINGS:
-                self.mark = ""
-            if tag == "tr" and self.cells:
-                self.blocks.append(f"| {' | '.join(self.cells)} |")
-            if tag == "tr":
-                self.cells = None
-
-
-def render_markdown(root: Any) -> str:
-    """Render an element as Markdown. The walk is not recursive, so deep nesting is harmless."""
-    writer = _Writer()
-    walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end"))
-    for event, element in walk:
-        tag = element.tag
-        if event == "start" and (tag in _DROPPED or element.get("aria-hidden") == "true") and element is not root:
-            walk.skip_subtree()
-        elif event == "start":
-            writer.open(tag)
-            writer.write(element.text)
-        elif event == "end" and tag not in _DROPPED and element.get("aria-hidden") != "true":
-            writer.close(tag)
-        if event == "end" and element is not root:
-            writer.write(element.tail)
-    writer.flush()
-    return "\n".join(_space_blocks(writer.blocks))
-
-
-def _space_blocks(blocks: list[str]) -> Iterator[str]:
-    """Yield the blocks with blank lines between them, except between list items or table rows."""
-    before = ""
-    for block in blocks:
-        if before and not (block[:2] == before[:2] and block[:2] in ("- ", "| ")):
-            yield ""
-        yield block
-        before = block
+    return re.sub(r"\n{3,}", "\n\n", _TABLE_MARK.sub(put, text)).strip() if tables else text

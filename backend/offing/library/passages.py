@@ -142,7 +142,7 @@ def _iter_units(text: str) -> Iterator[_TextUnit]:
             yield block
             continue
         for number, (start, end) in enumerate(_iter_sentences(text, block.start, block.end)):
-            yield _TextUnit(start, end, _count_words(text, start, end), block.starts_block and number == 0)
+            yield _TextUnit(start, end, count_words(text, start, end), block.starts_block and number == 0)
 
 
 def _iter_lines(text: str, offset: int) -> Iterator[tuple[int, int, str]]:
@@ -173,7 +173,7 @@ def _iter_blocks(text: str) -> Iterator[_TextUnit]:
             if heading:
                 level, name, line_count = heading
                 stop = lines[number + line_count - 1][1]
-                yield _TextUnit(start, stop, _count_words(text, start, stop), True, level, name)
+                yield _TextUnit(start, stop, count_words(text, start, stop), True, level, name)
                 first, number = True, number + line_count - 1
         else:
             begin, last = (start if begin < 0 else begin), end
@@ -236,7 +236,7 @@ def _trim_range(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _count_words(text: str, start: int, end: int) -> int:
+def count_words(text: str, start: int, end: int) -> int:
     """Return the number of words of a range.
 
     In scripts without spaces two characters count as one word, in encoded data twelve.

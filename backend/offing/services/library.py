@@ -3,6 +3,7 @@
 Ingestion is in `services.ingestion`, erasure in `services.erasure`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,15 +12,26 @@ from uuid import UUID
 
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.tool import SourceSpan
+from offing.library.neighbors import (
+    MAX_TABLE_CHARS,
+    MAX_WHOLE_CHARS,
+    PassageWindow,
+    complete_passage,
+    find_header_row,
+    merge_ranges,
+)
 from offing.library.terms import extract_terms
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import search as ranking
 from offing.storage.library import SourceRow
-from offing.storage.pool import Database
+from offing.storage.passages import SpanWindowRow
+from offing.storage.pool import Connection, Database
 from offing.storage.search import PassageHitRow
 from offing.tools.tool import FoundPassage, LibraryAccess, TextWindow
 
+HEADING_SEPARATOR = " \u203a "
+"""What is between the headings of a passage."""
 MAX_QUERY_TERMS = 100
 """Maximum number of terms of a query that are searched, with repetitions. Later terms are left out."""
 
@@ -65,6 +77,60 @@ async def search_passages(
         return await ranking.search_passages(
             connection, tenant_id, terms, limit, collections=scope.collections, source_ids=scope.sources
         )
+
+
+async def complete_hits(db: Database, tenant_id: UUID, hits: Sequence[PassageHitRow]) -> tuple[FoundPassage, ...]:
+    """Return the hits with the text around them that completes them, best first.
+
+    Hits of one text that touch become one, so there may be fewer than before. A hit that continues a table has the
+    header row of the table as its last heading.
+    """
+    if not hits:
+        return ()
+    async with db.transaction(tenant_id) as connection:
+        around = [
+            SourceSpan(hit.text_id, max(0, hit.start - MAX_WHOLE_CHARS), hit.end + MAX_WHOLE_CHARS) for hit in hits
+        ]
+        windows = await texts.read_text_windows(connection, tenant_id, around)
+        ranges = [_complete_hit(hit, windows.get(rank)) for rank, hit in enumerate(hits)]
+        merged = merge_ranges(ranges)
+        spans = [SourceSpan(hits[part.rank].text_id, part.start, part.end) for part in merged]
+        bodies = await texts.read_spans(connection, tenant_id, spans)
+        headers = await _read_header_rows(connection, tenant_id, spans, bodies)
+    return tuple(
+        _build_passage(hits[part.rank], hits[part.first], span, body, header)
+        for part, span, body, header in zip(merged, spans, bodies, headers, strict=True)
+        if body
+    )
+
+
+def _complete_hit(hit: PassageHitRow, row: SpanWindowRow | None) -> tuple[UUID, int, int]:
+    if row is None:
+        return hit.text_id, hit.start, hit.end
+    return hit.text_id, *complete_passage(PassageWindow(hit.start, hit.end, row.text, row.start, row.text_length))
+
+
+async def _read_header_rows(
+    connection: Connection, tenant_id: UUID, spans: Sequence[SourceSpan], bodies: Sequence[str | None]
+) -> list[str]:
+    """Return the header row of the table that each range continues. Empty for others."""
+    ranks = [rank for rank, body in enumerate(bodies) if body and body.lstrip().startswith("|")]
+    before = [
+        SourceSpan(spans[rank].text_id, max(0, spans[rank].start - MAX_TABLE_CHARS), spans[rank].start)
+        for rank in ranks
+    ]
+    windows = await texts.read_text_windows(connection, tenant_id, before) if before else {}
+    rows = {ranks[number]: find_header_row(row.text, bodies[ranks[number]] or "") for number, row in windows.items()}
+    return [rows.get(rank, "") for rank in range(len(spans))]
+
+
+def _build_passage(best: PassageHitRow, first: PassageHitRow, span: SourceSpan, body: str, header: str) -> FoundPassage:
+    is_before_heading = re.search(r"^#", body[: max(0, first.start - span.start)], re.MULTILINE) is not None
+    path = first.heading.split(HEADING_SEPARATOR)[0] if is_before_heading else first.heading
+    heading = HEADING_SEPARATOR.join(filter(None, (path, header)))
+    return FoundPassage(
+        span.text_id, best.source_id, best.title, best.name, heading, span.start, span.end, body, best.score
+    )
 
 
 async def get_source(db: Database, tenant_id: UUID, source_id: UUID) -> SourceRow:
@@ -141,10 +207,7 @@ class _LibraryAdapter:
 
     async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
         hits = await search_passages(self.db, self.tenant_id, query, limit, self.scope)
-        return tuple(
-            FoundPassage(h.text_id, h.source_id, h.title, h.name, h.heading, h.start, h.end, h.text, h.score)
-            for h in hits
-        )
+        return await complete_hits(self.db, self.tenant_id, hits)
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         async with self.db.transaction(self.tenant_id) as connection:

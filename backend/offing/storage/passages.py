@@ -43,6 +43,14 @@ READ_SPANS = """
      where w.start_at >= 0 and w.end_at >= w.start_at and w.end_at <= a.length_chars
 """
 
+READ_TEXT_WINDOWS = """
+    select w.number, w.start_at as start, a.length_chars as text_length,
+           substring(a.body from w.start_at + 1 for w.end_at - w.start_at) as text
+      from unnest(%s::uuid[], %s::integer[], %s::integer[]) with ordinality as w(id, start_at, end_at, number)
+      join extracted_text a on a.id = w.id and a.tenant_id = %s
+"""
+"""An end after the end of the text is allowed."""
+
 FIND_WINDOW = """
     select s.id as source_id, s.title, s.name, a.id as text_id, a.length_chars as text_length, a.snapshot_sha256,
            substring(a.body from %(start)s + 1 for %(length)s) as text
@@ -99,6 +107,18 @@ class TextWindowRow:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class SpanWindowRow:
+    """A range of a text."""
+
+    number: int
+    """Position of the requested range, from 1."""
+    start: int
+    text_length: int
+    """Length of the whole text in code points."""
+    text: str
+
+
 async def replace_index(
     connection: Connection,
     tenant_id: UUID,
@@ -132,6 +152,19 @@ async def read_spans(connection: Connection, tenant_id: UUID, spans: Sequence[So
     cursor = await connection.execute(READ_SPANS, (ids, starts, ends, tenant_id))
     texts: dict[int, str] = {number: text async for number, text in cursor}
     return tuple(texts.get(number) for number in range(1, len(spans) + 1))
+
+
+async def read_text_windows(
+    connection: Connection, tenant_id: UUID, spans: Sequence[SourceSpan]
+) -> dict[int, SpanWindowRow]:
+    """Return the text of each span by its position, from 0. A span may end after its text does.
+
+    A span of an unknown text is left out.
+    """
+    ids, starts, ends = [s.text_id for s in spans], [s.start for s in spans], [s.end for s in spans]
+    async with connection.cursor(row_factory=class_row(SpanWindowRow)) as cursor:
+        await cursor.execute(READ_TEXT_WINDOWS, (ids, starts, ends, tenant_id))
+        return {row.number - 1: row async for row in cursor}
 
 
 async def find_window(

@@ -33,7 +33,7 @@ class FoundPassage:
     title: str
     name: str
     heading: str
-    """Path of the headings above it. Empty if there are none."""
+    """Path of the headings above it, and the header row of a table that it continues. Empty if there are none."""
     start: int
     end: int
     text: str
