@@ -1,0 +1,139 @@
+"""Decide how a page is read: by its lines, or by its words in columns and tables."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from offing.library.pdf.aligned_tables import find_aligned_tables
+from offing.library.pdf.geometry import Box, Element, Line, Ruling, Table, Word, join_boxes
+from offing.library.pdf.rows import Row, group_rows, group_words, is_value, make_row
+from offing.library.pdf.ruled_tables import find_ruled_tables
+
+MIN_SIGNS = 3
+"""Minimum number of lines that look like cells on a page that is read by its words."""
+MAX_CELL_HEIGHTS = 12.0
+"""Maximum width of a line that can be a cell, in heights of the line."""
+MIN_PROSE_WORDS = 3
+MIN_COLUMN_ROWS = 5
+"""Minimum rows of text on both sides of the space between two columns of a page."""
+
+MIN_LINE_FILL = 0.7
+"""Minimum width of a full line of text, as a share of its column."""
+GUTTER_BINS = 200
+
+
+def needs_layout(lines: Sequence[Line]) -> bool:
+    """Return whether lines contain wide gaps, or stand side by side like cells."""
+    usual = _usual_char_width(lines)
+    gaps = cells = jumps = 0
+    last = None
+    for line in lines:
+        height = line.y1 - line.y0
+        if line.x1 - line.x0 - len(line.text) * usual * height > 2.5 * height:
+            gaps += 1
+        if last and line.y0 > last.y0 + 0.4 * height and line.x0 > last.x0 + 2 * height:
+            jumps += 1
+        if last and abs(line.y0 - last.y0) < 0.4 * height and line.x0 > last.x1 + 0.3 * height:
+            cells += 1
+        if is_value(line.text):
+            cells += 1
+        last = line
+        if gaps >= MIN_SIGNS or cells >= MIN_SIGNS or jumps >= MIN_SIGNS:
+            return True
+    return False
+
+
+def _usual_char_width(lines: Sequence[Line]) -> float:
+    """Return the median width of a character in long lines, in heights of its line."""
+    widths = [
+        (line.x1 - line.x0) / (len(line.text) * (line.y1 - line.y0))
+        for line in lines
+        if len(line.text) > 30 and line.y1 > line.y0
+    ]
+    widths.sort()
+    return min(widths[len(widths) // 2], 0.6) if len(widths) >= 3 else 0.45
+
+
+def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Element]:
+    """Return the lines and tables of a page in reading order."""
+    tables, rest = find_ruled_tables(words, rulings)
+    horizontal = [r for r in rulings if r.y0 == r.y1]
+    elements = list[Element]()
+    for part in _split_columns(rest, tables):
+        elements.extend(_read_column(part, tables, horizontal))
+    return [*elements, *tables]
+
+
+def _read_column(words: Sequence[Word], tables: list[Table], rulings: Sequence[Ruling]) -> Iterator[Element]:
+    """Yield the lines and tables of a column of text. Ruled tables that stand in it are removed from `tables`."""
+    box = join_boxes(words)
+    inside = sorted((t for t in tables if _is_inside(t.box, box)), key=lambda t: -t.box.y1)
+    tables[:] = [t for t in tables if t not in inside]
+    rows = group_rows(words)
+    for table in inside:
+        count = sum(row.y0 > table.box.y1 - 2 for row in rows)
+        yield from find_aligned_tables(rows[:count], box, rulings)
+        yield table
+        rows = rows[count:]
+    yield from find_aligned_tables(rows, box, rulings)
+
+
+def _is_inside(table: Box, column: Box) -> bool:
+    """Return whether a table belongs to a column. A table that is wider belongs to the column below it."""
+    if min(table.x1, column.x1) <= max(table.x0, column.x0):
+        return False
+    return table.x1 - table.x0 <= 1.2 * (column.x1 - column.x0) or table.y1 > column.y0
+
+
+def _split_columns(words: Sequence[Word], tables: Sequence[Table]) -> Iterator[list[Word]]:
+    """Yield the words of each column in reading order. A row across both columns ends the columns above it."""
+    groups = [(group, make_row(group)) for group in group_words(words)]
+    gutter = _find_gutter([row for _, row in groups])
+    if gutter is None:
+        yield from ([list(words)] if words else [])
+        return
+    tops = [t.box.y1 for t in tables if t.box.x0 < gutter < t.box.x1]
+    bands = dict[tuple[int, int], list[Word]]()
+    crossings, was_across = 0, False
+    for group, row in groups:
+        is_across = any(c.x0 < gutter - 1 and c.x1 > gutter + 1 for c in row.chunks)
+        crossings += is_across != was_across
+        was_across = is_across
+        bands.setdefault((crossings, sum(top >= row.y0 for top in tops)), []).extend(group)
+    for (number, _), band in bands.items():
+        if number % 2:
+            yield band
+        else:
+            yield from filter(None, _split_at(band, gutter))
+
+
+def _split_at(words: Sequence[Word], x: float) -> tuple[list[Word], list[Word]]:
+    left = [word for word in words if word.x0 + word.x1 < 2 * x]
+    return left, [word for word in words if word.x0 + word.x1 >= 2 * x]
+
+
+def _find_gutter(rows: Sequence[Row]) -> float | None:
+    """Return the position between two columns of text, or `None` if the page has one column."""
+    if len(rows) < MIN_COLUMN_ROWS:
+        return None
+    x0, x1 = min(row.x0 for row in rows), max(row.x1 for row in rows)
+    scale = GUTTER_BINS / max(x1 - x0, 1.0)
+    prose = [c for row in rows for c in row.chunks if c.words >= MIN_PROSE_WORDS and (c.x1 - c.x0) * scale > 15]
+    changes = [0] * (GUTTER_BINS + 2)
+    for chunk in prose:
+        changes[int((chunk.x0 - x0) * scale)] += 1
+        changes[int((chunk.x1 - x0) * scale) + 1] -= 1
+    covered = list(accumulate(changes))
+    middle = covered[int(0.3 * GUTTER_BINS) : int(0.7 * GUTTER_BINS)]
+    lowest = [n for n, count in enumerate(middle, int(0.3 * GUTTER_BINS)) if count == min(middle)]
+    gutter = x0 + (lowest[len(lowest) // 2] + 0.5) / scale
+    return gutter if _has_text_on_both_sides(rows, gutter, x0, x1) else None
+
+
+def _has_text_on_both_sides(rows: Sequence[Row], gutter: float, x0: float, x1: float) -> bool:
+    """Return whether lines on both sides of a position fill the space up to it, as text does and cells do not."""
+    for start, end, is_left in ((x0, gutter, True), (gutter, x1, False)):
+        side = [c for row in rows for c in row.chunks if (c.x1 <= gutter if is_left else c.x0 >= gutter)]
+        full = [c for c in side if c.words >= MIN_PROSE_WORDS and c.x1 - c.x0 > MIN_LINE_FILL * (end - start)]
+        if len(full) < MIN_COLUMN_ROWS or len(full) < 0.4 * len(side):
+            return False
+    return True
