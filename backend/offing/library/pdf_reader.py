@@ -41,7 +41,7 @@ def read_pdf(data: bytes) -> ExtractedDocument:
         images = {n for n in blank if len(blank) < len(pages) and _has_image(document, n)}
         named = str(document.get_metadata_value("Title") or "")[:MAX_TITLE_CHARS].strip()  # pyright: ignore
     pages = remove_headers_and_footers(pages)
-    first = next(filter(None, pages), [])
+    first = next((page for page in pages if page), list[Element]())
     text = join_surrogates(write_pages(pages, images))
     title = named if is_usable_title(named) else find_type_title(first) or _find_first_line(text)
     return ExtractedDocument(text, title, "application/pdf", f"pdf/3+pypdfium2-{version('pypdfium2')}")
@@ -52,7 +52,7 @@ def read_page(document: Any, number: int) -> list[Element]:
     page = PageReader(document, number)
     try:
         lines = page.read_lines()
-        if needs_layout(lines) and (words := page.read_words()):
+        if needs_layout(lines, page.has_wide_gap) and (words := page.read_words()):
             return analyze_layout(words, page.read_rulings())
         return [*lines]
     finally:

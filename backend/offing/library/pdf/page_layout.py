@@ -1,7 +1,7 @@
 """Decide how a page is read: by its lines, or by its words in columns and tables."""
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, islice
 
 from offing.library.pdf.aligned_tables import find_aligned_tables
 from offing.library.pdf.geometry import Box, Element, Line, Ruling, Table, Word, join_boxes
@@ -10,8 +10,10 @@ from offing.library.pdf.ruled_tables import find_ruled_tables
 
 MIN_SIGNS = 3
 """Minimum number of lines that look like cells on a page that is read by its words."""
-MAX_CELL_HEIGHTS = 12.0
-"""Maximum width of a line that can be a cell, in heights of the line."""
+MIN_EXCESS = 2.5
+"""Minimum width of a line beyond that of its characters, in heights of the line, to look for a gap in the line."""
+MAX_LINES_TO_CHECK = 16
+MIN_LONG_LINE_CHARS = 60
 MIN_PROSE_WORDS = 3
 MIN_COLUMN_ROWS = 5
 """Minimum rows of text on both sides of the space between two columns of a page."""
@@ -21,25 +23,36 @@ MIN_LINE_FILL = 0.7
 GUTTER_BINS = 200
 
 
-def needs_layout(lines: Sequence[Line]) -> bool:
-    """Return whether lines contain wide gaps, or stand side by side like cells."""
+def needs_layout(lines: Sequence[Line], has_wide_gap: Callable[[int], bool]) -> bool:
+    """Return whether lines contain wide gaps, or stand side by side like cells.
+
+    `has_wide_gap` looks at the words of a line by its number. That is expensive, so only lines are looked at that are
+    wider than their characters, and a sample of long lines, which may run across two columns of a page.
+    """
     usual = _usual_char_width(lines)
-    gaps = cells = jumps = 0
-    last = None
-    for line in lines:
+    wide, cells, jumps = list[int](), 0, 0
+    last: Line | None = None
+    for number, line in enumerate(lines):
         height = line.y1 - line.y0
-        if line.x1 - line.x0 - len(line.text) * usual * height > 2.5 * height:
-            gaps += 1
-        if last and line.y0 > last.y0 + 0.4 * height and line.x0 > last.x0 + 2 * height:
-            jumps += 1
-        if last and abs(line.y0 - last.y0) < 0.4 * height and line.x0 > last.x1 + 0.3 * height:
-            cells += 1
-        if is_value(line.text):
-            cells += 1
+        if line.x1 - line.x0 - len(line.text) * usual * height > MIN_EXCESS * height:
+            wide.append(number)
+        if last:
+            jumps += line.y0 > last.y0 + 0.4 * height and line.x0 > last.x0 + 2 * height
+            cells += abs(line.y0 - last.y0) < 0.4 * height and line.x0 > last.x1 + 0.3 * height
+        cells += is_value(line.text)
         last = line
-        if gaps >= MIN_SIGNS or cells >= MIN_SIGNS or jumps >= MIN_SIGNS:
-            return True
-    return False
+    if cells >= MIN_SIGNS or jumps >= MIN_SIGNS:
+        return True
+    long = [number for number, line in enumerate(lines) if len(line.text) > MIN_LONG_LINE_CHARS]
+    sample = long[len(long) // 8 :: max(1, len(long) // 4)][:4]
+    return _count_first(wide[:MAX_LINES_TO_CHECK], has_wide_gap) >= MIN_SIGNS or (
+        len(sample) == 4 and _count_first(sample, has_wide_gap) >= MIN_SIGNS
+    )
+
+
+def _count_first(numbers: Sequence[int], has_wide_gap: Callable[[int], bool]) -> int:
+    """Return how many lines have a wide gap, at most `MIN_SIGNS`."""
+    return sum(1 for _ in islice(filter(has_wide_gap, numbers), MIN_SIGNS))
 
 
 def _usual_char_width(lines: Sequence[Line]) -> float:

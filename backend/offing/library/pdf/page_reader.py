@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from offing.library.pdf.geometry import Line, Ruling, Word
+from offing.library.pdf.paths import BoxTuple, iter_path_boxes
 
 MAX_PAGE_WORDS = 20_000
 """Maximum words of a page whose layout is analyzed. A page with more is read in the order of its file."""
@@ -22,6 +23,9 @@ MAX_RULING_POINTS = 3.0
 MIN_RULING_POINTS = 6.0
 """Minimum length of a drawn line in points."""
 
+MIN_WIDE_GAP = 1.2
+"""Minimum width of a space that separates cells or columns, in heights of the line."""
+
 HYPHENS = "\ufffe\x02"
 """The characters that pdfium writes for a hyphen at the end of a line."""
 
@@ -29,7 +33,7 @@ _LINE = re.compile(rf"[^\s{HYPHENS}](?:[^\r\n{HYPHENS}]*[^\s{HYPHENS}])?[ \t]*[{
 _WORD = re.compile(rf"[^\s{HYPHENS}]+[{HYPHENS}]?")
 _LEADER = re.compile(r"[._\-=\u2026]{4,}|(?:[.\u2026_][ \t]){3,}[.\u2026_]?")
 
-ReadBox = Callable[[int], tuple[float, float, float, float]]
+ReadBox = Callable[[int], BoxTuple]
 
 
 class PageReader:
@@ -39,6 +43,8 @@ class PageReader:
         self._page: Any = document[number]
         self._text_page: Any = self._page.get_textpage()
         self.text = _split_surrogates(str(self._text_page.get_text_range()))
+        self._turn = self._find_turn()
+        self._spans = list[tuple[int, int]]()
 
     def close(self) -> None:
         self._text_page.close()
@@ -54,11 +60,13 @@ class PageReader:
         for match in _LINE.finditer(self.text):
             start, text = match.start(), match.group()
             x0, x1, y0, y1 = read_box(start)
-            if (end := start + len(text.rstrip(HYPHENS + " \t")) - 1) > start:
+            end = start + len(text.rstrip(HYPHENS + " \t")) - 1
+            if end > start:
                 last = read_box(end)
                 if abs(last[2] - y0) > (y1 - y0):
                     last = (x0, x1 + (end - start) * (y1 - y0) * 0.4, y0, y1)
                 x1 = max(x1, last[1])
+            self._spans.append((start, end + 1))
             lines.append(Line(" ".join(text.split()), x0, x1, y0, y1))
         return lines
 
@@ -86,9 +94,9 @@ class PageReader:
         pointer, get_box, get_index = ctypes.byref(rect), raw.FPDFText_GetLooseCharBox, None
         if len(self.text) != self._text_page.count_chars():
             get_index = raw.FPDFText_GetCharIndexFromTextIndex
-        turn = self._find_turn()
+        turn = self._turn
 
-        def read_box(position: int) -> tuple[float, float, float, float]:
+        def read_box(position: int) -> BoxTuple:
             get_box(handle, get_index(handle, position) if get_index else position, pointer)
             box = rect.left, rect.right, rect.bottom, rect.top
             return turn_box(box, turn) if turn else box
@@ -107,58 +115,26 @@ class PageReader:
                 turns.append(round(angle / 1.5708) % 4)
         return max(set(turns), key=turns.count) if turns else 0
 
+    def has_wide_gap(self, number: int) -> bool:
+        """Return whether a line that `read_lines` returned has a space that is wider than between words."""
+        read_box = self._box_reader()
+        start, end = self._spans[number]
+        right = limit = 0.0
+        for match in _WORD.finditer(self.text, start, end):
+            x0, _, y0, y1 = read_box(match.start())
+            if limit and x0 - right > limit:
+                return True
+            right, limit = read_box(match.end() - 1)[1], MIN_WIDE_GAP * (y1 - y0)
+        return False
+
     def read_rulings(self) -> list[Ruling]:
         """Return the drawn lines and the edges of drawn rectangles. Empty if there are too many objects or lines."""
-        from pypdfium2 import raw
-
-        turn = self._find_turn()
         rulings = list[Ruling]()
-        if raw.FPDFPage_CountObjects(self._page.raw) > MAX_PAGE_OBJECTS:
-            return []
-        for shape in self._page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=3):
-            try:
-                boxes = _path_boxes(raw, shape)
-            except _pdfium_error():
-                continue
-            for box in boxes:
-                rulings.extend(_box_rulings(*(turn_box(box, turn) if turn else box)))
+        for box in iter_path_boxes(self._page.raw, MAX_PAGE_OBJECTS):
+            rulings.extend(_box_rulings(*(turn_box(box, self._turn) if self._turn else box)))
             if len(rulings) > MAX_RULINGS:
                 return []
         return rulings
-
-
-def _pdfium_error() -> type[Exception]:
-    import pypdfium2
-
-    return pypdfium2.PdfiumError
-
-
-def _path_boxes(raw: Any, shape: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Yield a box per straight part of a path, as `(x0, x1, y0, y1)`."""
-    count = raw.FPDFPath_CountSegments(shape.raw)
-    left, bottom, right, top = shape.get_bounds()
-    is_thin = min(right - left, top - bottom) <= MAX_RULING_POINTS
-    if count <= 5 or is_thin or count > 400:
-        yield left, right, bottom, top
-        return
-    matrix, x, y = shape.get_matrix(), ctypes.c_float(), ctypes.c_float()
-    start = before = (0.0, 0.0)
-    for number in range(count):
-        segment = raw.FPDFPath_GetPathSegment(shape.raw, number)
-        raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = matrix.on_point(x.value, y.value)
-        kind = raw.FPDFPathSegment_GetType(segment)
-        if kind == raw.FPDF_SEGMENT_LINETO:
-            yield _line_box(before, point)
-        if raw.FPDFPathSegment_GetClose(segment):
-            yield _line_box(point, start)
-        if kind == raw.FPDF_SEGMENT_MOVETO:
-            start = point
-        before = point
-
-
-def _line_box(start: tuple[float, float], end: tuple[float, float]) -> tuple[float, float, float, float]:
-    return min(start[0], end[0]), max(start[0], end[0]), min(start[1], end[1]), max(start[1], end[1])
 
 
 def _box_rulings(x0: float, x1: float, y0: float, y1: float) -> Iterator[Ruling]:
@@ -179,7 +155,7 @@ def _box_rulings(x0: float, x1: float, y0: float, y1: float) -> Iterator[Ruling]
         yield Ruling(x1, x1, y0, y1)
 
 
-def turn_box(box: tuple[float, float, float, float], turn: int) -> tuple[float, float, float, float]:
+def turn_box(box: BoxTuple, turn: int) -> BoxTuple:
     """Return the box on the page turned clockwise by `turn` quarter turns, so that text at that angle is upright."""
     x0, x1, y0, y1 = box
     match turn:
