@@ -52,9 +52,9 @@ def read_page(document: Any, number: int) -> list[Element]:
     page = PageReader(document, number)
     try:
         lines = page.read_lines()
-        if needs_layout(lines, page.has_wide_gap) and (words := page.read_words()):
-            return analyze_layout(words, page.read_rulings())
-        return [*lines]
+        words = page.read_words() if needs_layout(lines, page.has_wide_gap) else []
+        elements = analyze_layout(words, page.read_rulings()) if words else None
+        return [*lines] if elements is None else elements
     finally:
         page.close()
 

@@ -28,6 +28,7 @@ MAX_OFF_CENTER = 0.12
 
 CAPTION = re.compile(r"(?:Table|Figure|Fig\.|Exhibit|Chart|Box)\s*\d[\d.]*\s*[.:|\u2013\u2014-]")
 """Matches the start of a caption."""
+_SOURCE = re.compile(r"(?:Sources?|Notes?)\b\s*[:.\u2014-]", re.I)
 _UNIT = re.compile(r"[(\[].*[)\]]$|(?:in )?(?:thousands|millions|billions)", re.I)
 
 
@@ -57,7 +58,7 @@ def _find_region(rows: Sequence[Row], at: int, box: Box) -> tuple[int, int]:
         start -= 1
     end, last = first, first
     while end < len(rows) and end - start < MAX_TABLE_ROWS:
-        if end > first and _is_apart(rows[end - 1], rows[end]):
+        if end > first and (_is_apart(rows[end - 1], rows[end]) or _SOURCE.match(rows[end].text)):
             break
         if _has_columns(rows[end]):
             last = end + 1
@@ -172,7 +173,7 @@ def _split_head(
 
 def _is_header(row: Row, bounds: Sequence[float], ends: Sequence[tuple[float, float]]) -> bool:
     """Return whether a row above the data stands over columns of values."""
-    if _UNIT.match(row.text) or CAPTION.match(row.text):
+    if (len(row.chunks) == 1 and _UNIT.match(row.text)) or CAPTION.match(row.text):
         return False
     if len(row.chunks) > 1 or row.x0 >= bounds[0] - row.height:
         return True

@@ -1,7 +1,7 @@
 """Decide how a page is read: by its lines, or by its words in columns and tables."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 
 from offing.library.pdf.aligned_tables import find_aligned_tables
 from offing.library.pdf.geometry import Box, Element, Line, Ruling, Table, Word, join_boxes
@@ -21,6 +21,12 @@ MIN_COLUMN_ROWS = 5
 MIN_LINE_FILL = 0.7
 """Minimum width of a full line of text, as a share of its column."""
 GUTTER_BINS = 200
+GUTTER_RANGES = (((0.3, 0.7),), ((0.22, 0.45), (0.55, 0.78)))
+"""Where the spaces between two columns and between three columns are, as shares of the width of the text."""
+MIN_FULL_SHARE = 0.4
+"""Minimum share of lines in a column that are full."""
+MAX_SIDE_BY_SIDE_SHARE = 0.4
+"""Maximum share of rows with text side by side on a page without columns."""
 
 
 def needs_layout(lines: Sequence[Line], has_wide_gap: Callable[[int], bool]) -> bool:
@@ -66,14 +72,28 @@ def _usual_char_width(lines: Sequence[Line]) -> float:
     return min(widths[len(widths) // 2], 0.6) if len(widths) >= 3 else 0.45
 
 
-def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Element]:
-    """Return the lines and tables of a page in reading order."""
+def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Element] | None:
+    """Return the lines and tables of a page in reading order.
+
+    `None` means that text stands side by side, but not in columns that are certain, so that the order of the file is
+    better than that of rows.
+    """
     tables, rest = find_ruled_tables(words, rulings)
     horizontal = [r for r in rulings if r.y0 == r.y1]
+    groups = [(group, make_row(group)) for group in group_words(rest)]
+    gutters = find_gutters([row for _, row in groups])
     elements = list[Element]()
-    for part in _split_columns(rest, tables):
+    is_ruled = bool(tables)
+    for part in _split_columns(groups, tables, gutters):
         elements.extend(_read_column(part, tables, horizontal))
+    if not gutters and not is_ruled and _has_text_side_by_side([row for _, row in groups]):
+        return None
     return [*elements, *tables]
+
+
+def _has_text_side_by_side(rows: Sequence[Row]) -> bool:
+    side_by_side = sum(sum(chunk.words >= MIN_PROSE_WORDS for chunk in row.chunks) > 1 for row in rows)
+    return side_by_side > MAX_SIDE_BY_SIDE_SHARE * len(rows)
 
 
 def _read_column(words: Sequence[Word], tables: list[Table], rulings: Sequence[Ruling]) -> Iterator[Element]:
@@ -97,37 +117,33 @@ def _is_inside(table: Box, column: Box) -> bool:
     return table.x1 - table.x0 <= 1.2 * (column.x1 - column.x0) or table.y1 > column.y0
 
 
-def _split_columns(words: Sequence[Word], tables: Sequence[Table]) -> Iterator[list[Word]]:
-    """Yield the words of each column in reading order. A row across both columns ends the columns above it."""
-    groups = [(group, make_row(group)) for group in group_words(words)]
-    gutter = _find_gutter([row for _, row in groups])
-    if gutter is None:
-        yield from ([list(words)] if words else [])
-        return
-    tops = [t.box.y1 for t in tables if t.box.x0 < gutter < t.box.x1]
+def _split_columns(
+    groups: Sequence[tuple[list[Word], Row]], tables: Sequence[Table], gutters: Sequence[float]
+) -> Iterator[list[Word]]:
+    """Yield the words of each column in reading order. A row across columns ends the columns above it."""
+    tops = [t.box.y1 for t in tables if any(t.box.x0 < gutter < t.box.x1 for gutter in gutters)]
     bands = dict[tuple[int, int], list[Word]]()
     crossings, was_across = 0, False
     for group, row in groups:
-        is_across = any(c.x0 < gutter - 1 and c.x1 > gutter + 1 for c in row.chunks)
+        is_across = any(c.x0 < gutter - 1 and c.x1 > gutter + 1 for c in row.chunks for gutter in gutters)
         crossings += is_across != was_across
         was_across = is_across
         bands.setdefault((crossings, sum(top >= row.y0 for top in tops)), []).extend(group)
     for (number, _), band in bands.items():
-        if number % 2:
-            yield band
-        else:
-            yield from filter(None, _split_at(band, gutter))
+        yield from ([band] if number % 2 or not gutters else filter(None, _split_at(band, gutters)))
 
 
-def _split_at(words: Sequence[Word], x: float) -> tuple[list[Word], list[Word]]:
-    left = [word for word in words if word.x0 + word.x1 < 2 * x]
-    return left, [word for word in words if word.x0 + word.x1 >= 2 * x]
+def _split_at(words: Sequence[Word], gutters: Sequence[float]) -> list[list[Word]]:
+    parts: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
+    for word in words:
+        parts[sum(word.x0 + word.x1 >= 2 * gutter for gutter in gutters)].append(word)
+    return parts
 
 
-def _find_gutter(rows: Sequence[Row]) -> float | None:
-    """Return the position between two columns of text, or `None` if the page has one column."""
+def find_gutters(rows: Sequence[Row]) -> list[float]:
+    """Return the positions between two or three columns of text. Empty if the page has one column."""
     if len(rows) < MIN_COLUMN_ROWS:
-        return None
+        return []
     x0, x1 = min(row.x0 for row in rows), max(row.x1 for row in rows)
     scale = GUTTER_BINS / max(x1 - x0, 1.0)
     prose = [c for row in rows for c in row.chunks if c.words >= MIN_PROSE_WORDS and (c.x1 - c.x0) * scale > 15]
@@ -136,17 +152,26 @@ def _find_gutter(rows: Sequence[Row]) -> float | None:
         changes[int((chunk.x0 - x0) * scale)] += 1
         changes[int((chunk.x1 - x0) * scale) + 1] -= 1
     covered = list(accumulate(changes))
-    middle = covered[int(0.3 * GUTTER_BINS) : int(0.7 * GUTTER_BINS)]
-    lowest = [n for n, count in enumerate(middle, int(0.3 * GUTTER_BINS)) if count == min(middle)]
-    gutter = x0 + (lowest[len(lowest) // 2] + 0.5) / scale
-    return gutter if _has_text_on_both_sides(rows, gutter, x0, x1) else None
+    for ranges in GUTTER_RANGES:
+        gutters = [x0 + (_find_lowest(covered, start, end) + 0.5) / scale for start, end in ranges]
+        if _has_text_in_columns(rows, [x0, *gutters, x1]):
+            return gutters
+    return []
 
 
-def _has_text_on_both_sides(rows: Sequence[Row], gutter: float, x0: float, x1: float) -> bool:
-    """Return whether lines on both sides of a position fill the space up to it, as text does and cells do not."""
-    for start, end, is_left in ((x0, gutter, True), (gutter, x1, False)):
-        side = [c for row in rows for c in row.chunks if (c.x1 <= gutter if is_left else c.x0 >= gutter)]
-        full = [c for c in side if c.words >= MIN_PROSE_WORDS and c.x1 - c.x0 > MIN_LINE_FILL * (end - start)]
-        if len(full) < MIN_COLUMN_ROWS or len(full) < 0.4 * len(side):
+def _find_lowest(counts: Sequence[int], start: float, end: float) -> int:
+    """Return the middle of the positions with the lowest count. `start` and `end` are shares of all positions."""
+    first, last = int(start * GUTTER_BINS), int(end * GUTTER_BINS)
+    lowest = min(counts[first:last])
+    positions = [n for n in range(first, last) if counts[n] == lowest]
+    return positions[len(positions) // 2]
+
+
+def _has_text_in_columns(rows: Sequence[Row], edges: Sequence[float]) -> bool:
+    """Return whether lines fill each column up to its edges, as text does and cells do not."""
+    for start, end in pairwise(edges):
+        inside = [c for row in rows for c in row.chunks if c.x0 >= start - 1 and c.x1 <= end + 1]
+        full = [c for c in inside if c.words >= MIN_PROSE_WORDS and c.x1 - c.x0 > MIN_LINE_FILL * (end - start)]
+        if len(full) < MIN_COLUMN_ROWS or len(full) < MIN_FULL_SHARE * len(inside):
             return False
     return True

@@ -17,8 +17,8 @@ MAX_SIGN_GAP = 12.0
 
 _SIGNED = r"[$\u20ac\u00a3\u00a5]?\s?[(+\-\u2013\u2014\u2212]?\s?[$\u20ac\u00a3\u00a5]?\s?(?:\d[\d,.]*|\.\d+)"
 VALUE = re.compile(
-    rf"(?:{_SIGNED}\s?(?:%|x|bps|pts?|\u00a2)?\s?\)?\s?%?(?:\s?[*\u2020\u2021]|\s?\(\w{{1,2}}\))?"
-    r"|[$\u20ac\u00a3]?\s?[-\u2013\u2014\u2212]+\s?%?|N/?A|NM|n/?[am]|nil)$"
+    rf"(?:\*{{0,2}}{_SIGNED}\s?(?:%|x|bps|pts?|\u00a2)?\s?\)?\s?%?(?:\s?[*\u2020\u2021]|\s?\(\w{{1,2}}\))?"
+    r"|[$\u20ac\u00a3]?\s?[-\u2013\u2014\u2212]+\s?%?|N/?A|NM|n/?[am]|nil|\*{2,6}|\([XxZz]\))$"
 )
 """Matches a number of a table with its signs, or what stands for no number."""
 YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:\s?[*\u2020]|\s?\(\w\))?$")

@@ -21,6 +21,9 @@ MAX_UNRULED_SHARE = 0.3
 MAX_REPEATED_CELL_CHARS = 200
 """Maximum characters of a cell that spans rows and is repeated in each of them."""
 MAX_HEADER_ROWS = 4
+MIN_TALL_ROWS = 3
+MIN_TALL_FILL = 0.8
+"""Minimum lines of a tall cell that is divided, per row of the grid."""
 
 
 class _GridRow(NamedTuple):
@@ -99,10 +102,13 @@ def _connect(horizontal: Sequence[Ruling], vertical: Sequence[Ruling]) -> Iterat
             node = parent[node]
         return node
 
+    vertical = sorted(vertical)
+    positions = [v.x0 for v in vertical]
     for i, h in enumerate(horizontal):
-        for j, v in enumerate(vertical, len(horizontal)):
-            if h.x0 - SNAP_POINTS <= v.x0 <= h.x1 + SNAP_POINTS and v.y0 - SNAP_POINTS <= h.y0 <= v.y1 + SNAP_POINTS:
-                parent[find_root(i)] = find_root(j)
+        first = bisect_left(positions, h.x0 - SNAP_POINTS)
+        for j in range(first, bisect_right(positions, h.x1 + SNAP_POINTS, first)):
+            if vertical[j].y0 - SNAP_POINTS <= h.y0 <= vertical[j].y1 + SNAP_POINTS:
+                parent[find_root(i)] = find_root(len(horizontal) + j)
     groups = dict[int, tuple[list[Ruling], list[Ruling]]]()
     for node in range(len(parent)):
         side = 0 if node < len(horizontal) else 1
@@ -132,11 +138,30 @@ def _read_grid(grid: _Grid, words: Sequence[Word]) -> Table | None:
         if 0 <= column < width and 0 <= row < len(depths) - 1:
             contents.setdefault(roots[row * width + column], []).append(word)
     rows = {root: group_rows(content) for root, content in contents.items()}
+    _divide_tall_cells(roots, rows, depths, width)
     loose = sum(any(len(row.chunks) > 1 and _has_wide_gap(row) for row in content) for content in rows.values())
     if len(rows) < 2 or loose > MAX_UNRULED_SHARE * len(rows):
         return None
     table = _fill_rows(roots, rows, width)
     return _make_table(table, grid) if table else None
+
+
+def _divide_tall_cells(roots: list[int], contents: dict[int, list[Row]], depths: Sequence[float], width: int) -> None:
+    """Divide a cell beside several rows of the grid if it has about as many lines: only its lines are not drawn."""
+    for root, lines in list(contents.items()):
+        below = [at for at in range(root, len(roots), width) if roots[at] == root]
+        if (
+            len(below) < MIN_TALL_ROWS
+            or len(lines) < MIN_TALL_FILL * len(below)
+            or roots[root : root + 2] == [root] * 2
+        ):
+            continue
+        del contents[root]
+        for at in below:
+            roots[at] = at
+        for line in lines:
+            row = min(bisect_left(depths, -(line.y0 + line.y1) / 2) - 1, below[-1] // width)
+            contents.setdefault(max(row, root // width) * width + root % width, []).append(line)
 
 
 def _has_wide_gap(row: Row) -> bool:
