@@ -104,7 +104,7 @@ class PageReader:
         return read_box
 
     def _find_turn(self) -> int:
-        """Return the number of quarter turns of most text, counterclockwise, from a sample of ten characters."""
+        """Return the number of clockwise quarter turns of most text, from a sample of ten characters."""
         from pypdfium2 import raw
 
         step = max(1, len(self.text) // 10)
@@ -156,15 +156,15 @@ def _box_rulings(x0: float, x1: float, y0: float, y1: float) -> Iterator[Ruling]
 
 
 def turn_box(box: BoxTuple, turn: int) -> BoxTuple:
-    """Return the box on the page turned clockwise by `turn` quarter turns, so that text at that angle is upright."""
+    """Return the box on the page turned by `turn` quarter turns, so that text at that angle is upright."""
     x0, x1, y0, y1 = box
     match turn:
         case 1:
-            return y0, y1, -x1, -x0
+            return -y1, -y0, x0, x1
         case 2:
             return -x1, -x0, -y1, -y0
         case 3:
-            return -y1, -y0, x0, x1
+            return y0, y1, -x1, -x0
         case _:
             return box
 

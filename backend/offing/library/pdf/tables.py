@@ -71,4 +71,5 @@ def _is_note(element: Element) -> bool:
 def _is_continued(last: Table, first: Table) -> bool:
     if len(last.columns) != len(first.columns) or (first.header and not (last.is_ruled and first.is_ruled)):
         return False
-    return all(abs(a - b) <= MAX_COLUMN_SHIFT_POINTS for a, b in zip(last.columns, first.columns, strict=True))
+    pairs = zip(last.columns[1:], first.columns[1:], strict=True)
+    return all(abs(a - b) <= MAX_COLUMN_SHIFT_POINTS for a, b in pairs)
