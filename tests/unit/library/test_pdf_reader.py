@@ -7,6 +7,7 @@ import pytest
 
 from offing.library.extraction import ExtractedDocument, extract_text
 from offing.library.passages import split_passages
+from tests.bench.pdf_pages import DOCS, render_document
 from tests.unit.library.pdf_pages import LEADING, PROSE, SAMPLES, STATEMENT, Page, place_statement
 
 HEADER = (
@@ -216,3 +217,7 @@ def test_each_row_of_a_sample_has_as_many_cells_as_its_header(name: str) -> None
     for above, below in pairwise(read_sample(name).text.split("\n")):
         if above.startswith("|") and below.startswith("|"):
             assert above.count("|") == below.count("|")
+
+
+def test_the_page_of_the_documentation_shows_what_is_extracted() -> None:
+    assert (DOCS / "documents.md").read_text() == render_document()

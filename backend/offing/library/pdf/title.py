@@ -23,7 +23,7 @@ _FORM = re.compile(
     r"form \w+-\w+|table of contents$|contents$|arxiv:|annual report$",
     re.I,
 )
-"""Matches a line in large type that stands on the first page of many documents."""
+"""Matches a line in large type that the first pages of many documents share."""
 
 
 def is_usable_title(title: str) -> bool:
