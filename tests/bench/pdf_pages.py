@@ -65,17 +65,17 @@ def render_document() -> str:
 
 def render_pages(data: bytes) -> list[bytes]:
     """Return a PNG per page, without the white space around its text."""
-    pictures = list[bytes]()
     with pypdfium2.PdfDocument(data) as document:
-        for page in document:
-            image: Any = page.render(scale=PICTURE_SCALE).to_pil().convert("L")  # pyright: ignore
-            left, upper, right, lower = ImageOps.invert(image).getbbox() or (0, 0, 1, 1)
-            box = left - MARGIN_PIXELS, upper - MARGIN_PIXELS, right + MARGIN_PIXELS, lower + MARGIN_PIXELS
-            out = io.BytesIO()
-            cropped: Any = image.crop(box)
-            cropped.quantize(16).save(out, "PNG", optimize=True)
-            pictures.append(out.getvalue())
-    return pictures
+        return [_render_page(page) for page in document]
+
+
+def _render_page(page: Any) -> bytes:
+    image = page.render(scale=PICTURE_SCALE).to_pil().convert("L")
+    left, upper, right, lower = ImageOps.invert(image).getbbox() or (0, 0, 1, 1)
+    box = left - MARGIN_PIXELS, upper - MARGIN_PIXELS, right + MARGIN_PIXELS, lower + MARGIN_PIXELS
+    out = io.BytesIO()
+    image.crop(box).quantize(16).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 if __name__ == "__main__":
