@@ -191,6 +191,17 @@ def _thin(data: bytes) -> bytes:
 LINES = "(Pools) Tj 0 -20 Td (keep sockets open) Tj 0 -20 Td (for requests that come later.) Tj"
 
 
+def cell_rows(rows: int) -> str:
+    """Rows of a label and two numbers, for the text of `a_pdf`."""
+    return "".join(f"(Pool {n}) Tj 200 0 Td ({n}) Tj 100 0 Td ({n}.5) Tj -300 -14 Td " for n in range(rows))
+
+
+def drawn_lines(count: int) -> str:
+    """Lines that cross one another, drawn after the text of `a_pdf`."""
+    crossing = (f"{n % 500} 100 m {n % 500} 700 l S 50 {n % 700} m 550 {n % 700} l S " for n in range(count))
+    return f"ET {''.join(crossing)} BT"
+
+
 def a_pdf(pages: int, line: str = LINES, title: str = "Pools", objects: int = 0) -> bytes:
     """A document written by hand, so that its size is all that it costs to make."""
     content = f"BT /F1 12 Tf 72 720 Td {line} ET".encode()

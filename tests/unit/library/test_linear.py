@@ -14,7 +14,18 @@ from docx.oxml.ns import nsdecls
 
 from offing.library.html_tags import limit_attributes
 from offing.library.reader_process import read_document
-from tests.unit.library.document_shapes import BELOW, BODIES, TEXTS, TOP, a_docx, a_pdf, cell, table
+from tests.unit.library.document_shapes import (
+    BELOW,
+    BODIES,
+    TEXTS,
+    TOP,
+    a_docx,
+    a_pdf,
+    cell,
+    cell_rows,
+    drawn_lines,
+    table,
+)
 
 MIN_SECONDS = 0.05
 """Of the smaller document, so that what the comparison costs by itself does not count."""
@@ -45,6 +56,10 @@ SHAPES: dict[str, BuildDocument] = {
     "pages.pdf": lambda size: a_pdf(min(size // 20, 3000)),
     "texts.pdf": lambda size: a_pdf(1, "(Pools) Tj " * size),
     "objects.pdf": lambda size: a_pdf(1, objects=size),
+    "rows of cells.pdf": lambda size: a_pdf(1, cell_rows(size)),
+    "cells in a row.pdf": lambda size: a_pdf(1, "(12) Tj 40 0 Td " * size),
+    "drawn lines.pdf": lambda size: a_pdf(1, cell_rows(20) + drawn_lines(size)),
+    "pages of cells.pdf": lambda size: a_pdf(min(size // 20, 3000), cell_rows(10)),
     "title.pdf": lambda size: a_pdf(1, title="!" * size + "x"),
 }
 

@@ -1,0 +1,188 @@
+"""Turn the lines and tables of pages into text: join lines to paragraphs, and keep sentences whole."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from offing.library.pdf.aligned_tables import CAPTION
+from offing.library.pdf.geometry import Element, Line, Table
+from offing.library.pdf.page_reader import HYPHENS
+from offing.library.pdf.tables import render_table
+
+MAX_HEADER_LINE_CHARS = 120
+"""Maximum characters of a line that can be a header or footer."""
+MAX_INTERRUPTIONS = 6
+"""Maximum notes, captions and tables between the halves of a sentence."""
+
+_SECTION = re.compile(
+    r"(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[^\W\d_][^.!?;]{2,70}"
+    r"|(?:Abstract|Introduction|Background|Related Work|Methods?|Results|Discussion|Conclusions?|Acknowledge?ments"
+    r"|References|Bibliography|Appendix.{0,40}))$"
+)
+_QUANTITY = re.compile(
+    r"\d[\d.,]*\s+(?:seconds?|minutes?|hours?|days?|weeks?|months?|quarters?|years?|percent|points?|pages?|shares?|units?|"
+    r"hundred|thousand|million|billion|trillion|dollars?|euros?|people|employees|customers|countries|"
+    r"January|February|March|April|May|June|July|August|September|October|November|December)\b",
+    re.I,
+)
+"""Matches a number with its unit, such as `5 Years`, which is a cell or a phrase and not a numbered heading."""
+_OWN_LINE = re.compile(r"[\u2022\u25aa\u25e6\u2013*-]\s|\(?\d{1,3}[.)]\s|\[\d{1,3}\]")
+_NOTE = re.compile(r"(?:\d{1,2}|[*\u2020\u2021\u00a7\u00b6]{1,2}|\(\d{1,2}\)|\([a-z]\))[.)]?\s*[^\W\d_]")
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, heading, note, caption or table."""
+
+    text: str
+    kind: str = "text"
+    """`text`, `heading`, `note`, `caption`, `cells` or `table`."""
+
+
+def remove_headers_and_footers(pages: Sequence[list[Element]]) -> list[list[Element]]:
+    """Return the pages without the lines at the top or bottom that most of them share, including page numbers."""
+    edges = [_edge_lines(page) for page in pages]
+    counts = Counter(shape for page in edges for shape in {_line_shape(line.text) for line in page})
+    common = {shape for shape, count in counts.items() if count >= 4 and count >= len(pages) / 2}
+    cleaned = list[list[Element]]()
+    for page, lines in zip(pages, edges, strict=True):
+        drop = {id(line) for line in lines if (shape := _line_shape(line.text)) in common or shape == "#"}
+        cleaned.append([_without_common_rows(e, common) for e in page if id(e) not in drop])
+    return cleaned
+
+
+def _without_common_rows(element: Element, common: set[str]) -> Element:
+    """Return a table without first or last rows that are a running header or footer."""
+    if isinstance(element, Line) or not common:
+        return element
+    rows = list(element.rows)
+    while len(rows) > 1 and _line_shape(" ".join(filter(None, rows[-1]))) in common:
+        rows.pop()
+    while len(rows) > 1 and _line_shape(" ".join(filter(None, rows[0]))) in common:
+        rows.pop(0)
+    return replace(element, rows=tuple(rows))
+
+
+def _edge_lines(page: Sequence[Element]) -> list[Line]:
+    """Return the lines at the top and at the bottom of a page: two on each side, or one if the page is short."""
+    lines = sorted((e for e in page if isinstance(e, Line)), key=lambda line: -line.y0)
+    count = 2 if len(page) > 8 else 1
+    return [line for line in lines[:count] + lines[-count:] if len(line.text) <= MAX_HEADER_LINE_CHARS]
+
+
+def _line_shape(text: str) -> str:
+    return " ".join(_DIGITS.sub("#", text).split()).strip(" -\u2013|")
+
+
+def join_page(elements: Sequence[Element]) -> list[Block]:
+    """Return the blocks of a page. A line that fills its column continues in the next line."""
+    body, leading = _measure_type(elements)
+    blocks, goes_on = list[Block](), False
+    last: Line | None = None
+    for number, element in enumerate(elements):
+        if isinstance(element, Table):
+            blocks.extend([Block(element.title, "caption")] if element.title else [])
+            blocks.extend(Block(text, "table") for text in render_table(element))
+            goes_on, last = False, None
+            continue
+        kind = _classify_line(element, body)
+        if (
+            goes_on
+            and last
+            and kind in ("text", "note")
+            and _is_next(last, element, leading)
+            and (kind == "text" or blocks[-1].kind == "note")
+        ):
+            blocks[-1] = replace(blocks[-1], text=join_broken(blocks[-1].text, element.text))
+        else:
+            blocks.append(Block(f"## {element.text}" if kind == "heading" else element.text, kind))
+        goes_on = kind not in ("heading", "cells") and _fills_column(elements, number)
+        last = element
+    return blocks
+
+
+def _measure_type(elements: Sequence[Element]) -> tuple[float, float]:
+    """Return the height of most text, and the usual distance of two lines. Both are 0 without text."""
+    heights, steps = Counter[float](), Counter[float]()
+    last: Line | None = None
+    for element in elements:
+        if isinstance(element, Line) and not element.stands_alone:
+            heights[round(element.y1 - element.y0, 1)] += len(element.text)
+            if last and last.y0 > element.y0:
+                steps[round(last.y0 - element.y0)] += 1
+            last = element
+    body = heights.most_common(1)[0][0] if heights else 0.0
+    return body, float(steps.most_common(1)[0][0]) if steps else 0.0
+
+
+def _classify_line(line: Line, body: float) -> str:
+    if line.stands_alone:
+        return "cells"
+    text = line.text
+    if line.y1 - line.y0 < 0.93 * body and _NOTE.match(text):
+        return "note"
+    if CAPTION.match(text):
+        return "caption"
+    if _SECTION.match(text) and not _QUANTITY.match(text):
+        return "heading"
+    return "own" if _OWN_LINE.match(text) else "text"
+
+
+def _is_next(last: Line, line: Line, leading: float) -> bool:
+    """Return whether a line can continue a paragraph: in the same type, and right below or at the top of a column."""
+    height, before = line.y1 - line.y0, last.y1 - last.y0
+    if not 0.85 * before <= height <= 1.18 * before:
+        return False
+    step = last.y0 - line.y0
+    return step <= max(1.4 * leading, 1.5 * height) if step > 0 else True
+
+
+def _fills_column(elements: Sequence[Element], number: int) -> bool:
+    """Return whether a paragraph continues after this line."""
+    line = elements[number]
+    if not isinstance(line, Line):
+        return False
+    if line.text[-1] in HYPHENS:
+        return True
+    reach = 4 * (line.y1 - line.y0)
+    near = elements[max(0, number - 4) : number + 5]
+    right = max(e.x1 for e in near if isinstance(e, Line) and abs(e.x0 - line.x0) <= reach)
+    share = 0.9 if line.text[-1] in ".!?:\u2026" else 0.5
+    return line.x1 - line.x0 > share * (right - line.x0)
+
+
+def join_broken(text: str, rest: str) -> str:
+    """Return a text with its next line, with a word joined that is broken between them."""
+    if text[-1:] in HYPHENS:
+        return text[:-1] + rest
+    if text[-1:] == "-" and text[-2:-1].islower() and rest[:1].islower():
+        return text[:-1] + rest
+    return f"{text} {rest}"
+
+
+def join_sentences(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield the blocks, with paragraphs joined that a note, a caption, a table or the end of a page interrupts."""
+    at = 0
+    rest = list(blocks)
+    while at < len(rest):
+        block = rest[at]
+        skipped = list[Block]()
+        while block.kind in ("text", "own") and _is_open(block.text):
+            end = at + 1
+            while end < len(rest) and end - at <= MAX_INTERRUPTIONS and rest[end].kind in ("note", "caption", "table"):
+                end += 1
+            if end >= len(rest) or rest[end].kind != "text" or not rest[end].text[0].islower():
+                break
+            skipped.extend(rest[at + 1 : end])
+            block = replace(block, text=join_broken(block.text, rest[end].text))
+            at = end
+        yield block
+        yield from skipped
+        at += 1
+
+
+def _is_open(text: str) -> bool:
+    """Return whether a paragraph ends within a sentence."""
+    return len(text) > 40 and text[-1] not in '.!?:;\u2026"\u201d)]'
