@@ -1,15 +1,15 @@
-"""Score the reading of web pages on public collections: titles, wanted and unwanted text, and cells of tables.
+"""Score the reading of web pages on public collections: titles, expected and unwanted text, and cells of tables.
 
     .venv/bin/python -m tests.bench.web_documents --collections FOLDER [--pages]
 
 FOLDER holds the repositories of the collections under these names: `readability` (mozilla/readability) and
-`trafilatura_repo` (adbar/trafilatura). They are not kept in this project; a collection that is missing is named and
+`trafilatura_repo` (adbar/trafilatura). They are not matched in this project; a collection that is missing is named and
 left out.
 
 - *Titles*: the fraction of pages whose title equals the expected one, apart from spaces, case, quotes and dashes.
-- *Snippets* (trafilatura): of the texts that a reader must keep, the fraction that is kept, and of the snippets in the
-  output, the fraction that must be kept.
-- *Words* (readability): of the words of the expected article, the fraction that is kept, and of the words of the
+- *Snippets* (trafilatura): of the texts that a reader must keep, the fraction that is matched, and of the snippets in the
+  output, the fraction that must be matched.
+- *Words* (readability): of the words of the expected article, the fraction that is matched, and of the words of the
   output, the fraction that is expected; means over the pages.
 - *Cells*: of the cells of the data tables of the pages in `TABLE_PAGES`, the fraction whose whole text is a cell of a
   table with a header row, and of the output's tables the fraction whose rows have the same number of cells.
@@ -69,7 +69,7 @@ class Page:
     name: str
     data: bytes
     title: str
-    wanted: Sequence[str] = ()
+    expected: Sequence[str] = ()
     unwanted: Sequence[str] = ()
     article: str = ""
 
@@ -80,8 +80,8 @@ class PageScore:
     title: str
     expected_title: str
     is_title_right: bool
-    kept: int
-    wanted: int
+    matched: int
+    snippets: int
     intruded: int
     word_recall: float = 0.0
     word_precision: float = 0.0
@@ -136,7 +136,7 @@ def score_page(page: Page, document: ExtractedDocument) -> PageScore:
     return PageScore(
         page.name, document.title, page.title,
         is_title_right=normalize_title(document.title) == normalize_title(page.title),
-        kept=sum(normalize_text(snippet) in text for snippet in page.wanted), wanted=len(page.wanted),
+        matched=sum(normalize_text(snippet) in text for snippet in page.expected), snippets=len(page.expected),
         intruded=sum(normalize_text(snippet) in text for snippet in page.unwanted),
         word_recall=common / max(1, expected.total()), word_precision=common / max(1, words.total()),
     )  # fmt: skip
@@ -163,7 +163,7 @@ def list_tables(text: str) -> list[list[list[str]]]:
 @dataclass(slots=True)
 class TableTotals:
     cells: int = 0
-    kept: int = 0
+    kept_cells: int = 0
     tables: int = 0
     regular: int = 0
 
@@ -171,11 +171,11 @@ class TableTotals:
         """Add a page, and return its values."""
         expected, tables = list_cells(data), list_tables(text)
         written = {normalize_text(cell) for table in tables for row in table for cell in row}
-        kept = sum(cell in written for cell in expected)
+        kept_cells = sum(cell in written for cell in expected)
         regular = sum(len({len(row) for row in table}) == 1 for table in tables)
-        self.cells, self.kept = self.cells + len(expected), self.kept + kept
+        self.cells, self.kept_cells = self.cells + len(expected), self.kept_cells + kept_cells
         self.tables, self.regular = self.tables + len(tables), self.regular + regular
-        return f"cells {kept}/{len(expected)} in {len(tables)} tables, {regular} of them regular"
+        return f"cells {kept_cells}/{len(expected)} in {len(tables)} tables, {regular} of them regular"
 
 
 def measure(pages: Iterator[Page], totals: TableTotals, show_pages: bool) -> list[PageScore]:
@@ -188,7 +188,7 @@ def measure(pages: Iterator[Page], totals: TableTotals, show_pages: bool) -> lis
         if show_pages:
             print(
                 f"{score.name}: title {score.title!r} expected {score.expected_title!r} "
-                f"{'right' if score.is_title_right else 'wrong'}; snippets {score.kept}/{score.wanted} and "
+                f"{'right' if score.is_title_right else 'wrong'}; snippets {score.matched}/{score.snippets} and "
                 f"{score.intruded} unwanted; words {score.word_recall:.3f} {score.word_precision:.3f}; {cells}"
             )
     return scores
@@ -198,10 +198,12 @@ def summarize(name: str, scores: Sequence[PageScore]) -> str:
     titled = [score for score in scores if score.expected_title]
     right = sum(score.is_title_right for score in titled)
     line = f"{name}: {len(scores)} pages; titles {right}/{len(titled)} = {right / max(1, len(titled)):.3f}"
-    kept, wanted = sum(s.kept for s in scores), sum(s.wanted for s in scores)
-    if wanted:
+    matched, snippets = sum(s.matched for s in scores), sum(s.snippets for s in scores)
+    if snippets:
         intruded = sum(s.intruded for s in scores)
-        return line + f"; snippets: recall {kept / wanted:.3f}, precision {kept / max(1, kept + intruded):.3f}"
+        return (
+            line + f"; snippets: recall {matched / snippets:.3f}, precision {matched / max(1, matched + intruded):.3f}"
+        )
     recall, precision = (sum(values) / len(scores) for values in zip(*map(_word_values, scores), strict=True))
     return line + f"; words: recall {recall:.3f}, precision {precision:.3f}"
 
@@ -223,8 +225,8 @@ def main() -> None:
             continue
         print(summarize(name, measure(load(arguments.collections / name), totals, arguments.pages)), flush=True)
     print(
-        f"tables of {len(TABLE_PAGES)} pages: {totals.kept}/{totals.cells} cells = "
-        f"{totals.kept / max(1, totals.cells):.3f} in tables with a header row; "
+        f"tables of {len(TABLE_PAGES)} pages: {totals.matched}/{totals.cells} cells = "
+        f"{totals.matched / max(1, totals.cells):.3f} in tables with a header row; "
         f"{totals.regular}/{totals.tables} tables have rows of one length"
     )
 

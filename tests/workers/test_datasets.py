@@ -60,7 +60,7 @@ async def test_an_imported_dataset_is_run_and_scored(
     scorers = [*(ScorerSpec(name, 0) for name in METRICS), ScorerSpec("answer_judge", 1, judge)]
     request = BatchRequest("agentflow", stored.tasks.task_ids, 1, scorers=scorers, budget=Budget(4))
     created = await rollouts.create_batch(
-        database, platform.hints, tenant, request,
+        database, platform.notifier, tenant, request,
         graphs=open_registry(ALL_GRAPHS), default_engine=EngineConfig(engine="extractive"),
     )  # fmt: skip
     start_worker(OFFING_SWEEP_INTERVAL_SECONDS="0.3")

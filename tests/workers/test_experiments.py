@@ -69,8 +69,8 @@ class Laboratory:
         return await experiments.create_experiment(self.database, LOCAL_TENANT, request, graphs=GRAPHS, again=again)
 
     async def start(self, experiment: Experiment) -> list[UUID]:
-        hints = self.collector.hints
-        return await experiments.start_batches(self.database, hints, LOCAL_TENANT, experiment, graphs=GRAPHS)
+        notifier = self.collector.notifier
+        return await experiments.start_batches(self.database, notifier, LOCAL_TENANT, experiment, graphs=GRAPHS)
 
     async def answer(self, batch_ids: Sequence[UUID], answer: Answer) -> None:
         """End every run that has not ended."""
