@@ -7,9 +7,9 @@ FOLDER holds the repositories of the collections under these names: `readability
 left out.
 
 - *Titles*: the fraction of pages whose title equals the expected one, apart from spaces, case, quotes and dashes.
-- *Snippets* (trafilatura): of the texts that a reader must keep, the fraction that is matched, and of the snippets in the
-  output, the fraction that must be matched.
-- *Words* (readability): of the words of the expected article, the fraction that is matched, and of the words of the
+- *Snippets* (trafilatura): of the texts that a reader must keep, the fraction that is kept, and of the snippets in the
+  output, the fraction that must be kept.
+- *Words* (readability): of the words of the expected article, the fraction that is kept, and of the words of the
   output, the fraction that is expected; means over the pages.
 - *Cells*: of the cells of the data tables of the pages in `TABLE_PAGES`, the fraction whose whole text is a cell of a
   table with a header row, and of the output's tables the fraction whose rows have the same number of cells.
@@ -225,8 +225,8 @@ def main() -> None:
             continue
         print(summarize(name, measure(load(arguments.collections / name), totals, arguments.pages)), flush=True)
     print(
-        f"tables of {len(TABLE_PAGES)} pages: {totals.matched}/{totals.cells} cells = "
-        f"{totals.matched / max(1, totals.cells):.3f} in tables with a header row; "
+        f"tables of {len(TABLE_PAGES)} pages: {totals.kept_cells}/{totals.cells} cells = "
+        f"{totals.kept_cells / max(1, totals.cells):.3f} in tables with a header row; "
         f"{totals.regular}/{totals.tables} tables have rows of one length"
     )
 

@@ -17,7 +17,7 @@ def read_main(part: str) -> str:
     return read_page(f"<main><p>{WORDS * 4}</p>{part}</main>").text.removeprefix((WORDS * 4).strip()).strip()
 
 
-def rejection(body: str, head: str = "") -> DocumentRejectedError:
+def reject(body: str, head: str = "") -> DocumentRejectedError:
     with pytest.raises(DocumentRejectedError) as caught:
         read_page(body, head)
     return caught.value
@@ -157,7 +157,7 @@ def test_previews_of_other_pages_are_not_the_main_part() -> None:
     ],
 )
 def test_a_page_without_a_text_of_its_own_is_rejected_with_the_reason(body: str, head: str, word: str) -> None:
-    rejection = rejection(body, head)
+    rejection = reject(body, head)
     assert word in rejection.problem
     assert rejection.remedy
 
