@@ -71,14 +71,14 @@ async def test_a_canary_that_does_worse_is_taken_back_by_the_trainer(
     settings = ended.settings.model_copy(update={"policy_dir": ended.policies})
     engine = with_engine_url(settings, locate_data_directory(settings.home))
     with open_stack(settings, build_hooks()) as servers, trainer(build_child_environment(engine, servers)):
-        async with at_work(servers, engine) as room:
-            database = room.collector.database
+        async with at_work(servers, engine) as context:
+            database = context.collector.database
             for version in SIDES:
                 named = await policies.get_version_by_name(database, LOCAL_TENANT, version)
-                await room.collector.deploy_version(LOCAL_TENANT, named)
+                await context.collector.deploy_version(LOCAL_TENANT, named)
             await promotion.start_canary(database, LOCAL_TENANT, BLANK, 0.5)
             assert {await answering(database) for _ in range(40)} == SIDES
-            await until_both_have_done_enough(room)
+            await until_both_have_done_enough(context)
             async with asyncio.timeout(60):
                 while (await policies.get_version_by_name(database, LOCAL_TENANT, BLANK)).state == "canary":  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
@@ -116,18 +116,18 @@ async def answering(database: Database) -> str:
         return (await policies.resolve_versions(connection, engines, new_id()))["planner"].model
 
 
-async def until_both_have_done_enough(room: LoopContext) -> None:
+async def until_both_have_done_enough(context: LoopContext) -> None:
     """Batches of runs that name no version, until each version has answered in three of them."""
     had = dict.fromkeys(SIDES, 0)
     while min(had.values()) < 3:
-        created = await room.collector.run_batch(LOCAL_TENANT, await a_batch(room, sum(had.values())))
+        created = await context.collector.run_batch(LOCAL_TENANT, await a_batch(context, sum(had.values())))
         had[created.batch.request["engines"]["planner"]["model"]] += 1
 
 
-async def a_batch(room: LoopContext, seed: int) -> BatchRequest:
+async def a_batch(context: LoopContext, seed: int) -> BatchRequest:
     expected = TaskSample("train-2@50", 8, (1, 1), None, seed)
-    drawn = await tasks.store_sampled_tasks(room.collector.database, LOCAL_TENANT, expected)
+    drawn = await tasks.store_sampled_tasks(context.collector.database, LOCAL_TENANT, expected)
     others = parse_engine("rules:world")
-    engines = {role.name: others for role in room.collector.graphs["agentflow"].roles}
+    engines = {role.name: others for role in context.collector.graphs["agentflow"].roles}
     ours = EngineConfig(engine="policy", model="planner", prompt_format="compact", options={"max_corrections": 0})
     return BatchRequest("agentflow", drawn, 1, {**engines, "planner": ours}, budget=Budget(max_turns=3), seed=seed)

@@ -35,13 +35,15 @@ async def queued(pool: Database, kind: str = "interactive", tenant_id: UUID = LO
     return (await stored(pool, tenant_id, replace(a_run(), kind=kind))).id
 
 
-async def claim_next(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[NextClaim]:
-    limit = room if rollout_room is None else rollout_room
-    return await runs.claim_next_runs(pool, "worker", TERM, max_runs=room, max_rollouts=limit, swept_run_ids=also)
+async def claim_next(
+    pool: Database, max_runs: int = 1, max_rollouts: int | None = None, *also: UUID
+) -> list[NextClaim]:
+    limit = max_runs if max_rollouts is None else max_rollouts
+    return await runs.claim_next_runs(pool, "worker", TERM, max_runs=max_runs, max_rollouts=limit, swept_run_ids=also)
 
 
-async def next_ids(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[UUID]:
-    return [run.claim.fence.run_id for run in await claim_next(pool, room, rollout_room, *also)]
+async def next_ids(pool: Database, max_runs: int = 1, max_rollouts: int | None = None, *also: UUID) -> list[UUID]:
+    return [run.claim.fence.run_id for run in await claim_next(pool, max_runs, max_rollouts, *also)]
 
 
 async def hand_back(

@@ -43,9 +43,9 @@ def a_step(number: int, **what: Any) -> CommittedStep:
     return CommittedStep(number, number, f"step-{number}", used, **what)
 
 
-async def commit(pool: Database, hold: JobFencingToken, done: CommittedStep) -> str | None:
-    async with pool.transaction(hold.tenant_id) as connection:
-        return await training_jobs.commit_step(connection, hold, TERM, done)
+async def commit(pool: Database, token: JobFencingToken, done: CommittedStep) -> str | None:
+    async with pool.transaction(token.tenant_id) as connection:
+        return await training_jobs.commit_step(connection, token, TERM, done)
 
 
 async def job_now(pool: Database, job_id: UUID) -> TrainingJobRow:
@@ -76,10 +76,10 @@ async def test_a_job_is_one_process_s_until_its_lease_lapses_and_the_late_one_co
 
 async def test_a_process_that_releases_a_job_has_not_lost_it(pool: Database) -> None:
     job = await a_job(pool)
-    hold = await claim(pool, job.id)
-    async with hold_lease(pool, hold, QUICK_TERM):
-        async with pool.transaction(hold.tenant_id) as connection:
-            await training_jobs.release_job(connection, hold, "done")
+    token = await claim(pool, job.id)
+    async with hold_lease(pool, token, QUICK_TERM):
+        async with pool.transaction(token.tenant_id) as connection:
+            await training_jobs.release_job(connection, token, "done")
         await asyncio.sleep(QUICK_TERM)  # some beats
     assert (await job_now(pool, job.id)).state == "done"
 
@@ -88,14 +88,14 @@ async def test_a_job_that_another_process_has_claimed_is_lost_also_once_it_was_r
     pool: Database, owner_url: str
 ) -> None:
     job = await a_job(pool)
-    hold = await claim(pool, job.id)
+    token = await claim(pool, job.id)
 
     async def work() -> None:
-        async with hold_lease(pool, hold, QUICK_TERM):
+        async with hold_lease(pool, token, QUICK_TERM):
             lapse(owner_url, job.id)
             other = await training_jobs.claim_job(pool, job.id, "other", 0)
             assert other is not None
-            async with pool.transaction(hold.tenant_id) as connection:
+            async with pool.transaction(token.tenant_id) as connection:
                 await training_jobs.release_job(connection, other, "done")
             await asyncio.sleep(30)
 
@@ -109,34 +109,34 @@ async def test_a_step_is_committed_whole_and_a_rollout_decided_on_twice_undoes_i
     collected = Collected(pool, LOCAL_TENANT, owner_url)
     group = collected.group(size=2)
     run, other = [await collected.rollout(group_id=group, member=n) for n in (0, 1)]
-    hold = await claim(pool, (await a_job(pool)).id)
+    token = await claim(pool, (await a_job(pool)).id)
     metrics, state = {"reward": 0.5, "nothing": float("nan")}, {"tracker": {"a": [1, 2]}}
-    await commit(pool, hold, a_step(1, used={run: "used"}, metrics=metrics, plugin_state=state, group_count=1))
+    await commit(pool, token, a_step(1, used={run: "used"}, metrics=metrics, plugin_state=state, group_count=1))
     with pytest.raises(UniqueViolation):
-        await commit(pool, hold, a_step(2, used={run: "stale", other: "used"}, metrics={"reward": 1.0}))
+        await commit(pool, token, a_step(2, used={run: "stale", other: "used"}, metrics={"reward": 1.0}))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        row = await training_jobs.get_job(connection, hold.job_id)
-        metrics_since = await training_jobs.list_metrics_since(connection, hold.job_id, 0, ["reward"], 10)
-        assert await training_jobs.get_plugin_state(connection, hold.job_id) == state
-        assert await training_jobs.count_ledger_reasons(connection, hold.job_id) == {"used": 1}
+        row = await training_jobs.get_job(connection, token.job_id)
+        metrics_since = await training_jobs.list_metrics_since(connection, token.job_id, 0, ["reward"], 10)
+        assert await training_jobs.get_plugin_state(connection, token.job_id) == state
+        assert await training_jobs.count_ledger_reasons(connection, token.job_id) == {"used": 1}
     assert (row.step, row.rollout_count, row.group_count, row.checkpoint) == (1, 1, 1, "step-1")
     assert [(m.step, m.value) for m in metrics_since] == [(1, 0.5)]
 
 
 async def test_a_step_out_of_order_is_rejected(pool: Database) -> None:
-    hold = await claim(pool, (await a_job(pool)).id)
+    token = await claim(pool, (await a_job(pool)).id)
     with pytest.raises(LeaseLostError):
-        await commit(pool, hold, a_step(2))
+        await commit(pool, token, a_step(2))
 
 
 async def test_a_control_request_applies_at_the_next_step_and_at_once_without_a_worker(pool: Database) -> None:
     job = await a_job(pool)
-    hold = await claim(pool, job.id)
+    token = await claim(pool, job.id)
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert (await training_jobs.request_action(connection, job.id, "pause")).state == "running"
-    assert await commit(pool, hold, a_step(1)) == "pause"
+    assert await commit(pool, token, a_step(1)) == "pause"
     async with pool.transaction(LOCAL_TENANT) as connection:
-        assert (await training_jobs.release_job(connection, hold, "paused")).requested_action is None
+        assert (await training_jobs.release_job(connection, token, "paused")).requested_action is None
     assert await training_jobs.claim_job(pool, job.id, "me", TERM) is None
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert (await training_jobs.resume_job(connection, job.id)).state == "queued"
@@ -146,8 +146,8 @@ async def test_a_control_request_applies_at_the_next_step_and_at_once_without_a_
 
 async def test_jobs_and_their_records_are_their_tenant_s_alone(pool: Database, other_tenant: UUID) -> None:
     job = await a_job(pool)
-    hold = await claim(pool, job.id)
-    await commit(pool, hold, a_step(1, metrics={"reward": 1.0}, plugin_state={"t": 1}))
+    token = await claim(pool, job.id)
+    await commit(pool, token, a_step(1, metrics={"reward": 1.0}, plugin_state={"t": 1}))
     async with pool.transaction(LOCAL_TENANT) as connection:
         await training_events.insert_event(connection, LOCAL_TENANT, "created", {}, job_id=job.id)
     async with pool.transaction(other_tenant) as connection:

@@ -46,7 +46,7 @@ class Kernel:
     owner: psycopg.Connection
     app_url: str
     database: Database
-    holds: dict[UUID, ClaimedRun] = field(default_factory=dict[UUID, ClaimedRun])
+    claimed_runs: dict[UUID, ClaimedRun] = field(default_factory=dict[UUID, ClaimedRun])
     """Of the runs that are being advanced."""
 
     # What is done to runs ---------------------------------------------------------------------------------------------
@@ -60,12 +60,12 @@ class Kernel:
         claim = await runs.claim_run(self.database, run_id, "worker", 0)
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run_id)
-        self.holds[run_id] = hold = ClaimedRun(claim.fence)
+        self.claimed_runs[run_id] = claimed_run = ClaimedRun(claim.fence)
         limits, known = SliceLimits(TERM, turns, 600.0), graphs_named(graphs)
         try:
-            await _survived(Slice(database, Nobody(), Quiet(), known, claim, hold, limits).advance_run())
+            await _survived(Slice(database, Nobody(), Quiet(), known, claim, claimed_run, limits).advance_run())
         finally:
-            del self.holds[run_id]
+            del self.claimed_runs[run_id]
 
     async def steer(self, run_id: UUID, request: ControlRequest) -> None:
         """Do what a person does. The worker that has the run hears of it at once, as by a heartbeat."""
@@ -74,9 +74,9 @@ class Kernel:
         else:
             mode = CancelMode.DISCARD if request == "cancel" else CancelMode.FINISH
             await cancel_run(self.database, Quiet(), LOCAL_TENANT, run_id, mode)
-        if (hold := self.holds.get(run_id)) is not None:
+        if (claimed_run := self.claimed_runs.get(run_id)) is not None:
             async with self.database.transaction(LOCAL_TENANT) as connection:
-                hold.apply_control_request(await runs.get_control_request(connection, run_id))
+                claimed_run.apply_control_request(await runs.get_control_request(connection, run_id))
 
     async def resume(self, run_id: UUID) -> None:
         await resume_run(self.database, Quiet(), LOCAL_TENANT, run_id)

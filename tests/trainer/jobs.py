@@ -58,7 +58,7 @@ class Bench:
     """Of the policy that was made last, with which groups are then told to have been sampled."""
 
     @property
-    def room(self) -> JobContext:
+    def context(self) -> JobContext:
         return JobContext(
             self.database,
             self.home,
@@ -148,8 +148,8 @@ class Bench:
     async def job(self, **tables: Any) -> TrainingJobRow:
         return await training_job_service.create_job(self.database, LOCAL_TENANT, {**TABLES, **tables})
 
-    async def run(self, job_id: UUID, room: JobContext | None = None) -> TrainingJobRow:
-        done = await run_one_job(room or self.room, job_id)
+    async def run(self, job_id: UUID, context: JobContext | None = None) -> TrainingJobRow:
+        done = await run_one_job(context or self.context, job_id)
         assert done is not None
         return done
 
@@ -163,4 +163,4 @@ def _role_calls(nth: int, member: int) -> list[A]:
 
 
 def job_context(bench: Bench, **what: Any) -> JobContext:
-    return replace(bench.room, **what)
+    return replace(bench.context, **what)

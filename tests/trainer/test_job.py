@@ -124,11 +124,11 @@ async def test_a_paused_job_continues_and_a_cancelled_one_keeps_what_it_committe
         if phase == "moved":  # said on the thread that moves weights
             bench.later(next(actions)(bench.database, LOCAL_TENANT, row.id))
 
-    room = job_context(bench, on_phase=ask)
-    rested = await bench.run(job.id, room)
+    context = job_context(bench, on_phase=ask)
+    rested = await bench.run(job.id, context)
     assert (rested.state, rested.step) == ("paused", 1)
     await training_jobs.resume_job(bench.database, LOCAL_TENANT, job.id)
-    ended = await bench.run(job.id, room)
+    ended = await bench.run(job.id, context)
     assert (ended.state, ended.step, ended.produced_version_id) == ("cancelled", 2, None)
     assert await bench.ledger(job.id) == {"used": 8}
 
@@ -186,8 +186,8 @@ async def test_a_hanging_and_a_failing_sink_hold_no_step_up(bench: Bench) -> Non
         return [failing, Hanging]
 
     job = await bench.job()
-    room = job_context(bench, build_sink_factories=makers, sink_close_timeout_seconds=0.1)
-    done = await bench.run(job.id, room)
+    context = job_context(bench, build_sink_factories=makers, sink_close_timeout_seconds=0.1)
+    done = await bench.run(job.id, context)
     hung.set()
     assert (done.state, done.step) == ("done", 2)
 

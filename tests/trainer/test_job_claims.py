@@ -18,7 +18,7 @@ async def test_a_trainer_process_cannot_claim_a_job_that_was_created_to_run_here
     await bench.groups(2)
     token = await training_job_service.create_claimed_job(bench.database, LOCAL_TENANT, TABLES, COMMAND)
     assert await training_jobs.claim_job(bench.database, None, "trainer", 60) is None
-    done = await run_job(bench.room, token)
+    done = await run_job(bench.context, token)
     assert (done.state, done.error) == ("done", "")
 
 
@@ -29,7 +29,7 @@ async def test_a_paused_job_that_is_resumed_here_runs_here(bench: Bench) -> None
     await training_job_service.pause_job(bench.database, LOCAL_TENANT, job.id)
     token = await training_job_service.resume_claimed_job(bench.database, LOCAL_TENANT, job.id, COMMAND)
     assert await training_jobs.claim_job(bench.database, None, "trainer", 60) is None
-    assert (await run_job(bench.room, token)).state == "done"
+    assert (await run_job(bench.context, token)).state == "done"
 
 
 async def test_a_job_that_another_process_runs_is_not_resumed(bench: Bench) -> None:

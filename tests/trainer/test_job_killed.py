@@ -36,7 +36,7 @@ async def continue_job(bench: Bench, job: Any) -> Any:
         owner.execute("update app.training_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
     held = await training_jobs.claim_job(bench.database, job, "next", 0)
     assert held is not None
-    return await run_job(bench.room, held)
+    return await run_job(bench.context, held)
 
 
 def weights(folder: str) -> bytes:

@@ -93,141 +93,141 @@ async def database(app_url: str) -> AsyncIterator[Forgetful]:
         yield database
 
 
-async def list_stored(database: Database, pen: AJournal) -> tuple[RunRow, list[Step]]:
+async def list_stored(database: Database, recorder: AJournal) -> tuple[RunRow, list[Step]]:
     async with database.transaction(LOCAL_TENANT) as connection:
-        return await runs.get_run(connection, pen.fence.run_id), await steps.list_steps_after(
-            connection, pen.fence.run_id, 1, 1000
+        return await runs.get_run(connection, recorder.fence.run_id), await steps.list_steps_after(
+            connection, recorder.fence.run_id, 1, 1000
         )
 
 
-async def closed(pen: AJournal) -> None:
+async def closed(recorder: AJournal) -> None:
     """The graph stands still, and the slice ends."""
 
     async def nothing(_: Connection, __: Sequence[Step]) -> None: ...
 
-    pen.journal.end_calls()
-    await pen.append_last(a_step("closing", key=CallKey(9, "node", 9)), hook=nothing)
+    recorder.journal.end_calls()
+    await recorder.append_last(a_step("closing", key=CallKey(9, "node", 9)), hook=nothing)
 
 
 async def test_an_append_whose_response_was_lost_is_found_and_charged_once(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    pen.charge(CallKey(1, "node", 0), 7, Decimal("0.01"))
+    recorder = await a_journal(database)
+    recorder.charge(CallKey(1, "node", 0), 7, Decimal("0.01"))
     database.forgets = 1
-    (step,) = await pen.append(a_step(key=CallKey(1, "node", 0)))
-    await pen.append(a_step(key=CallKey(2, "node", 0)))
-    run, stored = await list_stored(database, pen)
+    (step,) = await recorder.append(a_step(key=CallKey(1, "node", 0)))
+    await recorder.append(a_step(key=CallKey(2, "node", 0)))
+    run, stored = await list_stored(database, recorder)
     assert [s.seq for s in stored] == [step.seq, step.seq + 1]
     assert (run.usage.tokens, run.usage.cost_usd) == (7, Decimal("0.01"))
 
 
 @pytest.mark.parametrize("lost_answers", [1, 2, 3])
 async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: Forgetful, lost_answers: int) -> None:
-    pen = await a_journal(database)
+    recorder = await a_journal(database)
     database.forgets = lost_answers
-    await pen.append(StepDraft(StepKind.RESUMED, "Resumed"))
-    _, stored = await list_stored(database, pen)
+    await recorder.append(StepDraft(StepKind.RESUMED, "Resumed"))
+    _, stored = await list_stored(database, recorder)
     assert [s.kind for s in stored] == [StepKind.RESUMED]
 
 
 async def test_drafts_left_for_later_are_found_with_the_append_that_took_them(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
+    recorder = await a_journal(database)
+    recorder.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
     database.forgets = 1
-    (step,) = await pen.append(a_step("appended", key=CallKey(2, "node", 0)))
-    _, stored = await list_stored(database, pen)
+    (step,) = await recorder.append(a_step("appended", key=CallKey(2, "node", 0)))
+    _, stored = await list_stored(database, recorder)
     assert [s.title for s in stored] == ["left", "appended"]
     assert step.title == "appended"
 
 
 async def test_branches_that_append_side_by_side_book_each_token_once(database: Forgetful) -> None:
-    pen = await a_journal(database)
+    recorder = await a_journal(database)
 
     async def branch(name: str) -> None:
         for n in range(10):
-            pen.charge(CallKey(n, name, 0), 1, Decimal("0.001"))
-            await pen.append(a_step(key=CallKey(n, name, 0)))
+            recorder.charge(CallKey(n, name, 0), 1, Decimal("0.001"))
+            await recorder.append(a_step(key=CallKey(n, name, 0)))
 
     await asyncio.gather(*(branch(name) for name in "abcdef"))
-    run, stored = await list_stored(database, pen)
+    run, stored = await list_stored(database, recorder)
     assert len(stored) == 60
     assert (run.usage.tokens, run.usage.cost_usd) == (60, Decimal("0.060"))
-    assert pen.spent.tokens == 60
-    assert run.usage.seconds == pytest.approx(pen.spent.seconds, abs=0.5)
+    assert recorder.spent.tokens == 60
+    assert run.usage.seconds == pytest.approx(recorder.spent.seconds, abs=0.5)
 
 
 async def test_what_a_call_used_is_charged_with_its_own_step_and_not_with_one_that_overtook_it(
     database: Forgetful,
 ) -> None:
     """A worker that dies between the two makes the call again, and counts it then."""
-    pen = await a_journal(database)
-    pen.charge(CallKey(1, "slow", 0), 3, Decimal("0.01"))
-    pen.charge(CallKey(1, "quick", 0), 4, Decimal("0.02"))
-    await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.charge(CallKey(1, "slow", 0), 3, Decimal("0.01"))
+    recorder.charge(CallKey(1, "quick", 0), 4, Decimal("0.02"))
+    await recorder.append(a_step("quick", key=CallKey(1, "quick", 0)))
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.tokens, run.usage.cost_usd) == (4, Decimal("0.02"))
-    assert pen.spent.tokens == 7
-    await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
-    run, _ = await list_stored(database, pen)
+    assert recorder.spent.tokens == 7
+    await recorder.append(a_step("slow", key=CallKey(1, "slow", 0)))
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.tokens, run.usage.cost_usd) == (7, Decimal("0.03"))
 
 
 async def test_a_call_that_never_got_a_step_is_charged_as_the_slice_ends(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    pen.charge(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
-    await pen.append(a_step(key=CallKey(1, "node", 0)))
-    await closed(pen)
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.charge(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
+    await recorder.append(a_step(key=CallKey(1, "node", 0)))
+    await closed(recorder)
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.tokens, run.usage.cost_usd) == (3, Decimal("0.01"))
 
 
 async def test_a_call_that_is_a_turn_is_counted_with_its_own_step_and_not_with_one_that_overtook_it(
     database: Forgetful,
 ) -> None:
-    pen = await a_journal(database)
-    pen.usage.begin_call_turn(CallKey(1, "slow", 0))
-    pen.usage.begin_call_turn(CallKey(1, "quick", 0))
-    await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
-    run, _ = await list_stored(database, pen)
-    assert (run.usage.turns, pen.spent.turns) == (1, 2)
-    await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.usage.begin_call_turn(CallKey(1, "slow", 0))
+    recorder.usage.begin_call_turn(CallKey(1, "quick", 0))
+    await recorder.append(a_step("quick", key=CallKey(1, "quick", 0)))
+    run, _ = await list_stored(database, recorder)
+    assert (run.usage.turns, recorder.spent.turns) == (1, 2)
+    await recorder.append(a_step("slow", key=CallKey(1, "slow", 0)))
+    run, _ = await list_stored(database, recorder)
     assert run.usage.turns == 2
 
 
 async def test_what_a_child_used_is_charged_with_its_step_or_not_at_all(database: Forgetful) -> None:
     """Without the step the child is consumed by the next claim, which counts it then."""
-    pen = await a_journal(database)
-    pen.usage.begin_turn(1)
-    pen.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
-    await pen.append(a_step("another branch", key=CallKey(1, "node", 0)))
-    await closed(pen)
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.usage.begin_turn(1)
+    recorder.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
+    await recorder.append(a_step("another branch", key=CallKey(1, "node", 0)))
+    await closed(recorder)
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.turns, run.usage.tokens, run.usage.cost_usd) == (1, 0, 0)
-    assert pen.spent.turns == 5
+    assert recorder.spent.turns == 5
 
 
 async def test_what_a_child_used_is_charged_with_the_step_that_records_its_end(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    pen.usage.begin_turn(1)
-    pen.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
-    await pen.append(a_step("the child", key=CallKey(1, "child", 0)))
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.usage.begin_turn(1)
+    recorder.usage.add_child_usage(CallKey(1, "child", 0), RunUsage(turns=4, tokens=5, cost_usd=Decimal("0.02")))
+    await recorder.append(a_step("the child", key=CallKey(1, "child", 0)))
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.turns, run.usage.tokens, run.usage.cost_usd) == (5, 5, Decimal("0.02"))
 
 
 async def test_what_a_call_used_that_was_given_up_is_charged_with_the_next_append(database: Forgetful) -> None:
     """Its node may have caught that and gone on, and a later loss would not make the call again."""
-    pen = await a_journal(database)
-    pen.charge(CallKey(1, "node", 0), 3, Decimal("0.01"))
-    pen.usage.detach_call(CallKey(1, "node", 0))
-    await pen.append(a_step(key=CallKey(1, "node", 1)))
-    run, _ = await list_stored(database, pen)
+    recorder = await a_journal(database)
+    recorder.charge(CallKey(1, "node", 0), 3, Decimal("0.01"))
+    recorder.usage.detach_call(CallKey(1, "node", 0))
+    await recorder.append(a_step(key=CallKey(1, "node", 1)))
+    run, _ = await list_stored(database, recorder)
     assert (run.usage.tokens, run.usage.cost_usd) == (3, Decimal("0.01"))
 
 
 async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_on(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    budget = pen.budget(Budget(max_tokens=10))
+    recorder = await a_journal(database)
+    budget = recorder.budget(Budget(max_tokens=10))
     beside = budget.reservations
     first, second = (meter(budget, name) for name in "ab")
     assert await first.reserve(8, ZERO_USD) is None
@@ -239,13 +239,13 @@ async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_o
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(call(), 0.05)
     await first.settle(Usage(prompt_tokens=8))
-    assert (pen.spent.tokens, beside.count) == (8, 0)
+    assert (recorder.spent.tokens, beside.count) == (8, 0)
 
 
 async def test_what_was_reserved_for_a_call_that_was_cancelled_twice_is_released(
     database: Forgetful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pen, received, go_on = await a_journal(database), asyncio.Event(), asyncio.Event()
+    recorder, received, go_on = await a_journal(database), asyncio.Event(), asyncio.Event()
     set_aside = daily_spend.reserve
 
     async def slowly(connection: Connection, fence: FencingToken, usd: Decimal) -> Any:
@@ -256,7 +256,7 @@ async def test_what_was_reserved_for_a_call_that_was_cancelled_twice_is_released
 
     monkeypatch.setattr(daily_spend, "reserve", slowly)
 
-    budget = pen.budget(Budget())
+    budget = recorder.budget(Budget())
 
     async def call() -> None:
         async with reserve_usage(meter(budget, "a"), 1, Decimal("0.5")):
@@ -271,7 +271,7 @@ async def test_what_was_reserved_for_a_call_that_was_cancelled_twice_is_released
     with pytest.raises(asyncio.CancelledError):
         await calling
     assert (budget.reservations.count, budget.reservations.usd) == (0, 0)
-    await closed(pen)
+    await closed(recorder)
     async with database.transaction(LOCAL_TENANT) as connection:
         assert (
             await (await connection.execute("select coalesce(sum(reserved_usd), 0) from reservation")).fetchone()
@@ -279,8 +279,8 @@ async def test_what_was_reserved_for_a_call_that_was_cancelled_twice_is_released
 
 
 async def test_calls_side_by_side_never_use_more_than_the_budget_together(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    budget = pen.budget(Budget(max_tokens=10))
+    recorder = await a_journal(database)
+    budget = recorder.budget(Budget(max_tokens=10))
     beside = budget.reservations
     first, second, third = (meter(budget, name) for name in "abc")
     assert await first.reserve(8, ZERO_USD) is None
@@ -292,17 +292,17 @@ async def test_calls_side_by_side_never_use_more_than_the_budget_together(databa
     assert await waiting is None
     assert await rejected is StopReason.TOKEN_LIMIT
     await second.settle(Usage(prompt_tokens=6))
-    assert (pen.spent.tokens, beside.count, beside.tokens) == (9, 0, 0)
+    assert (recorder.spent.tokens, beside.count, beside.tokens) == (9, 0, 0)
 
 
 async def test_a_call_that_waits_for_a_slot_ends_with_its_graph(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    budget = pen.budget(Budget(max_tokens=10))
+    recorder = await a_journal(database)
+    budget = recorder.budget(Budget(max_tokens=10))
     first, second = (meter(budget, name) for name in "ab")
     assert await first.reserve(8, ZERO_USD) is None
     waiting = asyncio.create_task(second.reserve(6, ZERO_USD))
     await asyncio.sleep(0)
-    pen.journal.end_calls()
+    recorder.journal.end_calls()
     await first.settle(Usage())
     with pytest.raises(LeaseLostError):
         await waiting
@@ -311,58 +311,58 @@ async def test_a_call_that_waits_for_a_slot_ends_with_its_graph(database: Forget
 async def test_a_journal_that_lost_its_run_writes_nothing_and_keeps_its_usage(database: Forgetful) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
     older = replace(fence, number=fence.number - 1)
-    pen = await journal_of(database, FencedCheckpointer(database, older, turn_key="turn"), older)
-    pen.charge(CallKey(1, "node", 0), 7, Decimal(0))
+    recorder = await journal_of(database, FencedCheckpointer(database, older, turn_key="turn"), older)
+    recorder.charge(CallKey(1, "node", 0), 7, Decimal(0))
     with pytest.raises(LeaseLostError):
-        await pen.append(a_step(key=CallKey(1, "node", 0)))
-    run, stored = await list_stored(database, pen)
+        await recorder.append(a_step(key=CallKey(1, "node", 0)))
+    run, stored = await list_stored(database, recorder)
     assert (stored, run.usage.tokens) == ([], 0)
-    assert pen.spent.tokens == 7
+    assert recorder.spent.tokens == 7
 
 
 async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_else_begin(database: Forgetful) -> None:
     epoch = EpochDatabase(database)
-    pen = await a_journal(epoch)
+    recorder = await a_journal(epoch)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(_: Connection, __: Sequence[Step]) -> None:
         under_way.set()
         await go_on.wait()
 
-    branch = asyncio.create_task(pen.append(a_step("branch"), inside=slowly))
+    branch = asyncio.create_task(recorder.append(a_step("branch"), inside=slowly))
     await under_way.wait()
     for _ in range(2):  # as a graph's runner does it, beside the branch that failed and as it leaves
         branch.cancel()
         await asyncio.sleep(0)
-    pen.journal.abort()
+    recorder.journal.abort()
     ending = asyncio.create_task(epoch.end())
     await asyncio.sleep(0)
     assert not ending.done()
     go_on.set()
     await ending
-    _, stored = await list_stored(database, pen)
+    _, stored = await list_stored(database, recorder)
     assert [s.title for s in stored] == ["branch"]
     with pytest.raises(asyncio.CancelledError):
         await branch
     with pytest.raises(LeaseLostError, match="no longer part"):
-        await pen.append(a_step("late", key=CallKey(9, "node", 0)))
+        await recorder.append(a_step("late", key=CallKey(9, "node", 0)))
     with pytest.raises(LeaseLostError, match="has ended"):
-        await list_stored(epoch, pen)
+        await list_stored(epoch, recorder)
 
 
 async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:
-    pen = await a_journal(database)
-    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
-    pen.charge(CallKey(2, "node", 0), 5, Decimal(0))
+    recorder = await a_journal(database)
+    recorder.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
+    recorder.charge(CallKey(2, "node", 0), 5, Decimal(0))
 
     async def fails(_: Connection, __: Sequence[Step]) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await pen.append(a_step("lost_answers", key=CallKey(2, "node", 0)), inside=fails)
-    await pen.append(a_step("next", key=CallKey(3, "node", 0)))
-    await closed(pen)
-    run, stored = await list_stored(database, pen)
+        await recorder.append(a_step("lost_answers", key=CallKey(2, "node", 0)), inside=fails)
+    await recorder.append(a_step("next", key=CallKey(3, "node", 0)))
+    await closed(recorder)
+    run, stored = await list_stored(database, recorder)
     assert [s.title for s in stored] == ["left", "next", "closing"]
     assert run.usage.tokens == 5
 
@@ -371,9 +371,9 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
 async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_charged_once(
     database: Forgetful, stored: bool
 ) -> None:
-    pen = await a_journal(database)
-    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
-    pen.charge(CallKey(2, "node", 0), 5, Decimal(0))
+    recorder = await a_journal(database)
+    recorder.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
+    recorder.charge(CallKey(2, "node", 0), 5, Decimal(0))
     tried = asyncio.Event()
 
     async def goes_away(_: Connection, __: Sequence[Step]) -> None:
@@ -383,7 +383,7 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_char
             raise Unavailable("before the commit")
 
     database.forgets = int(stored)
-    branch = asyncio.create_task(pen.append(a_step("doubtful", key=CallKey(2, "node", 0)), inside=goes_away))
+    branch = asyncio.create_task(recorder.append(a_step("doubtful", key=CallKey(2, "node", 0)), inside=goes_away))
     await tried.wait()
     for _ in range(20):
         await asyncio.sleep(0.01)  # its answer is lost, and nobody says what became of it
@@ -391,9 +391,9 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_char
     with pytest.raises(asyncio.CancelledError):
         await branch
     database.away = False
-    await pen.append(a_step("next", key=CallKey(3, "node", 0)))
-    await closed(pen)
-    run, result = await list_stored(database, pen)
+    await recorder.append(a_step("next", key=CallKey(3, "node", 0)))
+    await closed(recorder)
+    run, result = await list_stored(database, recorder)
     assert [s.title for s in result] == ["left", *(["doubtful"] if stored else []), "next", "closing"]
     assert run.usage.tokens == 5
 
@@ -404,9 +404,9 @@ async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
 ) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
     saver = FencedCheckpointer(database, fence, turn_key="turn")
-    pen = await journal_of(database, saver, fence)
-    pen.charge(CallKey(1, "node", 0), 5, Decimal(0))
-    pen.journal.end_calls()
+    recorder = await journal_of(database, saver, fence)
+    recorder.charge(CallKey(1, "node", 0), 5, Decimal(0))
+    recorder.journal.end_calls()
     for superstep in (1, 2):  # the turn's first, which is due, and one that only the hand-back saves
         await put(saver, a_checkpoint(1), superstep)
     database.undoes, database.forgets = undone, forgotten
@@ -415,8 +415,8 @@ async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
         await saver.flush(connection)
         await runs.release_run(connection, fence, Release(RunStatus.QUEUED))
 
-    await pen.append_last(hook=handed_back)
-    run, _ = await list_stored(database, pen)
+    await recorder.append_last(hook=handed_back)
+    run, _ = await list_stored(database, recorder)
     assert (run.status, run.usage.tokens) == (RunStatus.QUEUED, 5)
     assert await supersteps(database) == [1, 2]
 
@@ -425,16 +425,16 @@ async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
 async def test_a_release_that_comes_late_is_found_by_the_try_that_had_to_wait_for_it(
     database: Forgetful, message: tuple[StepDraft, ...]
 ) -> None:
-    pen = await a_journal(database)
+    recorder = await a_journal(database)
 
     async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
-        await runs.release_run(connection, pen.fence, Release(RunStatus.QUEUED))
+        await runs.release_run(connection, recorder.fence, Release(RunStatus.QUEUED))
 
     database.late = 1
-    await pen.append_last(*message, hook=handed_back)
+    await recorder.append_last(*message, hook=handed_back)
     assert database.coming
     await database.coming
-    run, stored = await list_stored(database, pen)
+    run, stored = await list_stored(database, recorder)
     assert run.status is RunStatus.QUEUED
     assert [s.kind for s in stored] == [draft.kind for draft in message]
 
@@ -449,22 +449,22 @@ async def test_an_append_whose_caller_is_cancelled_at_its_commit_is_remembered_a
     database: Forgetful,
 ) -> None:
     audience = Audience()
-    pen = await a_journal(database, audience)
+    recorder = await a_journal(database, audience)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(_: Connection, __: Sequence[Step]) -> None:
         under_way.set()
         await go_on.wait()
 
-    branch = asyncio.create_task(pen.append(a_step("cancelled", key=CallKey(1, "node", 0)), inside=slowly))
+    branch = asyncio.create_task(recorder.append(a_step("cancelled", key=CallKey(1, "node", 0)), inside=slowly))
     await under_way.wait()
     branch.cancel()
     await asyncio.sleep(0)
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await branch
-    remembered = await pen.cache.last_steps(StepKind.NOTE, 10)
-    await pen.append(a_step("next", key=CallKey(2, "node", 0)))
+    remembered = await recorder.cache.last_steps(StepKind.NOTE, 10)
+    await recorder.append(a_step("next", key=CallKey(2, "node", 0)))
     assert [s.title for s in remembered] == ["cancelled"]
-    assert [s.title for s in await pen.cache.last_steps(StepKind.NOTE, 10)] == ["cancelled", "next"]
+    assert [s.title for s in await recorder.cache.last_steps(StepKind.NOTE, 10)] == ["cancelled", "next"]
     assert [s.title for s in audience.seen] == ["cancelled", "next"]

@@ -68,7 +68,7 @@ class WorkerLostError(Exception):
 
 
 @pytest.fixture
-async def room(platform: Platform, start_worker: StartWorker, tmp_path: Path) -> AsyncIterator[LoopContext]:
+async def context(platform: Platform, start_worker: StartWorker, tmp_path: Path) -> AsyncIterator[LoopContext]:
     folder = tmp_path / "policies"
     folder.mkdir()
     with serving({}, "--policy-dir", str(folder)) as engine:
@@ -93,12 +93,12 @@ def make_start(folder: Path, start: StartConfig, seed: int) -> None:
 
 
 async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_makes_nothing(
-    room: LoopContext, sql: Sql
+    context: LoopContext, sql: Sql
 ) -> None:
     config = parse_loop_config(
         SMALL | {"compare": {"algorithm": "sft", "max_steps": 1, "pipeline": {"selectors": [], "view": WITH_REJECTED}}}
     )
-    closed = await run_training_loop(room, config)
+    closed = await run_training_loop(context, config)
     assert [(one.mode, len(one.rewards)) for one in closed.after] == [("sampled", 8), ("greedy", 8)]
     assert sql("select name, version, state from app.policy_version where state = 'active'") == [
         ("planner", (closed.after if closed.promoted else closed.before)[0].version.version, "active")
@@ -118,29 +118,29 @@ async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_m
     tables = ("rollout_batch", "training_job", "evaluation", "policy_version")
     counts = "select " + ", ".join(f"(select count(*) from app.{table})" for table in tables)
     before = sql(counts)
-    again = await run_training_loop(room, config)
+    again = await run_training_loop(context, config)
     assert again.after[0].rewards == closed.after[0].rewards
     assert sql(counts) == before
 
 
 async def test_a_loop_that_crashed_between_collecting_and_training_uses_the_batch_that_it_has(
-    room: LoopContext, sql: Sql
+    context: LoopContext, sql: Sql
 ) -> None:
-    config, collected = parse_loop_config(SMALL), room.collector.collect_step
+    config, collected = parse_loop_config(SMALL), context.collector.collect_step
 
     async def lose_lease(*inputs: Any) -> Any:
         await collected(*inputs)
         raise WorkerLostError
 
     async def run(job_id: UUID) -> TrainingJobRow:
-        return await _run(room, job_id, lose_lease)
+        return await _run(context, job_id, lose_lease)
 
-    broken = replace(room, run_job=run)
+    broken = replace(context, run_job=run)
     with pytest.raises(WorkerLostError):
         await run_training_loop(broken, config)
     batches = sql("select count(*) from app.rollout_batch where name = 'planner step 1'")
     sql("update app.training_job set lease_until = null")
-    await run_training_loop(room, config)
+    await run_training_loop(context, config)
     assert batches == sql("select count(*) from app.rollout_batch where name = 'planner step 1'") == [(1,)]
 
 
@@ -150,13 +150,13 @@ async def test_a_loop_that_crashed_between_collecting_and_training_uses_the_batc
     ids=["other demonstrations", "other turns"],
 )
 async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same_loop_continues(
-    room: LoopContext, sql: Sql, change: dict[str, Any]
+    context: LoopContext, sql: Sql, change: dict[str, Any]
 ) -> None:
     async def lose_lease(_job_id: UUID) -> TrainingJobRow:
         raise WorkerLostError
 
     broken, batches = (
-        replace(room, run_job=lose_lease),
+        replace(context, run_job=lose_lease),
         "select count(*) from app.rollout_batch where name = 'demonstrations'",
     )
     for config, created in ((SMALL, 1), (SMALL, 1), (SMALL | change, 2), (SMALL, 2), (SMALL | change, 2)):
@@ -165,22 +165,22 @@ async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same
         assert sql(batches) == [(created,)]
 
 
-async def test_a_start_of_another_size_is_made_anew(room: LoopContext, sql: Sql) -> None:
+async def test_a_start_of_another_size_is_made_anew(context: LoopContext, sql: Sql) -> None:
     async def lose_lease(_job_id: UUID) -> TrainingJobRow:
         raise WorkerLostError
 
     for size in ("tiny", "small", "tiny"):
         with pytest.raises(WorkerLostError):
             await run_training_loop(
-                replace(room, run_job=lose_lease),
+                replace(context, run_job=lose_lease),
                 parse_loop_config(SMALL | {"start": {**SMALL["start"], "model_size": size}}),
             )
     assert sql("select count(*) from app.policy_version") == [(2,)]
 
 
-async def _run(room: LoopContext, job_id: UUID, collect: Any) -> TrainingJobRow:
+async def _run(context: LoopContext, job_id: UUID, collect: Any) -> TrainingJobRow:
     jobs = JobContext(
-        room.collector.database, room.policy_dir.parent, room.policy_dir, open_trainer, collect_groups=collect
+        context.collector.database, context.policy_dir.parent, context.policy_dir, open_trainer, collect_groups=collect
     )
     done = await run_one_job(jobs, job_id)
     assert done is not None

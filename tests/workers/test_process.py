@@ -101,10 +101,12 @@ async def wait_for_slots(process: WorkerProcess, expected: int) -> None:
 async def claim_run(process: WorkerProcess, fence: FencingToken) -> ClaimedRun:
     """The hold of a claim; the row shows the claim a moment before the process has it in hand."""
     give_up = time.monotonic() + 30
-    while (hold := process._claimed_runs.get(fence.run_id)) is None or hold.fencing_token.number != fence.number:  # pyright: ignore[reportPrivateUsage]
-        assert time.monotonic() < give_up, hold
+    while (
+        claimed_run := process._claimed_runs.get(fence.run_id)  # pyright: ignore[reportPrivateUsage]
+    ) is None or claimed_run.fencing_token.number != fence.number:
+        assert time.monotonic() < give_up, claimed_run
         await asyncio.sleep(0.01)
-    return hold
+    return claimed_run
 
 
 async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
@@ -119,8 +121,8 @@ async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: p
     run = (await platform.submit(slow(1000, 500))).id
     process.check_queue()
     await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 2)
-    (hold,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
-    process._loop.call_soon_threadsafe(hold.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+    (claimed_run,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
+    process._loop.call_soon_threadsafe(claimed_run.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     assert await asyncio.to_thread(telling.wait, 20)
     return Handed(run, go_on)
 
@@ -147,8 +149,8 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_has_
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
     await handed.tell(process, 1)
-    (hold,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
-    assert (hold.fencing_token.run_id, hold.fencing_token.number) == (handed.run, 2)
+    (claimed_run,) = process._claimed_runs.values()  # pyright: ignore[reportPrivateUsage]
+    assert (claimed_run.fencing_token.run_id, claimed_run.fencing_token.number) == (handed.run, 2)
     process.drain()
     await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.QUEUED)
     await wait_for_slots(process, 0)
@@ -186,19 +188,19 @@ async def in_a_long_call(platform: Platform, process: WorkerProcess) -> tuple[UU
     return run, await claim_run(process, FencingToken(platform.tenant, run, 1, row.thread_id))
 
 
-async def until_drained(hold: ClaimedRun, why: DrainReason) -> None:
+async def until_drained(claimed_run: ClaimedRun, why: DrainReason) -> None:
     give_up = time.monotonic() + 30
-    while hold.drain_reason is not why:
-        assert time.monotonic() < give_up, hold.drain_reason
+    while claimed_run.drain_reason is not why:
+        assert time.monotonic() < give_up, claimed_run.drain_reason
         await asyncio.sleep(0.01)
 
 
 async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancelled(
     platform: Platform, process: WorkerProcess
 ) -> None:
-    run, hold = await in_a_long_call(platform, process)
+    run, claimed_run = await in_a_long_call(platform, process)
     await pause_run(platform.database, platform.notifier, platform.tenant, run)
-    await until_drained(hold, DrainReason.PAUSE)
+    await until_drained(claimed_run, DrainReason.PAUSE)
     await cancel_run(platform.database, platform.notifier, platform.tenant, run, CancelMode.DISCARD)
     assert (await platform.ended(run, 30)).status is RunStatus.CANCELLED
 
@@ -207,7 +209,7 @@ async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancel
 async def test_a_pause_that_was_withdrawn_before_the_run_is_released_holds_nothing_up(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    run, hold = await in_a_long_call(platform, process)
+    run, claimed_run = await in_a_long_call(platform, process)
     client = (platform.database, platform.notifier, platform.tenant, run)
     close, about, withdrawn = Journal.append_last, threading.Event(), threading.Event()
 
@@ -218,7 +220,7 @@ async def test_a_pause_that_was_withdrawn_before_the_run_is_released_holds_nothi
 
     monkeypatch.setattr(Journal, "append_last", closes)
     await pause_run(*client)
-    await until_drained(hold, DrainReason.PAUSE)
+    await until_drained(claimed_run, DrainReason.PAUSE)
     assert await asyncio.to_thread(about.wait, 30)
     if then == "resumed":
         await resume_run(*client)
@@ -234,10 +236,10 @@ async def test_a_pause_that_was_withdrawn_before_the_run_is_released_holds_nothi
 async def test_a_pause_that_was_withdrawn_within_the_call_is_not_on_record(
     platform: Platform, process: WorkerProcess
 ) -> None:
-    run, hold = await in_a_long_call(platform, process)
+    run, claimed_run = await in_a_long_call(platform, process)
     client = (platform.database, platform.notifier, platform.tenant, run)
     await pause_run(*client)
-    await until_drained(hold, DrainReason.PAUSE)
+    await until_drained(claimed_run, DrainReason.PAUSE)
     await resume_run(*client)
     assert (await platform.ended(run, 60)).status is RunStatus.DONE
     assert StepKind.PAUSED not in {step.kind for step in await platform.steps(run)}
@@ -366,8 +368,8 @@ async def test_a_run_is_advanced_slice_after_slice_although_every_notification_i
     process.check_queue()
     for fence in range(1, 4):
         await platform.until(run.id, lambda row, fence=fence: row.fence == fence and row.status is RunStatus.RUNNING)
-        hold = await claim_run(process, FencingToken(platform.tenant, run.id, fence, run.thread_id))
-        process._loop.call_soon_threadsafe(hold.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+        claimed_run = await claim_run(process, FencingToken(platform.tenant, run.id, fence, run.thread_id))
+        process._loop.call_soon_threadsafe(claimed_run.request_drain, DrainReason.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     await platform.until(run.id, lambda row: row.fence == 4)
 
 

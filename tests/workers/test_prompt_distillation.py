@@ -328,10 +328,10 @@ async def test_a_job_that_is_killed_between_comparisons_continues_and_compares_n
 
     monkeypatch.setattr(job_of, "_build_distiller_input", counting)
     monkeypatch.setattr(job_of, "_requeue_job", nothing)
-    room = DistillationContext(database, tmp_path, "lost", TERM)
+    context = DistillationContext(database, tmp_path, "lost", TERM)
     with pytest.raises(asyncio.CancelledError):
-        await run_next_job(room)
-    assert await run_next_job(room) is None, "its lease stands"
+        await run_next_job(context)
+    assert await run_next_job(context) is None, "its lease stands"
     await a_group(collected, 1.0, 0.0, question="Too late?")
     done = await continue_job(database, owner_url, tmp_path)
     result = await came(database, done)
@@ -381,13 +381,13 @@ async def test_a_worker_that_is_told_to_stop_gives_the_job_back_at_once(
         await asyncio.sleep(60)
 
     monkeypatch.setattr(job_of, "_run_comparison", waits)
-    room = DistillationContext(collected.database, tmp_path, "me", TERM)
-    working = asyncio.create_task(run_next_job(room))
+    context = DistillationContext(collected.database, tmp_path, "me", TERM)
+    working = asyncio.create_task(run_next_job(context))
     await asyncio.wait_for(received.wait(), 10)
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     monkeypatch.undo()
-    done = await run_next_job(room)
+    done = await run_next_job(context)
     assert done is not None
     assert done.state == "done"
 
@@ -441,10 +441,10 @@ async def test_a_job_rests_and_ends_after_the_comparison_it_is_in(collected: Col
     held = await training_jobs.claim_distillation_job(database, "me", TERM)
     assert held is not None
     await training_job_service.pause_job(database, LOCAL_TENANT, job.id)
-    room = DistillationContext(database, tmp_path, "me", TERM)
-    assert (await run_job(room, held)).state == "paused"
+    context = DistillationContext(database, tmp_path, "me", TERM)
+    assert (await run_job(context, held)).state == "paused"
     await training_job_service.resume_job(database, LOCAL_TENANT, job.id)
-    done = await run_next_job(room)
+    done = await run_next_job(context)
     assert done is not None
     assert len((await came(database, done)).library.experiences) == 2
 
