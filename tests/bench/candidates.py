@@ -78,11 +78,11 @@ RANKED_PLAINLY = """
 BM25_IN_SQL = """
     with asked as (select plainto_tsquery('english', %(ask)s)::text as q),
     lexemes as (select distinct m[1] as word from asked, regexp_matches(asked.q, '''([^'']+)''', 'g') as m),
-    total as (select count(*)::float8 as n, avg(length)::float8 as usual from try_vector where tenant_id = %(tenant)s),
+    total as (select count(*)::float8 as n, avg(length_chars)::float8 as usual from try_vector where tenant_id = %(tenant)s),
     scored as (
       select v.text_id, v.ordinal,
              sum(ln(1 + (t.n - w.n + 0.5) / (w.n + 0.5)) * f.tf * 2.2
-                 / (f.tf + 1.2 * (0.25 + 0.75 * v.length / t.usual))) as score
+                 / (f.tf + 1.2 * (0.25 + 0.75 * v.length_chars / t.usual))) as score
         from asked, total t, try_vector v
         cross join lateral (select u.lexeme, cardinality(u.positions)::float8 as tf from unnest(v.words) u) f
         join lexemes l on l.word = f.lexeme

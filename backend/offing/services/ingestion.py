@@ -483,9 +483,7 @@ async def _list_known_texts(
     return await rows.list_stored_texts(connection, tenant_id, [n.snapshot_sha256 for n in new]) if new else {}
 
 
-def _number_texts(
-    documents: Sequence[tuple[bytes, ParsedDocument]], first_passage: int
-) -> list[rows.NewExtractedText]:
+def _number_texts(documents: Sequence[tuple[bytes, ParsedDocument]], first_passage: int) -> list[rows.NewExtractedText]:
     new: list[rows.NewExtractedText] = []
     for data, document in documents:
         new.append(

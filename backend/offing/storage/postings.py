@@ -1,15 +1,20 @@
-"""The postings of texts, packed into one row per term and segment.
+"""The postings of texts, packed into few rows.
 
-Each passage of a tenant has a number. A segment covers a range of numbers, and its row for a term lists the numbers
-of the passages that contain the term, each with a weight. New texts get a new segment. Many small segments are merged
-into a larger one, so that a term has few rows and little space is lost to their headers. Merging small sorted parts
-into larger ones by size is O'Neil's log-structured merge (doi:10.1007/s002360050048).
+Each passage of a tenant has a number. A segment covers a range of numbers and holds, for every term, the places of the
+passages that contain it, each with a weight. The terms of a segment are distributed over buckets by their hash, and a
+bucket is one row. A term with many passages has a row of its own. So a search reads two rows per term and segment,
+whatever the number of texts, and hardly any space is lost to the headers of rows.
+
+New texts get a new segment. Many small segments are merged into a larger one, like the components of O'Neil's
+log-structured merge tree (doi:10.1007/s002360050048). Erasure writes the segment of a text again without it.
 
 Whoever writes the index holds the lock on the tenant's counter until the transaction ends, so segments are written one
 transaction after another. Take the lock before any other that another writer could hold.
 """
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -18,10 +23,21 @@ import numpy as np
 
 from offing.storage.pool import Connection
 
-ENTRY = np.dtype([("number", ">u4"), ("weight", "u1")])
-"""An element of `posting.entries`: the number of a passage, and its weight in units of 1 / `MAX_WEIGHT`."""
+NARROW_ENTRY = np.dtype([("place", ">u2"), ("weight", "u1")])
+WIDE_ENTRY = np.dtype([("place", ">u4"), ("weight", "u1")])
+"""A passage that contains a term: its number minus the segment's first number, and its weight in units of
+1 / `MAX_WEIGHT`. Segments of up to `NARROW_PASSAGES` passages have narrow entries.
+"""
+
+NARROW_PASSAGES = 65_536
 
 MAX_WEIGHT = 255
+
+BUCKET_BYTES = 1_000
+"""Average size of a bucket. Rows of more than 2 kB would be stored out of line."""
+
+OWN_ROW_BYTES = 500
+"""Size of a term's entries above which it has its own row, so that searches for other terms do not read it."""
 
 SEGMENTS_PER_MERGE = 8
 """Number of successive small segments that are merged into one."""
@@ -37,26 +53,23 @@ ALLOCATE = """
 """
 
 INSERT_SEGMENT = """
-    insert into index_segment (tenant_id, segment, first_passage, end_passage) values (%s, %s, %s, %s)
+    insert into index_segment (tenant_id, segment, first_passage, end_passage, bucket_count)
+    values (%s, %s, %s, %s, %s)
 """
 
-INSERT_POSTINGS = """
-    insert into posting (tenant_id, segment, term, entries)
-    select %s, %s, term, entries from unnest(%b::text[], %b::bytea[]) as p(term, entries)
+INSERT_BUCKETS = """
+    insert into posting_bucket (tenant_id, segment, bucket, body)
+    select %s, %s, bucket, body from unnest(%b::integer[], %b::bytea[]) as b(bucket, body)
 """
 """One statement for many rows, because row-level security does not allow `copy`."""
+
+MAX_ROWS_PER_STATEMENT = 10_000
 
 LIST_SEGMENTS = """
     select segment, first_passage, end_passage from index_segment where tenant_id = %s order by first_passage
 """
 
-MERGE_POSTINGS = """
-    insert into posting (tenant_id, segment, term, entries)
-    select %(tenant)s, %(merged)s, p.term, string_agg(p.entries, '' order by s.first_passage)
-      from posting p join index_segment s on s.tenant_id = p.tenant_id and s.segment = p.segment
-     where p.tenant_id = %(tenant)s and p.segment = any(%(segments)s)
-     group by p.term
-"""
+READ_SEGMENT = "select body from posting_bucket where tenant_id = %s and segment = %s order by bucket"
 
 DELETE_SEGMENTS = "delete from index_segment where tenant_id = %s and segment = any(%s)"
 
@@ -68,16 +81,17 @@ LIST_RANGES = """
 
 LOCK_COUNTER = "select 1 from index_counter where tenant_id = %s for update"
 
-READ_SEGMENT = "select term, entries from posting where tenant_id = %s and segment = %s"
-
-UPDATE_POSTINGS = """
-    update posting p set entries = n.entries from unnest(%b::text[], %b::bytea[]) as n(term, entries)
-     where p.tenant_id = %s and p.segment = %s and p.term = n.term
+READ_POSTINGS = """
+    with searched as (
+      select distinct s.segment, s.first_passage, s.end_passage, b.bucket
+        from index_segment s cross join unnest(%(hashes)s::integer[]) as t(hash)
+             cross join lateral (values (t.hash %% s.bucket_count), (-1 - t.hash)) as b(bucket)
+       where s.tenant_id = %(tenant)s)
+    select s.first_passage, s.end_passage, p.body
+      from searched s join posting_bucket p on p.segment = s.segment and p.bucket = s.bucket
+     where p.tenant_id = %(tenant)s
 """
-
-DELETE_POSTINGS = "delete from posting where tenant_id = %s and segment = %s and term = any(%s)"
-
-MAX_ROWS_PER_STATEMENT = 10_000
+"""One statement, because another transaction may merge segments between two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,10 @@ class NumberRange:
     segment: int
 
 
+PackedPostings = Mapping[str, bytes | bytearray]
+"""The entries of every term, in the order of their places."""
+
+
 async def allocate_numbers(connection: Connection, tenant_id: UUID, passage_count: int) -> NumberRange:
     """Take the next passage numbers and lock the tenant's index until the transaction ends."""
     values = {"tenant": tenant_id, "count": passage_count}
@@ -130,33 +148,88 @@ async def insert_segment(
 
     Each text is given by the number of its first passage and its postings, in the order of the numbers.
     """
-    end = numbers.first_passage + passage_count
-    await connection.execute(INSERT_SEGMENT, (tenant_id, numbers.segment, numbers.first_passage, end))
-    entries = pack_postings(texts)
-    terms = sorted(entries)
-    for first in range(0, len(terms), MAX_ROWS_PER_STATEMENT):
-        part = terms[first : first + MAX_ROWS_PER_STATEMENT]
-        values = [bytes(entries[term]) for term in part]
-        await connection.execute(INSERT_POSTINGS, (tenant_id, numbers.segment, part, values))
-    await _merge_segments(connection, tenant_id)
+    first = numbers.first_passage
+    segment = SegmentRow(numbers.segment, first, first + passage_count)
+    await _write_segment(connection, tenant_id, segment, pack_postings(segment, texts))
+    rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
+    if small := choose_merge([SegmentRow(*row) for row in rows]):
+        await _rewrite_segments(connection, tenant_id, small, ())
 
 
-def pack_postings(texts: Iterable[tuple[int, Sequence[PostingRow]]]) -> dict[str, bytearray]:
-    """Return the entries of every term."""
+def _entry_type(segment: SegmentRow) -> Any:
+    return NARROW_ENTRY if segment.passage_count <= NARROW_PASSAGES else WIDE_ENTRY
+
+
+def pack_postings(segment: SegmentRow, texts: Iterable[tuple[int, Sequence[PostingRow]]]) -> PackedPostings:
+    """Return the postings of texts as entries of a segment."""
     packed: dict[str, bytearray] = {}
     for first_passage, postings in texts:
         counts = [len(posting.passages) for posting in postings]
-        entries = np.empty(sum(counts), ENTRY)
-        entries["number"] = [ordinal for posting in postings for ordinal in posting.passages]
-        entries["number"] += first_passage
+        entries = np.empty(sum(counts), _entry_type(segment))
+        ordinals = np.array([ordinal for posting in postings for ordinal in posting.passages], np.int64)
+        entries["place"] = ordinals + (first_passage - segment.first_passage)
         weights = np.array([weight for posting in postings for weight in posting.weights], np.float64)
         entries["weight"] = np.clip(np.rint(weights * MAX_WEIGHT), 1, MAX_WEIGHT)
-        data, at = entries.tobytes(), 0
-        for posting, count in zip(postings, counts, strict=True):
-            end = at + count * ENTRY.itemsize
-            packed.setdefault(posting.term, bytearray()).extend(data[at:end])
-            at = end
+        _add_entries(packed, [posting.term for posting in postings], counts, entries)
     return packed
+
+
+def _add_entries(packed: dict[str, bytearray], terms: Sequence[str], counts: Sequence[int], entries: Any) -> None:
+    data, size, at = entries.tobytes(), entries.dtype.itemsize, 0
+    for term, count in zip(terms, counts, strict=True):
+        end = at + count * size
+        if (known := packed.get(term)) is None:
+            packed[term] = bytearray(data[at:end])
+        else:
+            known += data[at:end]
+        at = end
+
+
+async def _write_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow, packed: PackedPostings) -> None:
+    size = _entry_type(segment).itemsize
+    bucket_count, buckets = distribute_terms(packed)
+    values = (tenant_id, segment.segment, segment.first_passage, segment.end_passage, bucket_count)
+    await connection.execute(INSERT_SEGMENT, values)
+    numbers = sorted(buckets)
+    for first in range(0, len(numbers), MAX_ROWS_PER_STATEMENT):
+        part = numbers[first : first + MAX_ROWS_PER_STATEMENT]
+        bodies = [pack_bucket([(term, packed[term]) for term in buckets[number]], size) for number in part]
+        await connection.execute(INSERT_BUCKETS, (tenant_id, segment.segment, part, bodies))
+
+
+def hash_term(term: str) -> int:
+    """Return 28 bits that decide the bucket of a term."""
+    return int(hashlib.md5(term.encode(), usedforsecurity=False).hexdigest()[:7], 16)
+
+
+def distribute_terms(packed: PackedPostings) -> tuple[int, dict[int, list[str]]]:
+    """Return the number of shared buckets of a segment, and the terms of each bucket.
+
+    A bucket below 0 belongs to the terms with one hash.
+    """
+    total = sum(len(term) + len(entries) + 5 for term, entries in packed.items())
+    bucket_count = max(1, total // BUCKET_BYTES)
+    buckets: dict[int, list[str]] = {}
+    for term, entries in packed.items():
+        number = hash_term(term)
+        buckets.setdefault(-1 - number if len(entries) > OWN_ROW_BYTES else number % bucket_count, []).append(term)
+    return bucket_count, buckets
+
+
+def pack_bucket(postings: Sequence[tuple[str, bytes | bytearray]], entry_bytes: int) -> bytes:
+    """Return the body of a bucket: the length of its terms, the terms, how many entries each has, and the entries."""
+    terms = "\n".join(term for term, _ in postings).encode()
+    counts = struct.pack(f">{len(postings)}I", *(len(entries) // entry_bytes for _, entries in postings))
+    return b"".join([struct.pack(">I", len(terms)), terms, counts, *(entries for _, entries in postings)])
+
+
+def unpack_bucket(body: bytes, segment: SegmentRow) -> tuple[list[str], list[int], Any]:
+    """Return the terms of a bucket, how many entries each has, and the array of all entries."""
+    (length,) = struct.unpack_from(">I", body)
+    terms = body[4 : 4 + length].decode().split("\n")
+    at = 4 + length + 4 * len(terms)
+    counts = struct.unpack_from(f">{len(terms)}I", body, 4 + length)
+    return terms, list(counts), np.frombuffer(body, _entry_type(segment), offset=at)
 
 
 def choose_merge(segments: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
@@ -170,47 +243,84 @@ def choose_merge(segments: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
     return ()
 
 
-async def _merge_segments(connection: Connection, tenant_id: UUID) -> None:
-    rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
-    small = choose_merge([SegmentRow(*row) for row in rows])
-    if not small:
-        return
+async def _rewrite_segments(
+    connection: Connection, tenant_id: UUID, segments: Sequence[SegmentRow], erased: Sequence[tuple[int, int]]
+) -> None:
+    """Replace successive segments by one that lacks the passages of the ranges `erased` (first number and count)."""
     numbers = await allocate_numbers(connection, tenant_id, 0)
-    first, end = small[0].first_passage, small[-1].end_passage
-    await connection.execute(INSERT_SEGMENT, (tenant_id, numbers.segment, first, end))
-    segments = [row.segment for row in small]
-    values = {"tenant": tenant_id, "merged": numbers.segment, "segments": segments}
-    await connection.execute(MERGE_POSTINGS, values, prepare=False)
-    await connection.execute(DELETE_SEGMENTS, (tenant_id, segments))
+    merged = SegmentRow(numbers.segment, segments[0].first_passage, segments[-1].end_passage)
+    packed: dict[str, bytearray] = {}
+    for segment in segments:
+        cursor = connection.cursor(binary=True)
+        await cursor.execute(READ_SEGMENT, (tenant_id, segment.segment))
+        for (body,) in await cursor.fetchall():
+            _add_bucket(packed, body, segment, merged, erased)
+    await _write_segment(connection, tenant_id, merged, {term: entries for term, entries in packed.items() if entries})
+    await connection.execute(DELETE_SEGMENTS, (tenant_id, [segment.segment for segment in segments]))
+
+
+def _add_bucket(
+    packed: dict[str, bytearray],
+    body: bytes,
+    segment: SegmentRow,
+    merged: SegmentRow,
+    erased: Sequence[tuple[int, int]],
+) -> None:
+    """Add the entries of a segment's bucket to those of the merged segment."""
+    terms, counts, entries = unpack_bucket(body, segment)
+    places = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
+    remains = np.ones(len(entries), np.bool_)
+    for first, count in erased:
+        at = first - merged.first_passage
+        remains &= (places < at) | (places >= at + count)
+    if not remains.all():
+        term_numbers = np.repeat(np.arange(len(terms)), counts)[remains]
+        counts = np.bincount(term_numbers, minlength=len(terms)).tolist()
+    moved = np.empty(np.count_nonzero(remains), _entry_type(merged))
+    moved["place"], moved["weight"] = places[remains], entries["weight"][remains]
+    _add_entries(packed, terms, counts, moved)
 
 
 async def delete_postings(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> None:
-    """Remove these texts from all rows of the index. The rows of `extracted_text` must still exist."""
+    """Remove texts from the index. Their rows in `extracted_text` must still exist."""
     await connection.execute(LOCK_COUNTER, (tenant_id,))
     ranges = await (await connection.execute(LIST_RANGES, (tenant_id, list(text_ids)))).fetchall()
     if not ranges:
         return
-    firsts = np.array([first for first, _ in ranges])
-    ends = firsts + np.array([count for _, count in ranges])
     rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
     for segment in (SegmentRow(*row) for row in rows):
-        if np.any((firsts < segment.end_passage) & (ends > segment.first_passage)):
-            await _delete_from_segment(connection, tenant_id, segment.segment, firsts, ends)
+        inside = [r for r in ranges if segment.first_passage <= r[0] < segment.end_passage]
+        if inside:
+            await _rewrite_segments(connection, tenant_id, [segment], [(first, count) for first, count in inside])
 
 
-async def _delete_from_segment(
-    connection: Connection, tenant_id: UUID, segment: int, firsts: Any, ends: Any
-) -> None:
-    """Remove the passages of these ranges from a segment. Ranges are ascending and do not overlap."""
-    cursor = connection.cursor(binary=True)
-    remaining: dict[str, bytes] = {}
-    for term, entries in await (await cursor.execute(READ_SEGMENT, (tenant_id, segment))).fetchall():
-        decoded = np.frombuffer(entries, ENTRY)
-        at = np.searchsorted(firsts, decoded["number"], side="right") - 1
-        erased = (at >= 0) & (decoded["number"] < ends[at])
-        if erased.any():
-            remaining[term] = decoded[~erased].tobytes()
-    changed = {term: entries for term, entries in remaining.items() if entries}
-    gone = [term for term in remaining if term not in changed]
-    await connection.execute(UPDATE_POSTINGS, (list(changed), list(changed.values()), tenant_id, segment))
-    await connection.execute(DELETE_POSTINGS, (tenant_id, segment, gone))
+@dataclass(frozen=True, slots=True)
+class TermEntries:
+    """The passages of one segment that contain a term."""
+
+    first_passage: int
+    """The segment's first number, from which places count."""
+    entries: Any
+    """Array of `NARROW_ENTRY` or `WIDE_ENTRY`."""
+
+
+async def read_postings(connection: Connection, tenant_id: UUID, terms: Iterable[str]) -> dict[str, list[TermEntries]]:
+    """Return the entries of each term, by segment. Terms that no passage contains are left out."""
+    wanted = set(terms)
+    found: dict[str, list[TermEntries]] = {}
+    values = {"tenant": tenant_id, "hashes": [hash_term(term) for term in sorted(wanted)]}
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(READ_POSTINGS, values, prepare=False)
+        for first, end, body in await cursor.fetchall():
+            for term, entries in _iter_entries(body, SegmentRow(0, first, end)):
+                if term in wanted:
+                    found.setdefault(term, []).append(TermEntries(first, entries))
+    return found
+
+
+def _iter_entries(body: bytes, segment: SegmentRow) -> Iterator[tuple[str, Any]]:
+    terms, counts, entries = unpack_bucket(body, segment)
+    at = 0
+    for term, count in zip(terms, counts, strict=True):
+        yield term, entries[at : at + count]
+        at += count

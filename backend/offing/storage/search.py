@@ -17,7 +17,7 @@ import numpy as np
 from psycopg.rows import class_row
 
 from offing.storage.pool import Connection
-from offing.storage.postings import ENTRY, MAX_WEIGHT
+from offing.storage.postings import MAX_WEIGHT, TermEntries, read_postings
 
 MAX_POSTINGS = 5_000_000
 """Maximum number of passages that one search examines, summed over its terms. In a very large library the
@@ -37,19 +37,6 @@ LIST_TEXTS_IN_SCOPE = f"""
       from extracted_text a
      where a.tenant_id = %(tenant)s and a.first_passage is not null
        and a.id in (select s.text_id from source s where {IN_SCOPE})
-"""
-
-COUNT_PASSAGES_WITH_TERM = f"""
-    select p.term, sum(octet_length(p.entries)) / {ENTRY.itemsize}
-      from index_segment s join posting p on p.tenant_id = s.tenant_id and p.segment = s.segment
-     where s.tenant_id = %(tenant)s and p.tenant_id = %(tenant)s and p.term = any(%(terms)s)
-     group by p.term
-"""
-
-READ_POSTINGS = """
-    select p.term, p.entries
-      from index_segment s join posting p on p.tenant_id = s.tenant_id and p.segment = s.segment
-     where s.tenant_id = %(tenant)s and p.tenant_id = %(tenant)s and p.term = any(%(terms)s)
 """
 
 READ_HITS = f"""
@@ -105,34 +92,33 @@ async def search_passages(
     Empty `collections` or `sources` mean all of them.
     """
     scope = {"tenant": tenant_id, "collections": list(collections), "sources": list(source_ids)}
-    repeats = Counter(terms)
-    selected = await _select_terms(connection, tenant_id, list(repeats))
+    postings = select_terms(await read_postings(connection, tenant_id, terms))
     texts = await _list_texts_in_scope(connection, scope)
-    if not selected or not len(texts):
+    if not postings or not len(texts):
         return []
-    postings = await _read_postings(connection, tenant_id, selected)
-    best = await asyncio.to_thread(rank_passages, texts, [(postings[term], repeats[term]) for term in selected], limit)
+    repeats = Counter(terms)
+    counted = [(entries, repeats[term]) for term, entries in postings.items()]
+    best = await asyncio.to_thread(rank_passages, texts, counted, limit)
     values = {**scope, "firsts": best.firsts, "ordinals": best.ordinals, "scores": best.scores}
     async with connection.cursor(row_factory=class_row(PassageHitRow)) as cursor:
         await cursor.execute(READ_HITS, values, prepare=False)
         return await cursor.fetchall()
 
 
-async def _select_terms(connection: Connection, tenant_id: UUID, terms: list[str]) -> list[str]:
+def select_terms(postings: Mapping[str, list[TermEntries]]) -> dict[str, list[TermEntries]]:
     """Select the rarest terms as long as they have at most `MAX_POSTINGS` passages together, rarest first.
 
     The rarest term is always selected.
     """
-    values = {"tenant": tenant_id, "terms": terms}
-    counted = await (await connection.execute(COUNT_PASSAGES_WITH_TERM, values, prepare=False)).fetchall()
-    chosen: list[str] = []
+    counts = {term: sum(len(part.entries) for part in parts) for term, parts in postings.items()}
+    selected: dict[str, list[TermEntries]] = {}
     passages = 0
-    for term, count in sorted(counted, key=lambda row: (row[1], row[0])):
-        passages += count
-        if chosen and passages > MAX_POSTINGS:
+    for term in sorted(postings, key=lambda term: (counts[term], term)):
+        passages += counts[term]
+        if selected and passages > MAX_POSTINGS:
             break
-        chosen.append(term)
-    return chosen
+        selected[term] = postings[term]
+    return selected
 
 
 async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any]) -> Any:
@@ -144,20 +130,10 @@ async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any])
     return texts[np.argsort(texts["first_passage"])]
 
 
-async def _read_postings(connection: Connection, tenant_id: UUID, terms: Sequence[str]) -> dict[str, list[Any]]:
-    """Return arrays of `ENTRY` by term, one per segment that contains the term."""
-    postings: dict[str, list[Any]] = {term: [] for term in terms}
-    async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(READ_POSTINGS, {"tenant": tenant_id, "terms": list(terms)}, prepare=False)
-        async for term, entries in cursor:
-            postings[term].append(np.frombuffer(entries, ENTRY))
-    return postings
-
-
-def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[Any], int]], limit: int) -> _BestPassages:
+def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], int]], limit: int) -> _BestPassages:
     """Add up rarity times weight for the passages of these texts, and return the best ones.
 
-    `postings` are the arrays of each term and how often the query contains it. Among equal scores, the passage with
+    `postings` are the entries of each term and how often the query contains it. Among equal scores, the passage with
     the smallest number is first.
     """
     firsts = texts["first_passage"].astype(np.int64)
@@ -169,8 +145,8 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[Any], int]], lim
     is_in_scope = np.cumsum(bounds[:-1], dtype=np.int8).view(np.bool_)
     scores = np.zeros(size)
     total = counts.sum()
-    for arrays, repeats in postings:
-        entries = [_select_in_scope(array, base, is_in_scope) for array in arrays]
+    for parts, repeats in postings:
+        entries = [_select_in_scope(part, base, is_in_scope) for part in parts]
         found = sum(len(numbers) for numbers, _ in entries)
         rarity = repeats * np.log(1 + (total - found + 0.5) / (found + 0.5)) / MAX_WEIGHT
         for numbers, weights in entries:
@@ -180,14 +156,14 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[Any], int]], lim
     return _BestPassages(firsts[at].tolist(), (best + base - firsts[at]).tolist(), scores[best].tolist())
 
 
-def _select_in_scope(entries: Any, base: int, is_in_scope: Any) -> tuple[Any, Any]:
+def _select_in_scope(part: TermEntries, base: int, is_in_scope: Any) -> tuple[Any, Any]:
     """Return the places of the entries in the array of scores, and their weights."""
-    numbers = entries["number"].astype(np.int64) - base
-    inside = (numbers >= 0) & (numbers < len(is_in_scope))
-    if not inside.all():
-        entries, numbers = entries[inside], numbers[inside]
-    visible = is_in_scope[numbers]
-    return (numbers, entries["weight"]) if visible.all() else (numbers[visible], entries["weight"][visible])
+    places, weights = part.entries["place"] + np.int64(part.first_passage - base), part.entries["weight"]
+    if len(places) and (places[0] < 0 or places[-1] >= len(is_in_scope)):
+        inside = (places >= 0) & (places < len(is_in_scope))
+        places, weights = places[inside], weights[inside]
+    visible = is_in_scope[places]
+    return (places, weights) if visible.all() else (places[visible], weights[visible])
 
 
 def _select_largest(scores: Any, limit: int) -> Any:

@@ -1,0 +1,201 @@
+"""A document library of 50,000 documents: time of ingestion, disk space, and time of a search.
+
+    .venv/bin/python -m tests.bench library
+    .venv/bin/python -m tests.bench.library [--documents N]
+
+The documents are generated: 9 kB of Markdown each, with words that are as frequent as Zipf's law says. The most
+frequent ones are the stop words of the index. They are ingested as folders, by the application's role and with real
+readers, into a Postgres of its own. Queries are sentences of the documents.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import psycopg
+
+from offing.library.readers import DocumentReaderPool
+from offing.library.terms import STOP_WORDS
+from offing.local import open_servers
+from offing.packaged_files import get_migrations_dir
+from offing.services import ingestion, library
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.pool import Database
+from tests.bench.measurement import Aim, Measurement, percentile
+
+FOLDERS = (1_500, 15_000, 33_500)
+"""Number of documents of each folder that is ingested, one after the other."""
+
+DOCUMENT_BYTES = 9_000
+VOCABULARY = 200_000
+NEW_WORDS = 0.5
+"""Share of a document's words that do not repeat one of its earlier words (Simon 1955, doi:10.2307/2333389)."""
+
+QUERIES = 200
+
+SIZES = """
+    select relname, pg_total_relation_size(oid) from pg_class
+     where relnamespace = 'app'::regnamespace and relkind = 'r' and pg_total_relation_size(oid) > 1000000 order by 2 desc
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GrownLibrary:
+    """What was measured."""
+
+    files_per_second: Sequence[float]
+    """By folder, in the order of `FOLDERS`."""
+    bytes_per_document: float
+    """Disk space of the database, without what it takes when it is empty."""
+    search_seconds: Sequence[float]
+    bytes_by_table: dict[str, int]
+
+
+class TextGenerator:
+    """Writes documents whose words are as frequent as Zipf's law says, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+        letters = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+        words = sorted(STOP_WORDS) + [_spell(number, letters) for number in range(VOCABULARY)]
+        self._words, self._weights = words, list(accumulate(1 / (rank + 2.7) for rank in range(len(words))))
+
+    def sentence(self, before: list[str] | None = None) -> str:
+        """Return a sentence that repeats words of `before`, which gets its words."""
+        fresh = self._dice.choices(self._words, cum_weights=self._weights, k=self._dice.randint(8, 24))
+        if before is not None:
+            fresh = [w if not before or self._dice.random() < NEW_WORDS else self._dice.choice(before) for w in fresh]
+            before += fresh
+        return " ".join(fresh).capitalize() + "."
+
+    def document(self) -> str:
+        """Return about `DOCUMENT_BYTES` of Markdown with headings and paragraphs."""
+        words: list[str] = []
+        parts, size = [f"# {self.sentence(words)[:60]}"], 0
+        while size < DOCUMENT_BYTES:
+            parts += [f"## {self.sentence(words)[:40]}"] if len(parts) % 4 == 0 else []
+            parts.append(" ".join(self.sentence(words) for _ in range(self._dice.randint(3, 6))))
+            size += len(parts[-1])
+        return "\n\n".join(parts)
+
+
+def _spell(number: int, syllables: Sequence[str]) -> str:
+    word = ""
+    while number or len(word) < 4:
+        number, digit = divmod(number, len(syllables))
+        word += syllables[digit]
+    return word
+
+
+def write_folder(folder: Path, count: int, texts: TextGenerator) -> Path:
+    for number in range(count):
+        below = folder / f"{number // 500:03}"
+        below.mkdir(parents=True, exist_ok=True)
+        (below / f"{number:06}.md").write_text(texts.document())
+    return folder
+
+
+async def grow_library(db: Database, owner_url: str, home: Path, folders: Sequence[int]) -> GrownLibrary:
+    """Ingest folders of these sizes, and measure."""
+    texts, rates = TextGenerator(0), list[float]()
+    empty_bytes, document_bytes = _database_bytes(owner_url), 0
+    async with DocumentReaderPool() as readers:
+        for number, count in enumerate(folders):
+            folder = write_folder(home / f"folder{number}", count, texts)
+            document_bytes += sum(path.stat().st_size for path in folder.rglob("*.md"))
+            began = time.perf_counter()
+            result = await ingestion.ingest_folder(db, LOCAL_TENANT, folder, readers=readers)
+            rates.append(count / (time.perf_counter() - began))
+            outcomes = Counter(file.outcome for file in result.files)
+            if outcomes != {"added": count}:
+                raise SystemExit(f"not every document was ingested: {dict(outcomes)}")
+            print(f"{count} documents, {rates[-1]:.0f} files per second, load {os.getloadavg()[0]:.1f}", flush=True)
+    grown = (_database_bytes(owner_url) - empty_bytes) / sum(folders)
+    print(f"{document_bytes / sum(folders):.0f} bytes of file, {grown:.0f} bytes of database per document", flush=True)
+    seconds = [await _time_search(db, query) for query in _queries()]
+    return GrownLibrary(rates, grown, seconds, _bytes_by_table(owner_url))
+
+
+def _queries() -> Iterator[str]:
+    texts = TextGenerator(1)
+    for _ in range(QUERIES):
+        yield texts.sentence()
+
+
+async def _time_search(db: Database, query: str) -> float:
+    began = time.perf_counter()
+    await library.search_passages(db, LOCAL_TENANT, query, 10)
+    return time.perf_counter() - began
+
+
+def _database_bytes(owner_url: str) -> int:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+        row = connection.execute("select pg_database_size(current_database())").fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _bytes_by_table(owner_url: str) -> dict[str, int]:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        return dict(connection.execute(SIZES).fetchall())
+
+
+def measure_library(folders: Sequence[int] = FOLDERS) -> GrownLibrary:
+    with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
+        settings = Settings(home=Path(home, "servers"), database_url=None, redis_url=None)
+        with open_servers(settings) as servers:
+            migrate(
+                servers.owner_url,
+                folder=get_migrations_dir(),
+                app_role=servers.app_role,
+                app_password=servers.app_password,
+            )
+            return asyncio.run(_measured(servers.app_url, servers.owner_url, Path(home, "docs"), folders))
+
+
+async def _measured(app_url: str, owner_url: str, home: Path, folders: Sequence[int]) -> GrownLibrary:
+    async with Database(app_url) as db:
+        return await grow_library(db, owner_url, home, folders)
+
+
+def library_size() -> list[Measurement]:
+    """Measure the part `library` of the benchmark."""
+    result = measure_library()
+    total = sum(FOLDERS)
+    rates = [
+        Measurement(f"files per second into a library, folder of {count:,} texts of 9 kB", (rate,), "/s",
+                    aim=Aim("at least 100", at_least=100))
+        for count, rate in zip(FOLDERS, result.files_per_second, strict=True)
+    ]  # fmt: skip
+    seconds = result.search_seconds
+    return [
+        *rates,
+        Measurement(f"database per document of 9 kB, {total:,} documents", (result.bytes_per_document / 1e3,), "kB",
+                    aim=Aim("at most 30 kB", at_most=30)),
+        Measurement(f"search in {total:,} documents, p50", (percentile(seconds, 0.5),), "ms"),
+        Measurement(f"search in {total:,} documents, p95", (percentile(seconds, 0.95),), "ms",
+                    aim=Aim("at most 150 ms", at_most=0.15)),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure a large document library.")
+    parser.add_argument("--documents", type=int, nargs="+", default=FOLDERS, metavar="N", help="sizes of the folders")
+    result = measure_library(parser.parse_args().documents)
+    p50, p95 = (percentile(result.search_seconds, share) * 1e3 for share in (0.5, 0.95))
+    print(f"search p50 {p50:.1f} ms, p95 {p95:.1f} ms")
+    print("\n".join(f"{size / 1e6:10.1f} MB {name}" for name, size in result.bytes_by_table.items()))
+
+
+if __name__ == "__main__":
+    main()
