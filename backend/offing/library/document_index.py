@@ -15,9 +15,9 @@ INDEX_VERSION = 100 * 2 + terms.TERMS_VERSION
 """Version of passages, terms and weights together."""
 
 TITLE_WEIGHT = 1.5
-HEADING_WEIGHT = 0.5
+HEADING_WEIGHT = 0.33
 """Weight of a word of the title or of a heading relative to a word of the text, which often repeats headings."""
-BM25_K1 = 1.6
+BM25_K1 = 1.8
 """BM25's k1: how soon a repeated word stops adding weight."""
 BM25_B = 0.75
 """BM25's b: how much the words of a long passage count less. 0 means not at all."""
