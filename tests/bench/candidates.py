@@ -78,7 +78,8 @@ RANKED_PLAINLY = """
 BM25_IN_SQL = """
     with asked as (select plainto_tsquery('english', %(ask)s)::text as q),
     lexemes as (select distinct m[1] as word from asked, regexp_matches(asked.q, '''([^'']+)''', 'g') as m),
-    total as (select count(*)::float8 as n, avg(length_chars)::float8 as usual from try_vector where tenant_id = %(tenant)s),
+    total as (
+      select count(*)::float8 as n, avg(length_chars)::float8 as usual from try_vector where tenant_id = %(tenant)s),
     scored as (
       select v.text_id, v.ordinal,
              sum(ln(1 + (t.n - w.n + 0.5) / (w.n + 0.5)) * f.tf * 2.2

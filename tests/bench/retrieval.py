@@ -9,9 +9,9 @@ platform, rounded as they are stored, and the sum is computed in memory, without
 best passage does. Each of `RANKINGS` is a row: to compare another way to rank, add it there.
 
 nDCG@10 has binary gains; recall@5 is the share of the documents that a question of several steps needs. Both are means
-over the questions that have relevant documents. BM25 is that of bm25s with its default parameters (k1 1.5, b 0.75), over
-whole documents with their titles, once with the terms of the index and once with its own English tokenizer, stop words
-and the Snowball stemmer.
+over the questions that have relevant documents. BM25 is that of bm25s with its default parameters (k1 1.5, b 0.75),
+over whole documents with their titles, once with the terms of the index and once with its own English tokenizer, stop
+words and the Snowball stemmer.
 """
 
 import argparse

@@ -199,7 +199,8 @@ async def _write_segment(connection: Connection, tenant_id: UUID, segment: Segme
 
 def hash_term(term: str) -> int:
     """Return 28 bits that decide the bucket of a term."""
-    return int(hashlib.md5(term.encode(), usedforsecurity=False).hexdigest()[:7], 16)
+    digest = hashlib.md5(term.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4]) >> 4
 
 
 def distribute_terms(packed: PackedPostings) -> tuple[int, dict[int, list[str]]]:
