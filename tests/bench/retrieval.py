@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -195,8 +196,7 @@ def rank_by_index(collection: Collection, *, counts_repeats: bool = True) -> Ran
 
 def rank_by_bm25(tokenize: Callable[[str], list[str]], collection: Collection) -> Rank:
     """Rank whole documents by BM25 of the package bm25s."""
-    import bm25s
-
+    bm25s: Any = import_module("bm25s")
     names = list(collection.documents)
     retriever: Any = bm25s.BM25()
     retriever.index([tokenize(d.full_text) for d in collection.documents.values()], show_progress=False)
@@ -214,12 +214,10 @@ def rank_by_bm25(tokenize: Callable[[str], list[str]], collection: Collection) -
 
 def extract_english_tokens(text: str) -> list[str]:
     """Return the tokens of bm25s: words of two or more letters or digits, without its stop words, stemmed."""
-    import bm25s
-    import Stemmer
-
-    stemmer: Any = Stemmer.Stemmer("english")
-    bm25s_tokenize: Any = bm25s.tokenize  # pyright: ignore[reportUnknownMemberType]
-    return bm25s_tokenize([text], stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)[0]
+    bm25s: Any = import_module("bm25s")
+    stemmer = import_module("Stemmer").Stemmer("english")
+    tokens = bm25s.tokenize([text], stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
+    return tokens[0]
 
 
 RANKINGS: Mapping[str, Callable[[Collection], Rank]] = {

@@ -77,7 +77,8 @@ MARK_REMOVED = """
 MARK_PRESENT = "update source set removed_at = null where tenant_id = %s and id = any(%s)"
 
 SOURCE_COLUMNS = """
-    s.id, s.collection, s.name, s.title, n.media_type, coalesce(octet_length(n.body), octet_length(a.body)) as size_bytes,
+    s.id, s.collection, s.name, s.title, n.media_type,
+    coalesce(octet_length(n.body), octet_length(a.body)) as size_bytes,
     a.length_chars, a.id as text_id, n.sha256 as snapshot_sha256, s.added_at
       from source s join extracted_text a on a.id = s.text_id
       join snapshot n on n.tenant_id = a.tenant_id and n.sha256 = a.snapshot_sha256

@@ -165,7 +165,7 @@ def pack_postings(segment: SegmentRow, texts: Iterable[tuple[int, Sequence[Posti
     packed: dict[str, bytearray] = {}
     for first_passage, postings in texts:
         counts = [len(posting.passages) for posting in postings]
-        entries = np.empty(sum(counts), _entry_type(segment))
+        entries: Any = np.empty(sum(counts), _entry_type(segment))
         ordinals = np.array([ordinal for posting in postings for ordinal in posting.passages], np.int64)
         entries["place"] = ordinals + (first_passage - segment.first_passage)
         weights = np.array([weight for posting in postings for weight in posting.weights], np.float64)
@@ -277,7 +277,7 @@ def _add_bucket(
     if not remains.all():
         term_numbers = np.repeat(np.arange(len(terms)), counts)[remains]
         counts = np.bincount(term_numbers, minlength=len(terms)).tolist()
-    moved = np.empty(np.count_nonzero(remains), _entry_type(merged))
+    moved: Any = np.empty(np.count_nonzero(remains), _entry_type(merged))
     moved["place"], moved["weight"] = places[remains], entries["weight"][remains]
     _add_entries(packed, terms, counts, moved)
 
@@ -307,16 +307,16 @@ class TermEntries:
 
 async def read_postings(connection: Connection, tenant_id: UUID, terms: Iterable[str]) -> dict[str, list[TermEntries]]:
     """Return the entries of each term, by segment. Terms that no passage contains are left out."""
-    wanted = set(terms)
-    found: dict[str, list[TermEntries]] = {}
-    values = {"tenant": tenant_id, "hashes": [hash_term(term) for term in sorted(wanted)]}
+    searched = set(terms)
+    postings: dict[str, list[TermEntries]] = {}
+    values = {"tenant": tenant_id, "hashes": [hash_term(term) for term in sorted(searched)]}
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(READ_POSTINGS, values, prepare=False)
         for first, end, body in await cursor.fetchall():
             for term, entries in _iter_entries(body, SegmentRow(0, first, end)):
-                if term in wanted:
-                    found.setdefault(term, []).append(TermEntries(first, entries))
-    return found
+                if term in searched:
+                    postings.setdefault(term, []).append(TermEntries(first, entries))
+    return postings
 
 
 def _iter_entries(body: bytes, segment: SegmentRow) -> Iterator[tuple[str, Any]]:

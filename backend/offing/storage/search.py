@@ -136,7 +136,7 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], in
     `postings` are the entries of each term and how often the query contains it. Among equal scores, the passage with
     the smallest number is first.
     """
-    firsts = texts["first_passage"].astype(np.int64)
+    firsts: Any = texts["first_passage"].astype(np.int64)
     counts = texts["passage_count"].astype(np.int64)
     base, size = firsts[0], firsts[-1] + counts[-1] - firsts[0]
     bounds = np.zeros(size + 1, np.int8)
@@ -147,12 +147,12 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], in
     total = counts.sum()
     for parts, repeats in postings:
         entries = [_select_in_scope(part, base, is_in_scope) for part in parts]
-        found = sum(len(numbers) for numbers, _ in entries)
-        rarity = repeats * np.log(1 + (total - found + 0.5) / (found + 0.5)) / MAX_WEIGHT
+        match_count = sum(len(numbers) for numbers, _ in entries)
+        rarity = repeats * np.log(1 + (total - match_count + 0.5) / (match_count + 0.5)) / MAX_WEIGHT
         for numbers, weights in entries:
             scores[numbers] += rarity * weights
     best = _select_largest(scores, limit)
-    at = np.searchsorted(firsts, best + base, side="right") - 1
+    at: Any = firsts.searchsorted(best + base, side="right") - 1
     return _BestPassages(firsts[at].tolist(), (best + base - firsts[at]).tolist(), scores[best].tolist())
 
 
