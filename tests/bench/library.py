@@ -17,10 +17,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from offing.clock import new_id
@@ -67,6 +69,8 @@ class GrownLibrary:
 
     files_per_second: Sequence[float]
     """By folder, in the order of `FOLDERS`."""
+    cpu_seconds_per_file: Sequence[float]
+    """CPU time of this process, its readers and Postgres."""
     bytes_per_document: float
     """Disk space of the database, without what it takes when it is empty."""
     search_seconds: Sequence[float]
@@ -121,27 +125,43 @@ async def grow_library(
     db: Database, owner_url: str, home: Path, folders: Sequence[int], document_count: int
 ) -> GrownLibrary:
     """Ingest folders of these sizes, store more documents up to a number, and measure."""
-    texts, rates = TextGenerator(0), list[float]()
+    texts, rates, cpu_seconds = TextGenerator(0), list[float](), list[float]()
     empty_bytes = _database_bytes(owner_url)
     async with DocumentReaderPool() as readers:
         for number, count in enumerate(folders):
-            rates.append(await _time_folder(db, write_folder(home / f"folder{number}", count, texts), readers))
-            print(f"{count} files, {rates[-1]:.0f} per second, load {os.getloadavg()[0]:.1f}", flush=True)
+            seconds, cpu = await _time_folder(db, write_folder(home / f"folder{number}", count, texts), readers)
+            rates.append(count / seconds)
+            cpu_seconds.append(cpu / count)
+            print(
+                f"{count} files, {rates[-1]:.0f} per second, {cpu_seconds[-1] * 1e3:.1f} ms of CPU per file, "
+                f"load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
     await _store_copies(db, texts, document_count - sum(folders))
     grown = (_database_bytes(owner_url) - empty_bytes) / document_count
     print(f"{grown:.0f} bytes of database per document", flush=True)
     seconds = [await _time_search(db, query) for query in _queries()]
-    return GrownLibrary(rates, grown, seconds, _bytes_by_table(owner_url))
+    return GrownLibrary(rates, cpu_seconds, grown, seconds, _bytes_by_table(owner_url))
 
 
-async def _time_folder(db: Database, folder: Path, readers: DocumentReaderPool) -> float:
-    """Ingest a folder and return the number of files per second."""
-    began = time.perf_counter()
+async def _time_folder(db: Database, folder: Path, readers: DocumentReaderPool) -> tuple[float, float]:
+    """Ingest a folder and return the seconds and the seconds of CPU time."""
+    began, cpu_before = time.perf_counter(), _cpu_seconds()
     result = await ingestion.ingest_folder(db, LOCAL_TENANT, folder, readers=readers)
     seconds = time.perf_counter() - began
     if set(outcomes := Counter(file.outcome for file in result.files)) != {"added"}:
         raise SystemExit(f"not every file was ingested: {dict(outcomes)}")
-    return len(result.files) / seconds
+    return seconds, _cpu_seconds() - cpu_before
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process and of the living processes below it."""
+    total = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 async def _store_copies(db: Database, texts: TextGenerator, count: int) -> None:
@@ -221,9 +241,14 @@ def library_size() -> list[Measurement]:
                     aim=Aim("at least 100", at_least=100))
         for count, rate in zip(FOLDERS, result.files_per_second, strict=True)
     ]  # fmt: skip
+    cpu_seconds = [
+        Measurement(f"CPU time per file, folder of {count:,} texts of 9 kB", (seconds,), "ms")
+        for count, seconds in zip(FOLDERS, result.cpu_seconds_per_file, strict=True)
+    ]
     seconds = result.search_seconds
     return [
         *rates,
+        *cpu_seconds,
         Measurement(f"database per document of 9 kB, {DOCUMENTS:,} documents", (result.bytes_per_document / 1e3,), "kB",
                     aim=Aim("at most 30 kB", at_most=30)),
         Measurement(f"search in {DOCUMENTS:,} documents, p50", (percentile(seconds, 0.5),), "ms"),
