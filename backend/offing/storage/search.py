@@ -33,7 +33,7 @@ IN_SCOPE = """
 """
 
 LIST_TEXTS_IN_SCOPE = f"""
-    select string_agg(int4send(a.first_passage) || int4send(a.passage_count), '')
+    select string_agg(int8send((a.first_passage::bigint << 32) | a.passage_count), '')
       from extracted_text a
      where a.tenant_id = %(tenant)s and a.first_passage is not null
        and a.id in (select s.text_id from source s where {IN_SCOPE})
@@ -168,8 +168,8 @@ def _select_in_scope(part: TermEntries, base: int, is_in_scope: Any) -> tuple[An
 
 def _select_largest(scores: Any, limit: int) -> Any:
     """Return the places of the largest scores above 0, largest first."""
-    places = np.flatnonzero(scores)
-    if len(places) > limit:
-        bound = np.partition(scores[places], -limit)[-limit]
-        places = places[scores[places] >= bound]
+    sample = scores[::16]
+    # The smallest of the largest scores of a sample is not above that of all scores.
+    bound = np.partition(sample, -limit)[-limit] if len(sample) > limit else 0
+    places = np.flatnonzero(scores >= bound) if bound else np.flatnonzero(scores)
     return places[np.argsort(-scores[places], kind="stable")][:limit]
