@@ -19,6 +19,8 @@ create table app.index_segment (
 
 alter table app.extracted_text add column first_passage integer;  -- number of its first passage; null if it has none
 create unique index extracted_text_by_passage on app.extracted_text (tenant_id, first_passage);
+-- Copies of its text's numbers, so that a search reads the texts in scope from one table.
+alter table app.source add column first_passage integer, add column passage_count integer not null default 0;
 
 create table app.posting_bucket (              -- the postings of those terms of a segment whose hash is the same
   tenant_id  uuid not null,
@@ -39,6 +41,10 @@ update app.extracted_text a set first_passage = n.first_passage
   from (select p.text_id, sum(count(*)) over (partition by p.tenant_id order by p.text_id) - count(*) as first_passage
           from app.passage p group by p.tenant_id, p.text_id) n
  where a.id = n.text_id;
+
+update app.source s set first_passage = a.first_passage, passage_count = n.passage_count
+  from app.extracted_text a join (select text_id, count(*) as passage_count from app.passage group by 1) n on n.text_id = a.id
+ where s.tenant_id = a.tenant_id and s.text_id = a.id;
 
 insert into app.index_counter (tenant_id, next_passage, next_segment)
 select a.tenant_id, max(a.first_passage + p.ordinal) + 1, max(a.first_passage) / 16384 + 2

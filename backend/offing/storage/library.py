@@ -59,15 +59,18 @@ INSERT_SOURCE_HISTORY = """
 """A separate statement: the statement that replaces the row could not lock its previous version."""
 
 UPSERT_SOURCES = """
-    insert into source as s (id, tenant_id, collection, name, title, text_id)
-    select id, %(tenant)s, %(collection)s, name, title, text_id
+    insert into source as s (id, tenant_id, collection, name, title, text_id, first_passage, passage_count)
+    select n.id, %(tenant)s, %(collection)s, n.name, n.title, n.text_id, a.first_passage, a.passage_count
       from unnest(%(ids)s::uuid[], %(names)s::text[], %(titles)s::text[], %(text_ids)s::uuid[])
            as n(id, name, title, text_id)
-     order by name
+      join extracted_text a on a.tenant_id = %(tenant)s and a.id = n.text_id
+     order by n.name for share of a
     on conflict (tenant_id, collection, name) do update
-       set title = excluded.title, text_id = excluded.text_id, removed_at = null, added_at = clock_timestamp()
+       set title = excluded.title, text_id = excluded.text_id, removed_at = null, added_at = clock_timestamp(),
+           first_passage = excluded.first_passage, passage_count = excluded.passage_count
     returning s.name, s.id
 """
+"""The texts are locked, so that none gets other passage numbers in the meantime."""
 
 MARK_REMOVED = """
     update source set removed_at = clock_timestamp()

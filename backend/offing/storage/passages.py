@@ -25,6 +25,12 @@ SET_INDEX_VERSION = """
      where a.tenant_id = %s and a.id = n.id
 """
 
+SET_SOURCE_NUMBERS = """
+    update source s set first_passage = a.first_passage, passage_count = a.passage_count
+      from extracted_text a
+     where a.tenant_id = %s and a.id = any(%s) and s.tenant_id = a.tenant_id and s.text_id = a.id
+"""
+
 READ_SPANS = """
     select w.number, substring(a.body from w.start_at + 1 for w.end_at - w.start_at)
       from unnest(%s::uuid[], %s::integer[], %s::integer[]) with ordinality as w(id, start_at, end_at, number)
@@ -114,6 +120,7 @@ async def set_index_versions(connection: Connection, tenant_id: UUID, indexes: S
     ids, versions = [index.text_id for index in indexes], [index.version for index in indexes]
     counts, firsts = [len(index.passages) for index in indexes], [index.first_passage for index in indexes]
     await connection.execute(SET_INDEX_VERSION, (ids, versions, counts, firsts, tenant_id))
+    await connection.execute(SET_SOURCE_NUMBERS, (tenant_id, ids))
 
 
 async def read_spans(connection: Connection, tenant_id: UUID, spans: Sequence[SourceSpan]) -> tuple[str | None, ...]:

@@ -24,8 +24,6 @@ MAX_POSTINGS = 5_000_000
 commonest terms are left out first.
 """
 
-SCOPED_TEXT = np.dtype([("first_passage", ">u4"), ("passage_count", ">u4")])
-
 IN_SCOPE = """
            s.tenant_id = %(tenant)s and s.removed_at is null
        and (%(collections)s::text[] = '{}' or s.collection = any(%(collections)s))
@@ -33,10 +31,8 @@ IN_SCOPE = """
 """
 
 LIST_TEXTS_IN_SCOPE = f"""
-    select string_agg(int8send((a.first_passage::bigint << 32) | a.passage_count), '')
-      from extracted_text a
-     where a.tenant_id = %(tenant)s and a.first_passage is not null
-       and a.id in (select s.text_id from source s where {IN_SCOPE})
+    select string_agg(int8send((s.first_passage::bigint << 32) | s.passage_count), '')
+      from source s where s.first_passage is not null and {IN_SCOPE}
 """
 
 READ_HITS = f"""
@@ -122,12 +118,12 @@ def select_terms(postings: Mapping[str, list[TermEntries]]) -> dict[str, list[Te
 
 
 async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any]) -> Any:
-    """Return the texts in scope as an array of `SCOPED_TEXT`, in the order of their passages."""
+    """Return the passage numbers of the texts in scope, ascending: the first one times 2**32 plus their count."""
     async with connection.cursor(binary=True) as cursor:
         # A generic plan, for any scope, is twenty times slower than the plan for this one.
         row = await (await cursor.execute(LIST_TEXTS_IN_SCOPE, scope, prepare=False)).fetchone()
-    texts = np.frombuffer(row[0] if row and row[0] else b"", SCOPED_TEXT)
-    return texts[np.argsort(texts["first_passage"])]
+    texts = np.frombuffer(row[0] if row and row[0] else b"", ">i8")
+    return np.unique(texts.astype(np.int64))  # several sources can have the same text
 
 
 def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], int]], limit: int) -> _BestPassages:
@@ -136,8 +132,7 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], in
     `postings` are the entries of each term and how often the query contains it. Among equal scores, the passage with
     the smallest number is first.
     """
-    firsts: Any = texts["first_passage"].astype(np.int64)
-    counts = texts["passage_count"].astype(np.int64)
+    firsts, counts = texts >> 32, texts & 0xFFFF_FFFF
     base, size = firsts[0], firsts[-1] + counts[-1] - firsts[0]
     bounds = np.zeros(size + 1, np.int8)
     bounds[firsts - base] += 1
