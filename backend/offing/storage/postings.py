@@ -313,15 +313,13 @@ async def read_postings(connection: Connection, tenant_id: UUID, terms: Iterable
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(READ_POSTINGS, values, prepare=False)
         for first, end, body in await cursor.fetchall():
-            for term, entries in _iter_entries(body, SegmentRow(0, first, end)):
-                if term in searched:
-                    postings.setdefault(term, []).append(TermEntries(first, entries))
+            for term, entries in _iter_entries(body, SegmentRow(0, first, end), searched):
+                postings.setdefault(term, []).append(TermEntries(first, entries))
     return postings
 
 
-def _iter_entries(body: bytes, segment: SegmentRow) -> Iterator[tuple[str, Any]]:
+def _iter_entries(body: bytes, segment: SegmentRow, searched: set[str]) -> Iterator[tuple[str, Any]]:
     terms, counts, entries = unpack_bucket(body, segment)
-    at = 0
-    for term, count in zip(terms, counts, strict=True):
-        yield term, entries[at : at + count]
-        at += count
+    for number in [number for number, term in enumerate(terms) if term in searched]:
+        at = sum(counts[:number])
+        yield terms[number], entries[at : at + counts[number]]
