@@ -123,7 +123,8 @@ async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any])
         # A generic plan, for any scope, is twenty times slower than the plan for this one.
         row = await (await cursor.execute(LIST_TEXTS_IN_SCOPE, scope, prepare=False)).fetchone()
     texts = np.frombuffer(row[0] if row and row[0] else b"", ">i8")
-    return np.unique(texts.astype(np.int64))  # several sources can have the same text
+    texts = np.sort(texts.astype(np.int64))
+    return texts[np.flatnonzero(np.diff(texts, prepend=-1))]  # several sources can have the same text
 
 
 def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], int]], limit: int) -> _BestPassages:
