@@ -90,14 +90,15 @@ async def test_the_short_answer_stays_short_where_the_section_quotes_the_paragra
 
 async def test_a_sentence_with_much_fewer_words_of_the_question_is_no_other_quote() -> None:
     documents = [
-        ("a.md", "# Rules\n\nA late ferry pays the harbour of Brenn a fee of nine crowns for the berth."),
-        ("b.md", "# Notes\n\nThe museum of Brenn asks visitors who are late to pay at the door of the harbour."),
+        ("a.md", "# Rules\n\nAlso a late ferry pays the harbour of Brenn a fee of nine crowns for the berth."),
+        ("b.md", "# Notes\n\nA late ferry gives the harbour of Brenn notice of the berth that it wants."),
     ]
     report = await _report(documents, "Which fee does a late ferry pay the harbour of Brenn for the berth?")
     assert {c.title for c in report.citations} == {"Rules"}
 
 
-async def test_a_report_that_says_answered_quotes_something() -> None:
-    documents = [("a.md", "# Crew\n\nAS-206 试飞之后机组人员将驾驶第一架飞船进行双重任务。每个航天器分别发射。")]
-    report = await _report(documents, "有多少人参加了AS-206的试飞?")
-    assert report.stop_reason != "answered" or report.citations
+async def test_an_answered_report_quotes_a_sentence_that_reads_badly_alone() -> None:
+    text = "# Log\n\nit then pays Brenn, which is late, a fee for the ferries, as"
+    report = await _report([("a.md", text)], "Which fee does a late ferry pay the harbour of Brenn for the berth?")
+    assert report.stop_reason == "answered"
+    assert report.citations
