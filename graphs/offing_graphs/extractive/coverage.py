@@ -13,7 +13,7 @@ from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY
 from offing_graphs.extractive.word_forms import Term, extract_terms, is_unspaced
 from offing_graphs.shared.schemas import Coverage, MemoryRecord, RetrievedPassage
 
-MIN_COVERED_WEIGHT = 0.56
+MIN_COVERED_WEIGHT = 0.5
 """Minimum weight of a part's words that its best passages must contain together."""
 MIN_SINGLE_COVERED_WEIGHT = 0.5
 """Minimum weight that one sentence must contain with its heading.

@@ -59,6 +59,8 @@ class ScoredLine:
     """Weight of the question's words that the line contains, from 0 to 1."""
     weight_with_heading: float
     """Weight of the question's words that the line contains with its heading and title, from 0 to 1."""
+    subject_weight: float
+    """Weight of the question's words that the heading and title contain, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ def _score_line(line: PassageLine, question: QuestionTerms) -> ScoredLine | None
     headed = sum(w * question.pool.match(t, line) for t, w in question.weights.items())
     if question.asks_what_it_is and line.is_first_prose and _measure_heading_overlap(line, question) == 1:
         own = max(own, 0.85 * headed)  # the first prose under a heading explains its subject without naming it
+    subject = sum(w * max(t.match(line.heading), t.match(line.title)) for t, w in question.weights.items())
     source = question.pool.sources.get(line.passage.text_id, Stems())
     context = sum(w * _match_context(t, line, source) for t, w in question.weights.items())
     score = (0.6 * own + 0.4 * context) / question.total + _compute_bonus(line, question)
@@ -149,6 +152,7 @@ def _score_line(line: PassageLine, question: QuestionTerms) -> ScoredLine | None
         score * _compute_source_factor(line, source, question) * rate_readability(line),
         own / question.total,
         headed / question.total,
+        subject / question.total,
     )
 
 

@@ -13,15 +13,15 @@ from offing_graphs.extractive.agenda import OTHER_FORMS_PREFIX
 from offing_graphs.extractive.answer_types import is_how_to_question, is_list_question
 from offing_graphs.extractive.coverage import PartStatus, assess_parts
 from offing_graphs.extractive.line_scores import ScoredLine
-from offing_graphs.extractive.lines import MAX_WHOLE_PARAGRAPH_CHARS, PassageLine, find_block
+from offing_graphs.extractive.lines import PassageLine
 from offing_graphs.extractive.question import is_comparison
+from offing_graphs.extractive.quote_ranges import find_quote_range
 from offing_graphs.extractive.quotes import select_distinct
-from offing_graphs.extractive.readability import MAX_QUOTE_CHARS, find_quote_end, is_dangling
+from offing_graphs.extractive.readability import find_quote_end
 from offing_graphs.extractive.text_units import (
     Unit,
     UnitKind,
     is_table_header,
-    measure_width,
     split_units,
     strip_markup,
 )
@@ -36,8 +36,13 @@ MAX_LIST_QUOTES = 7
 """Maximum number of quotes where the question asks for several things."""
 MIN_SCORE = 0.42
 """Minimum score of a sentence that is quoted as an answer."""
-MIN_BEST_FRACTION = 0.7
+MIN_BEST_FRACTION = 0.75
 """Minimum score of the other quotes, as a fraction of the best score."""
+MIN_BEST_WEIGHT_FRACTION = 0.8
+"""Minimum weight of the question's words of the other quotes with their headings, as a fraction of the best quote's.
+
+A sentence that has fewer of them is about something else, and scores by its place or its form.
+"""
 MIN_OWN_WEIGHT = 0.2
 """Minimum weight of the question's words that a quote must contain."""
 MIN_WEIGHT_WITH_HEADING = 0.42
@@ -46,8 +51,6 @@ MIN_CLOSEST_SCORE = 0.38
 """Minimum score of a sentence that is shown as the closest."""
 MAX_ANSWER_QUOTES = 3
 """Maximum number of quotes in the short answer."""
-MAX_EXTRACT_CHARS = 300
-"""Maximum width to which a quote is extended with the sentences that follow, see `measure_width`."""
 MAX_CODE_LINES, MAX_CODE_CHARS = 12, 400
 
 METHOD_NOTE = (
@@ -153,22 +156,35 @@ def _render_heading(s: PartStatus, parts: int) -> str:
     return s.part if s.covered else f"Closest to: {s.part}"
 
 
-def _select_quotes(s: PartStatus) -> list[Quote]:
-    """Select the quotes for one part: the best sentences that differ, each with its context."""
+def _select_quotes(s: PartStatus, is_brief: bool = False) -> list[Quote]:
+    """Select the quotes for one part: the best sentences that differ, each with its context.
+
+    Brief quotes leave out the other sentences of a paragraph about the subject.
+    """
     if not s.hits:
         return []
-    min_score = max(MIN_SCORE, MIN_BEST_FRACTION * s.hits[0].score) if s.covered else MIN_CLOSEST_SCORE
-    fitting = [h for h in s.hits if _is_quotable(h)] or ([] if is_comparison(s.part) else list(s.hits[:1]))
-    limit = (MAX_LIST_QUOTES if is_list_question(s.part) else MAX_QUOTES) if s.covered else MAX_CLOSEST_QUOTES
-    near = [h for h in s.hits if h.line.unit.kind is not UnitKind.ROW]
-    chosen = select_distinct(fitting if s.covered else near, limit, min_score)
     how = is_how_to_question(s.part)
-    quotes = [
-        q
-        for hit in chosen
-        for q in (*_quote_table_header(hit.line), _quote_paragraph(hit.line), *_quote_following(hit.line, how))
-    ]
+    quotes: list[Quote] = []
+    for hit in _choose_answers(s) if s.covered else _choose_closest(s):
+        paragraph = _quote_paragraph(hit, s.part, quotes, is_brief)
+        quotes += [*_quote_table_header(hit.line), *paragraph, *_quote_following(hit.line, how)]
     return _merge_quotes(quotes)
+
+
+def _choose_answers(s: PartStatus) -> Sequence[ScoredLine]:
+    """Choose the best sentences of a covered part. The best one that can be quoted is always among them."""
+    fitting = [h for h in s.hits if _is_quotable(h)] or ([] if is_comparison(s.part) else list(s.hits[:1]))
+    if not fitting:
+        return ()
+    limit = MAX_LIST_QUOTES if is_list_question(s.part) else MAX_QUOTES
+    min_score = min(fitting[0].score, max(MIN_SCORE, MIN_BEST_FRACTION * s.hits[0].score))
+    min_weight = MIN_BEST_WEIGHT_FRACTION * fitting[0].weight_with_heading
+    return select_distinct([h for h in fitting if h.weight_with_heading >= min_weight], limit, min_score)
+
+
+def _choose_closest(s: PartStatus) -> Sequence[ScoredLine]:
+    near = [h for h in s.hits if h.line.unit.kind is not UnitKind.ROW]
+    return select_distinct(near, MAX_CLOSEST_QUOTES, MIN_CLOSEST_SCORE)
 
 
 def _is_quotable(hit: ScoredLine) -> bool:
@@ -181,22 +197,19 @@ def _is_quotable(hit: ScoredLine) -> bool:
     return (row or hit.own_weight >= MIN_OWN_WEIGHT) and hit.weight_with_heading >= MIN_WEIGHT_WITH_HEADING
 
 
-def _quote_paragraph(line: PassageLine) -> Quote:
-    """Quote the whole paragraph if it is short, else the sentence with its context."""
-    all_units, at = _find_unit(line)
-    first, last = find_block(all_units, at)
-    text = line.passage.text
-    if measure_width(text[all_units[first].start : all_units[last].end]) <= MAX_WHOLE_PARAGRAPH_CHARS:
-        return Quote(line.passage, all_units[first].start, all_units[last].end)
-    start, end = line.unit.start, line.unit.end
-    before = all_units[at - 1] if at > first else None
-    if before and is_dangling(line.text) and measure_width(text[before.start : end]) <= MAX_QUOTE_CHARS:
-        start = before.start
-    for unit in all_units[at + 1 : last + 1]:
-        if measure_width(text[start : unit.end]) > MAX_EXTRACT_CHARS or text.startswith("See ", unit.start):
-            break
-        end = unit.end
-    return Quote(line.passage, start, start + find_quote_end(text[start:end]))
+def _quote_paragraph(hit: ScoredLine, part: str, earlier: Sequence[Quote], is_brief: bool) -> list[Quote]:
+    """Quote a line with its context, without what an earlier quote of the same text repeats."""
+    passage, unit = hit.line.passage, hit.line.unit
+    start, end = find_quote_range(hit, part, is_brief)
+    for quote in (q for q in earlier if q.passage.text_id == passage.text_id and not q.is_code):
+        first = quote.position[1] - passage.start
+        last = first + len(quote.text)
+        if first <= unit.start and unit.end <= last:
+            return []
+        start = max(start, last) if last <= unit.start else start
+        end = min(end, first) if unit.end <= first else end
+    start += len(passage.text[start:end]) - len(passage.text[start:end].lstrip())
+    return [Quote(passage, start, start + len(passage.text[start:end].rstrip()))]
 
 
 def _quote_table_header(line: PassageLine) -> list[Quote]:
@@ -310,7 +323,7 @@ def _select_first_quotes(covered: Sequence[PartStatus]) -> list[Quote]:
     quotes: list[Quote] = []
     for s in covered:
         known = {f.position for f in quotes}
-        fresh = [q for q in _select_quotes(s) if not q.is_code and q.position not in known]
+        fresh = [q for q in _select_quotes(s, is_brief=True) if not q.is_code and q.position not in known]
         top = next((n for n, q in enumerate(fresh) if not q.is_extra), None)
         if top is not None:
             quotes += [*(q for q in fresh[max(0, top - 1) : top] if q.is_extra), fresh[top]]
