@@ -66,7 +66,7 @@ def test_a_chinese_question_for_a_fact_gets_the_sentence_and_one_for_a_reason_th
 
 
 async def test_quotes_of_one_passage_do_not_repeat_each_other() -> None:
-    duties = ("the lamp oiled", "a bell rung", "boats mended", "letters carried", "goats milked", "nets dried")
+    duties = ("the lamp oiled", "a bell rung", "boats repaired", "letters carried", "goats milked", "nets dried")
     places = ("near rocks", "at dawn", "under stairs", "after storms", "behind walls", "during summer")
     text = "# Skarvholm lighthouse\n\n" + " ".join(
         f"The keepers of the lighthouse see {duty} {place}, {n} times. Nobody else there is allowed to touch any of it."
