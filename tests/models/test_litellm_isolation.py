@@ -33,8 +33,9 @@ from tests.model_provider import *
 async def main():
     async with WireServer(scripted(*[Completion(GOOD)] * 2)) as server:
         for stream in (False, True):
-            asked = request(choice(server.url, options={"stream": stream}), given=Question(text="canary question"))
-            await answered(litellm_engine(), asked)
+            options = {"stream": stream}
+            role_request = request(choice(server.url, options=options), inputs=Question(text="canary question"))
+            await answered(litellm_engine(), role_request)
 asyncio.run(main())
 assert not seen, f"called {seen}"
 """

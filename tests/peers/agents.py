@@ -221,7 +221,7 @@ async def keep(text: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
     return item.value["text"] if item else "nothing"
 
 
-keeping_agent = registered("kept", create_agent(model, [keep]))
+keeping = registered("keeping", create_agent(model, [keep]))
 
 
 def kept_lines(received: ReceivedPrompt) -> Reply:
@@ -242,5 +242,5 @@ AGENTS = (
     agent("wrapped", once, "I see grass is green!."),
     agent("noted", noted_lines, "noted after nothing tea"),
     agent("mannered", lambda heard: says(heard.system_text), "Speak plainly."),
-    agent("kept", kept_lines, "tea"),
+    agent("keeping", kept_lines, "tea"),
 )

@@ -8,8 +8,10 @@ The web is a function.
 # pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportMissingParameterType=false
 
 import sys
-import types
 import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -22,11 +24,25 @@ from tests.peers.peer_case import Peer, ReceivedPrompt, calls, says, together
 ADAPTERS = ("langchain_mcp_adapters", "langchain_mcp_adapters.client")
 
 
+@contextmanager
+def stand_in_modules(modules: Mapping[str, ModuleType]) -> Generator[None]:
+    """Put modules in place of uninstalled ones.
+
+    `patch.dict(sys.modules)` would also remove what other threads import meanwhile, such as Celery's modules in a worker.
+    """
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in modules:
+            sys.modules.pop(name, None)
+
+
 def imported() -> Any:
-    stood_in = {name: types.ModuleType(name) for name in ADAPTERS}
+    stood_in = {name: ModuleType(name) for name in ADAPTERS}
     stood_in[ADAPTERS[1]].__dict__["MultiServerMCPClient"] = object
     error = patch.object(mcp, "McpError", mcp.MCPError, create=True)
-    with patch.dict(sys.modules, stood_in), error, warnings.catch_warnings():
+    with stand_in_modules(stood_in), error, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from open_deep_research import deep_researcher, utils
 

@@ -22,7 +22,10 @@ COPIED = {
     "checkpoint_value": forks.COPY_CHECKPOINTS,
 }
 
-LEFT = {"child_run", "evaluation_result", "ledger", "reservation", "reward", "rollout", "store_item"}
+LEFT = {
+    *("child_run", "evaluation_result", "experiment_judgement", "experiment_result"),
+    *("ledger", "reservation", "reward", "rollout", "store_item"),
+}
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, and what is shared anyway."""
 
 ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}}
