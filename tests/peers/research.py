@@ -28,7 +28,8 @@ ADAPTERS = ("langchain_mcp_adapters", "langchain_mcp_adapters.client")
 def stand_in_modules(modules: Mapping[str, ModuleType]) -> Generator[None]:
     """Put modules in place of uninstalled ones.
 
-    `patch.dict(sys.modules)` would also remove what other threads import meanwhile, such as Celery's modules in a worker.
+    `patch.dict(sys.modules)` would also remove what other threads import meanwhile, such as Celery's modules in a
+    worker.
     """
     sys.modules.update(modules)
     try:
