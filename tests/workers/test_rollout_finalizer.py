@@ -5,7 +5,7 @@ import pytest
 from offing.clock import new_id
 from offing.core.run import RunStatus, StopReason
 from offing.core.trajectory import Outcome
-from offing.scorers import exact_match
+from offing.scorers.rule_scorer import RuleScorer
 from offing.services.rollouts import ScorerSpec
 from offing_workers import rollout_finalizer
 from offing_workers.rollout_finalizer import finalize_ended_rollout, finalize_overdue
@@ -133,7 +133,7 @@ async def test_a_scorer_of_another_version_than_the_pinned_one_does_not_score(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await collector.collect(size=1)
-    monkeypatch.setattr(exact_match.ExactMatch, "version", "2")
+    monkeypatch.setattr(RuleScorer, "version", "2")
     (one,) = await collector.members()
     await collector.end(one.run_id, SECRET)
     await wait_until_finalized(collector, one.run_id)
@@ -152,7 +152,7 @@ async def test_a_scorer_that_raises_has_failed_and_the_next_rollout_is_finalized
     (one,) = await collector.members()
     await collector.end(one.run_id, SECRET)
     with monkeypatch.context() as broken:
-        broken.setattr(exact_match.ExactMatch, "score", raises)
+        broken.setattr(RuleScorer, "score", raises)
         await wait_until_finalized(collector, one.run_id)
     (score,) = (await collector.group()).scores
     assert (score.value, score.failure) == (None, "ZeroDivisionError: a bug")

@@ -1,18 +1,16 @@
 """`offing datasets`: import published datasets, and show what a dataset contains."""
 
-import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
 from offing.cli.options import Json
-from offing.cli.terminal import strip_control
+from offing.cli.terminal import print_json, strip_control
 from offing.core.errors import InvalidInput
 from offing.datasets.dataset import Dataset, open_dataset
 from offing.datasets.dataset_format import DATASET_FORMATS
@@ -49,7 +47,7 @@ def import_published(
         raise InvalidInput("--max-questions", f"{max_questions} is out of range", "Use 1 or more.")
     imported = import_dataset(DATASET_FORMATS.get_named(format, "FORMAT"), path, destination, max_questions, seed)
     if json:
-        return _print_json({"path": str(destination), **asdict(imported)})
+        return print_json({"path": str(destination), **asdict(imported)})
     print(f"{destination}: {imported.question_count:,} questions, {imported.document_count:,} documents")
     return 0
 
@@ -59,7 +57,7 @@ def formats(*, json: Json = False) -> int:
     """List the formats that can be imported."""
     known = list(DATASET_FORMATS.iter_usable())
     if json:
-        return _print_json([{"name": f.name, "description": f.description, "license": f.license} for f in known])
+        return print_json([{"name": f.name, "description": f.description, "license": f.license} for f in known])
     table = Table("format", "content", "license", box=None)
     for one in known:
         table.add_row(one.name, one.description, one.license)
@@ -73,7 +71,7 @@ def show(path: Path, *, json: Json = False) -> int:
     dataset = open_dataset(path)
     description = describe_dataset(dataset)
     if json:
-        return _print_json(description)
+        return print_json(description)
     for name, value in description.items():
         if value not in ("", {}):
             text = ", ".join(f"{k} {n}" for k, n in value.items()) if isinstance(value, dict) else str(value)
@@ -102,8 +100,3 @@ def describe_dataset(dataset: Dataset) -> dict[str, str | int | dict[str, int]]:
         "source": dataset.source,
         "citation": dataset.citation,
     }
-
-
-def _print_json(value: object) -> int:
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
-    return 0

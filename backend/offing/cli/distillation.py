@@ -7,17 +7,16 @@ import asyncio
 import sys
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-import orjson
 from cyclopts import Parameter
 
 from offing.cli.hooks import build_hooks
 from offing.cli.options import Flag, Json, Paths
 from offing.cli.show import run_with_database
 from offing.cli.stack import load_graphs, with_graph_paths
-from offing.cli.terminal import ProgressPrinter, strip_control
+from offing.cli.terminal import ProgressPrinter, print_json, strip_control
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.prompt_library import CASES, EXPERIENCES, PromptLibrary, library_from_files
@@ -174,7 +173,7 @@ COST_METRICS = ("prompt_tokens", "completion_tokens", "cost_usd", "priced")
 
 def _print_queued(job: TrainingJobRow, as_json: bool) -> int:
     if as_json:
-        return _print_json(asdict(job))
+        return print_json(asdict(job))
     print(f"job {job.id} is {job.state}")
     return 0
 
@@ -207,7 +206,7 @@ def _read_library(folder: Path) -> PromptLibrary:
 
 def _print_result(job: TrainingJobRow, version: PolicyVersionRow | None, as_json: bool) -> int:
     if as_json:
-        _print_json({"job": asdict(job), "version": asdict(version) if version else None})
+        print_json({"job": asdict(job), "version": asdict(version) if version else None})
         return 1 if job.state == "failed" else 0
     for reason in version.lineage.get("rejected_edits", ()) if version else ():
         print(f"left out: {strip_control(reason)}", file=sys.stderr)
@@ -227,12 +226,7 @@ def _print_result(job: TrainingJobRow, version: PolicyVersionRow | None, as_json
 
 def _print_version(row: PolicyVersionRow, as_json: bool) -> int:
     if as_json:
-        return _print_json(asdict(row))
+        return print_json(asdict(row))
     print(row.label)
     print(f"{row.state}; its files are in {strip_control(row.uri)}", file=sys.stderr)
-    return 0
-
-
-def _print_json(value: Any) -> int:
-    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0

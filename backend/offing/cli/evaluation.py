@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from rich.table import Table
 from offing.bus.notifier import BusNotifier
 from offing.cli.evaluation_plan import EvaluationPlan, build_configurations, build_scorers, read_plan
 from offing.cli.hooks import build_hooks
+from offing.cli.id_suffix import select_match
 from offing.cli.options import ComparisonOptions
 from offing.cli.rollouts import ingest_dataset, load_versions
 from offing.cli.show import run_with_database
 from offing.cli.stack import load_graphs, with_graph_paths
-from offing.cli.terminal import ProgressPrinter, strip_control
-from offing.core.errors import InvalidInput, NotFound
+from offing.cli.terminal import ProgressPrinter, print_json, strip_control
 from offing.core.model import EngineConfig, describe_engine
 from offing.datasets.dataset import Dataset, open_dataset
 from offing.local.servers import ServerUrls
@@ -50,6 +50,9 @@ POLL_SECONDS = 0.5
 MAX_SEARCHED_EXPERIMENTS = 200
 """Number of latest experiments that are searched for the end of an id."""
 
+BeginExperiment = Callable[[Database], Awaitable[Experiment]]
+"""Creates or finds the experiment to carry out."""
+
 
 def evaluate(options: ComparisonOptions) -> int:
     """Run the command and return its exit code."""
@@ -70,28 +73,22 @@ def evaluate(options: ComparisonOptions) -> int:
             again=options.again,
         )
 
-    workers = count_worker_processes(settings)
-    with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
-        results = asyncio.run(_work(begin, servers, settings, graphs, progress))
-    return _write_results(results, "json" if options.as_json else "text", None)
+    return _measure(begin, settings, graphs, progress, options.as_json)
 
 
 def resume(experiment_text: str, paths: Sequence[Path], as_json: bool) -> int:
     settings, progress = with_graph_paths(load_settings(), paths), ProgressPrinter(sys.stderr)
-    graphs, workers = load_graphs(settings), count_worker_processes(settings)
 
     async def begin(database: Database) -> Experiment:
         return await find_experiment(database, experiment_text)
 
-    with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
-        results = asyncio.run(_work(begin, servers, settings, graphs, progress))
-    return _write_results(results, "json" if as_json else "text", None)
+    return _measure(begin, settings, load_graphs(settings), progress, as_json)
 
 
 def list_experiments(limit: int, as_json: bool) -> int:
     page, _ = run_with_database(lambda database: experiments.list_experiments(database, LOCAL_TENANT, None, limit))
     if as_json:
-        return _print_json([_render_experiment(one) for one in page])
+        return print_json([_render_experiment(one) for one in page])
     table = Table("experiment", "created", "name", "dataset", "configurations", "state", box=None)
     for one in page:
         row = one.row
@@ -110,12 +107,26 @@ def export(experiment_text: str, format: str, output: Path | None) -> int:
     return _write_results(run_with_database(work), format, output)
 
 
+def _measure(
+    begin: BeginExperiment, settings: Settings, graphs: Mapping[str, Graph], progress: ProgressPrinter, as_json: bool
+) -> int:
+    """Carry out an experiment on a stack, print its results, and return the exit code."""
+    workers = count_worker_processes(settings)
+    with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
+        results = asyncio.run(_work(begin, servers, settings, graphs, progress))
+    return _write_results(results, "json" if as_json else "text", None)
+
+
 async def _work(
-    begin: Any, servers: ServerUrls, settings: Settings, graphs: Mapping[str, Graph], progress: ProgressPrinter
+    begin: BeginExperiment,
+    servers: ServerUrls,
+    settings: Settings,
+    graphs: Mapping[str, Graph],
+    progress: ProgressPrinter,
 ) -> ExperimentResults:
     """Create or find the experiment, carry out what is missing, and return everything that was measured."""
     async with Database(servers.app_url, max_connections=8) as database, BusNotifier(servers.redis_url) as notifier:
-        experiment: Experiment = await begin(database)
+        experiment = await begin(database)
         id = experiment.row.id
         progress.print_line(f"experiment {id}; after an interruption, repeat the command to continue")
         if experiment.row.completed_at is None:
@@ -162,14 +173,7 @@ def _load_dataset(plan: EvaluationPlan) -> Dataset:
         return dataset
     ranked = sorted(range(len(dataset.tasks)), key=lambda n: _rank(tasks.hash_task(dataset.tasks[n]), plan.seed))
     chosen = sorted(ranked[: plan.max_questions])
-    return Dataset(
-        dataset.name,
-        tuple(dataset.tasks[n] for n in chosen),
-        dataset.documents,
-        dataset.license,
-        dataset.source,
-        dataset.citation,
-    )
+    return replace(dataset, tasks=tuple(dataset.tasks[n] for n in chosen))
 
 
 def _rank(content: str, seed: int) -> str:
@@ -203,12 +207,7 @@ async def find_experiment(database: Database, text: str) -> Experiment:
     """Return the experiment with this id or with these last characters."""
     page, _ = await experiments.list_experiments(database, LOCAL_TENANT, None, MAX_SEARCHED_EXPERIMENTS)
     matches = [one for one in page if str(one.row.id).endswith(text)]
-    if not matches:
-        raise NotFound("experiment", text)
-    if len(matches) > 1:
-        remedy = "Use more of its last characters."
-        raise InvalidInput("EXPERIMENT", f"{text!r} matches {len(matches)} experiments", remedy)
-    return matches[0]
+    return select_match("experiment", "experiments", text, matches)
 
 
 def _write_results(results: ExperimentResults, format: str, output: Path | None) -> int:
@@ -254,8 +253,3 @@ def _render_questions(results: ExperimentResults) -> list[dict[str, Any]]:
         }
         for task in results.tasks
     ]
-
-
-def _print_json(value: object) -> int:
-    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
-    return 0

@@ -120,10 +120,13 @@ def _build_configuration(
 
 
 def _read_file(path: Path, options: ComparisonOptions) -> EvaluationPlan:
-    others = (*options.configurations, *options.scorers, *options.engines)
-    if others or options.judge or options.max_questions:
+    unset = ComparisonOptions(options.dataset, again=options.again, paths=options.paths, as_json=options.as_json)
+    if options != unset:
         problem = f"{path} already says what to compare"
-        raise InvalidInput("--config", problem, "Change the file, or use a dataset in its place.")
+        remedy = (
+            "Change the file, or use a dataset in its place. Only --again, --path and --json are possible beside it."
+        )
+        raise InvalidInput("DATASET", problem, remedy)
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from offing import environment
 from offing.bus.notifier import BusNotifier
 from offing.cli.ask import resolve_engine_configs
@@ -18,7 +16,7 @@ from offing.cli.options import EvaluateOptions, PromoteOptions
 from offing.cli.rollouts import follow_batch
 from offing.cli.show import run_with_database
 from offing.cli.stack import get_graph, with_graph_paths
-from offing.cli.terminal import ProgressPrinter
+from offing.cli.terminal import ProgressPrinter, print_json
 from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
 from offing.local.servers import ServerUrls
@@ -53,7 +51,7 @@ def promote_version(options: PromoteOptions) -> int:
     run_with_database(work)
     row, result = results[0]
     if options.as_json:
-        return _print_json({"policy": asdict(row), "result": None if result is None else asdict(result)})
+        return print_json({"policy": asdict(row), "result": None if result is None else asdict(result)})
     print(f"{row.label} is {row.state}")
     if result is not None:
         p = result.comparison
@@ -106,7 +104,7 @@ def evaluate_version(options: EvaluateOptions) -> int:
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
         id = asyncio.run(_evaluate(options, graph, servers, progress))
     if options.as_json:
-        return _print_json({"evaluation": str(id), "policy": options.policy})
+        return print_json({"evaluation": str(id), "policy": options.policy})
     print(f"evaluation {id}")
     return 0
 
@@ -145,9 +143,4 @@ def start_canary(policy: str, share: float) -> int:
 
 def roll_back(name: str) -> int:
     print(run_with_database(lambda database: promotion.roll_back_policy(database, LOCAL_TENANT, name)))
-    return 0
-
-
-def _print_json(value: object) -> int:
-    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0

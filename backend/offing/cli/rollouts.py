@@ -17,11 +17,12 @@ from rich.table import Table
 from offing.bus.notifier import BusNotifier
 from offing.cli.ask import check_roles_answered, resolve_engine_configs
 from offing.cli.hooks import build_hooks
+from offing.cli.id_suffix import select_match
 from offing.cli.options import CollectOptions
 from offing.cli.show import run_with_database
 from offing.cli.stack import get_graph, with_graph_paths
-from offing.cli.terminal import ProgressPrinter, strip_control
-from offing.core.errors import InvalidInput, NotFound
+from offing.cli.terminal import ProgressPrinter, print_json, strip_control
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.datasets.dataset import Dataset, open_dataset
@@ -81,7 +82,7 @@ def run_collect(options: CollectOptions) -> int:
 def list_batches(limit: int, as_json: bool) -> int:
     batches, _ = run_with_database(lambda database: rollouts.list_batches(database, LOCAL_TENANT, None, limit))
     if as_json:
-        return _print_json([render_batch(batch_status) for batch_status in batches])
+        return print_json([render_batch(batch_status) for batch_status in batches])
     table = Table("batch", "name", "graph", "groups", "rollouts", "mean reward", box=None)
     for seen in batches:
         p, mean = seen.progress, seen.progress.mean_reward
@@ -286,18 +287,12 @@ async def _get_batch_id(database: Database, batch_text: str) -> UUID:
     """Return the id of the batch with this id or with these last characters."""
     batches, _ = await rollouts.list_batches(database, LOCAL_TENANT, None, MAX_SEARCHED_BATCHES)
     matches = [seen.batch.id for seen in batches if str(seen.batch.id).endswith(batch_text)]
-    if not matches:
-        raise NotFound("batch", batch_text)
-    if len(matches) > 1:
-        raise InvalidInput(
-            "BATCH", f"{batch_text!r} matches {len(matches)} batches", "Use more of its last characters."
-        )
-    return matches[0]
+    return select_match("batch", "batches", batch_text, matches)
 
 
 def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
     if as_json:
-        _print_json(render_batch(batch_status))
+        print_json(render_batch(batch_status))
         return
     batch, p = batch_status.batch, batch_status.progress
     mean = "none yet" if p.mean_reward is None else f"{p.mean_reward:.3f}"
@@ -313,8 +308,3 @@ def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
     print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not scored yet · "
           f"{p.finalized} finalized, {p.failed} of them with infrastructure errors")  # fmt: skip
     print(f"mean reward {mean}")
-
-
-def _print_json(value: object) -> int:
-    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
-    return 0

@@ -13,8 +13,9 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from offing.cli.hooks import migrate
-from offing.cli.terminal import strip_control
-from offing.core.errors import InvalidInput, NotFound
+from offing.cli.id_suffix import select_match
+from offing.cli.terminal import print_json, strip_control
+from offing.core.errors import NotFound
 from offing.core.report import Report
 from offing.core.report_formats import render_html, render_markdown, report_to_json
 from offing.local.background import get_status
@@ -55,7 +56,7 @@ def run_with_database(function: Callable[[Database], Awaitable[T]]) -> T:
 def list_runs(limit: int, as_json: bool) -> int:
     recent_runs = run_with_database(lambda database: _list_recent(database, limit))
     if as_json:
-        return _print_json([_summarize_run(run) for run in recent_runs])
+        return print_json([_summarize_run(run) for run in recent_runs])
     table = Table("run", "state", "turns", "question", box=None)
     for run in recent_runs:
         state = f"{run.status}: {run.stop_reason}" if run.stop_reason else run.status
@@ -70,7 +71,7 @@ def show_run(run_text: str, as_json: bool) -> int:
 
     result = run_with_database(work)
     if as_json:
-        return _print_json(result)
+        return print_json(result)
     for step in result["steps"]:
         print(f"{step['seq']:>4} {step['label']:<9} {step['title']}")
     print_run(result)
@@ -154,13 +155,4 @@ async def get_run_id(database: Database, run_text: str) -> UUID:
     """Return the id of the run with this id or with these last characters."""
     async with database.transaction(LOCAL_TENANT) as connection:
         matches = await runs.list_ids_with_suffix(connection, run_text)
-    if not matches:
-        raise NotFound("run", run_text)
-    if len(matches) > 1:
-        raise InvalidInput("RUN", f"{run_text!r} matches {len(matches)} runs", "Use more of its last characters.")
-    return matches[0]
-
-
-def _print_json(value: object) -> int:
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
-    return 0
+    return select_match("run", "runs", run_text, matches)

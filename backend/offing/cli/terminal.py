@@ -1,10 +1,12 @@
 """Progress output for a terminal, on standard error. Without a terminal it is plain text."""
 
 import re
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Self, TextIO
 
+import orjson
 from rich.console import Console
 from rich.markup import escape
 
@@ -30,6 +32,12 @@ CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def strip_control(text: str) -> str:
     """Return untrusted text without control characters and markup."""
     return escape(CONTROL_CHARS.sub("", text))
+
+
+def print_json(value: object) -> int:
+    """Print a value as indented JSON on standard output, and return the exit code 0."""
+    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0
 
 
 class ProgressPrinter:

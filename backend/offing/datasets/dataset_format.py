@@ -60,7 +60,7 @@ class DatasetFormat:
     read: Callable[[Path], Iterator[PublishedQuestion]]
     """Reads the questions one by one. Raises `InvalidInput` that names the file, the line and the field."""
     license: str
-    """Licence under which the data was published, for `dataset.toml`. Check it before you share the data."""
+    """License under which the data was published, for `dataset.toml`. Check it before you share the data."""
     source: str
     citation: str
 

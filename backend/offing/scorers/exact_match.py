@@ -3,39 +3,13 @@
 1 if the answer equals an accepted answer, ignoring case, punctuation and articles.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from offing.core.scoring import Reference, exact_match
-from offing.models.engine import UsageMeter
-from offing.scorers.scorer import (
-    NoOptions,
-    ScorerResult,
-    ScoringFailure,
-    ScoringInput,
-    accepted_answers,
-    find_missing_answers,
-    validate_options,
-)
+from offing.core.scoring import exact_match
+from offing.scorers.rule_scorer import RuleScorer
+from offing.scorers.scorer import NoOptions, ScorerResult, ScoringInput, accepted_answers, find_missing_answers
 
 
-class ExactMatch:
-    name = "exact_match"
-    version = "1"
-    needs_engine = False
-    reads_report = False
-    reads_tool_results = False
-
-    def find_missing(self, reference: Reference | None) -> str:
-        return find_missing_answers(reference)
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        validate_options(self.name, NoOptions, options)
-
-    async def score(
-        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
-    ) -> ScorerResult | ScoringFailure:
-        return ScorerResult(exact_match(scoring_input.answer, accepted_answers(scoring_input)))
+def score_exact_match(scoring_input: ScoringInput, options: NoOptions) -> ScorerResult:
+    return ScorerResult(exact_match(scoring_input.answer, accepted_answers(scoring_input)))
 
 
-SCORER = ExactMatch()
+SCORER = RuleScorer("exact_match", "1", score_exact_match, find_missing_answers)

@@ -1,21 +1,12 @@
 """The scorer `numeric`: 1 if the answer states the accepted number within a tolerance."""
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from pydantic import BaseModel, Field
 
 from offing.core.scoring import Reference, find_number, numeric_match
-from offing.models.engine import UsageMeter
-from offing.scorers.scorer import (
-    ScorerResult,
-    ScoringFailure,
-    ScoringInput,
-    accepted_answers,
-    find_missing_answers,
-    validate_options,
-)
+from offing.scorers.rule_scorer import RuleScorer
+from offing.scorers.scorer import ScorerResult, ScoringFailure, ScoringInput, accepted_answers, find_missing_answers
 
 
 class Tolerance(BaseModel, frozen=True, extra="forbid"):
@@ -26,32 +17,21 @@ class Tolerance(BaseModel, frozen=True, extra="forbid"):
     """As a fraction of the reference value: 0.01 is one percent."""
 
 
-class NumericMatch:
-    name = "numeric"
-    version = "1"
-    needs_engine = False
-    reads_report = False
-    reads_tool_results = False
-
-    def find_missing(self, reference: Reference | None) -> str:
-        if reference is None or reference.answers is None:
-            return find_missing_answers(reference)
-        stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
-        return "" if stated else "none of its reference answers contains exactly one number"
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        validate_options(self.name, Tolerance, options)
-
-    async def score(
-        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
-    ) -> ScorerResult | ScoringFailure:
-        within: Tolerance = validate_options(self.name, Tolerance, options)
-        value = numeric_match(
-            scoring_input.answer, accepted_answers(scoring_input), absolute=within.absolute, relative=within.relative
-        )
-        if value is None:
-            return ScoringFailure("no accepted answer of the task contains exactly one number")
-        return ScorerResult(value, {"number": find_number(scoring_input.answer) is not None})
+def find_missing_number(reference: Reference | None) -> str:
+    """Return what is missing for a comparison of numbers. Empty if nothing is missing."""
+    if reference is None or reference.answers is None:
+        return find_missing_answers(reference)
+    stated = not reference.answers or any(find_number(a) is not None for a in reference.answers)
+    return "" if stated else "none of its reference answers contains exactly one number"
 
 
-SCORER = NumericMatch()
+def score_number(scoring_input: ScoringInput, within: Tolerance) -> ScorerResult | ScoringFailure:
+    value = numeric_match(
+        scoring_input.answer, accepted_answers(scoring_input), absolute=within.absolute, relative=within.relative
+    )
+    if value is None:
+        return ScoringFailure("no accepted answer of the task contains exactly one number")
+    return ScorerResult(value, {"number": find_number(scoring_input.answer) is not None})
+
+
+SCORER = RuleScorer("numeric", "1", score_number, find_missing_number, Tolerance)

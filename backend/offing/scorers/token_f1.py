@@ -3,39 +3,13 @@
 It is the F1 of the words shared by the answer and the most similar accepted answer.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from offing.core.scoring import Reference, token_f1
-from offing.models.engine import UsageMeter
-from offing.scorers.scorer import (
-    NoOptions,
-    ScorerResult,
-    ScoringFailure,
-    ScoringInput,
-    accepted_answers,
-    find_missing_answers,
-    validate_options,
-)
+from offing.core.scoring import token_f1
+from offing.scorers.rule_scorer import RuleScorer
+from offing.scorers.scorer import NoOptions, ScorerResult, ScoringInput, accepted_answers, find_missing_answers
 
 
-class TokenF1:
-    name = "token_f1"
-    version = "1"
-    needs_engine = False
-    reads_report = False
-    reads_tool_results = False
-
-    def find_missing(self, reference: Reference | None) -> str:
-        return find_missing_answers(reference)
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        validate_options(self.name, NoOptions, options)
-
-    async def score(
-        self, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
-    ) -> ScorerResult | ScoringFailure:
-        return ScorerResult(token_f1(scoring_input.answer, accepted_answers(scoring_input)))
+def score_token_f1(scoring_input: ScoringInput, options: NoOptions) -> ScorerResult:
+    return ScorerResult(token_f1(scoring_input.answer, accepted_answers(scoring_input)))
 
 
-SCORER = TokenF1()
+SCORER = RuleScorer("token_f1", "1", score_token_f1, find_missing_answers)

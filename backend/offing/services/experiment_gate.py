@@ -5,12 +5,11 @@ version, for the promotion gate.
 from typing import Any
 from uuid import UUID
 
-from offing.core.errors import Conflict, InvalidInput
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.services.experiment_summary import find_value, list_metrics
-from offing.services.experiments import Experiment, ExperimentResults, read_results
+from offing.services.experiments import Experiment, ExperimentResults, read_complete_experiment, read_results
 from offing.services.promotion_gate import EvaluationResult
-from offing.storage import experiments
 from offing.storage.experiments import ConfigurationRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection
@@ -30,12 +29,7 @@ async def load_gate_results(
     `metric` of `None` means the only scorer with a weight, or the weighted mean of all. Raises NotFound, Conflict if
     the experiment is not complete, and InvalidInput if it did not compare exactly these versions or lacks the metric.
     """
-    row = await experiments.get_experiment(connection, experiment_id)
-    if row.completed_at is None:
-        raise Conflict(
-            f"The experiment {experiment_id} is not complete.", f"Use `offing evaluate resume {experiment_id}`."
-        )
-    experiment = Experiment(row, await experiments.list_configurations(connection, [experiment_id]))
+    experiment = await read_complete_experiment(connection, experiment_id)
     ours, theirs = _find_configuration(experiment, candidate), _find_configuration(experiment, active)
     _check_comparable(ours, theirs)
     stored, chosen = await read_results(connection, experiment), _choose_metric(experiment, metric)

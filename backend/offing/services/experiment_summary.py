@@ -128,11 +128,12 @@ def summarize(
     """
     by_number = [[row for row in results if row.number == number] for number in range(len(names))]
     metrics = [_summarize_metric(name, by_number, weights) for name in list_metrics(weights)]
-    comparisons = [
-        summarize_judgements(names[number], [row for row in judgements if row.number == number])
-        for number in (range(1, len(names)) if judgements is not None else ())
-        if judgements is not None
-    ]
+    comparisons = list[JudgeSummary]()
+    if judgements is not None:
+        comparisons = [
+            summarize_judgements(name, [row for row in judgements if row.number == number])
+            for number, name in enumerate(names[1:], 1)
+        ]
     answers = [_summarize_answers(rows, unanswerable) for rows in by_number]
     return ExperimentSummary(tuple(metrics), tuple(answers), tuple(comparisons))
 

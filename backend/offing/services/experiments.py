@@ -7,7 +7,6 @@ batch with its own idempotency key, results are stored once, and a stored verdic
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -39,6 +38,7 @@ from offing.storage.experiments import (
     ResultRow,
 )
 from offing.storage.pool import Connection, Database
+from offing.storage.runs import budget_to_json, parse_budget
 
 ANSWER_METRICS = ("exact_match", "token_f1")
 """Default scorers that read only the short answer."""
@@ -156,8 +156,8 @@ async def create_experiment(
                 "sha256": digest,
             }
             await experiments.insert_experiment(connection, tenant_id, new, task_ids, pinned)
-            earlier = await experiments.get_experiment(connection, id)
-        return Experiment(earlier, await experiments.list_configurations(connection, [earlier.id]))
+            return await _read_experiment(connection, id)
+        return await _read_experiment(connection, earlier.id)
 
 
 async def start_batches(
@@ -220,8 +220,7 @@ async def complete_experiment(database: Database, tenant_id: UUID, experiment_id
 async def get_experiment(database: Database, tenant_id: UUID, experiment_id: UUID) -> Experiment:
     """Return an experiment. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
-        row = await experiments.get_experiment(connection, experiment_id)
-        return Experiment(row, await experiments.list_configurations(connection, [experiment_id]))
+        return await _read_experiment(connection, experiment_id)
 
 
 async def list_experiments(
@@ -237,13 +236,23 @@ async def list_experiments(
 
 async def load_results(database: Database, tenant_id: UUID, experiment_id: UUID) -> ExperimentResults:
     """Return everything that was measured. Raises NotFound, and Conflict for an experiment that is not complete."""
-    experiment = await get_experiment(database, tenant_id, experiment_id)
+    async with database.transaction(tenant_id) as connection:
+        return await read_results(connection, await read_complete_experiment(connection, experiment_id))
+
+
+async def read_complete_experiment(connection: Connection, experiment_id: UUID) -> Experiment:
+    """Return an experiment. Raises NotFound, and Conflict for an experiment that is not complete."""
+    experiment = await _read_experiment(connection, experiment_id)
     if experiment.row.completed_at is None:
         raise Conflict(
             f"The experiment {experiment_id} is not complete.", f"Use `offing evaluate resume {experiment_id}`."
         )
-    async with database.transaction(tenant_id) as connection:
-        return await read_results(connection, experiment)
+    return experiment
+
+
+async def _read_experiment(connection: Connection, experiment_id: UUID) -> Experiment:
+    row = await experiments.get_experiment(connection, experiment_id)
+    return Experiment(row, await experiments.list_configurations(connection, [experiment_id]))
 
 
 async def read_results(connection: Connection, experiment: Experiment) -> ExperimentResults:
@@ -333,13 +342,9 @@ async def _pin_configuration(
         graph_version=graph.version,
         engines={role: choice.model_dump() for role, choice in engines.items()},
         policy_version_ids={role: str(id) for role, id in versions.items()},
-        budget={**asdict(one.budget), "max_cost_usd": _to_text(one.budget.max_cost_usd)},
+        budget=budget_to_json(one.budget),
         scope=dict(one.scope),
     )
-
-
-def _to_text(usd: Decimal | None) -> str | None:
-    return None if usd is None else str(usd)
 
 
 def _hash_pinned(
@@ -367,19 +372,13 @@ def _check_graph(one: ConfigurationRow, graphs: Mapping[str, Graph]) -> None:
 
 
 def _build_batch_request(row: ExperimentRow, one: ConfigurationRow, task_ids: Sequence[UUID]) -> BatchRequest:
-    usd = one.budget["max_cost_usd"]
     return BatchRequest(
         graph=one.graph,
         task_ids=task_ids,
         group_size=1,
         engines={role: EngineConfig.model_validate(choice) for role, choice in one.engines.items()},
         scorers=[ScorerSpec(scorer["name"], scorer["weight"], scorer["options"]) for scorer in row.scorers],
-        budget=Budget(
-            one.budget["max_turns"],
-            one.budget["max_tokens"],
-            None if usd is None else Decimal(usd),
-            one.budget["max_seconds"],
-        ),
+        budget=parse_budget(one.budget),
         seed=row.seed,
         tags=(EVALUATION_TAG,),
         name=f"{one.name} on {row.dataset}",

@@ -188,8 +188,11 @@ async def promote(
     files, too.
     """
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
-    evidence: dict[str, Any] = {"dataset": dataset, "mode": mode, "experiment_id": experiment_id, "metric": metric}
-    result = await run_gate(database, tenant_id, policy, rules, **evidence) if rules else None
+    result = None
+    if rules is not None:
+        result = await run_gate(
+            database, tenant_id, policy, rules, dataset=dataset, mode=mode, experiment_id=experiment_id, metric=metric
+        )
     if result is not None and not result.passed:
         raise Conflict(
             f"{policy} did not pass the gate: {'; '.join(result.reasons)}.", "Train further, or use --force."

@@ -368,7 +368,7 @@ def _build_pinned_config(
         tags=request.tags,
         tool_policy=policy.model_dump(mode="json"),
         tool_policy_sha256=hash_tool_policy(policy),
-        budget=_serialize_budget(request.budget),
+        budget=runs.budget_to_json(request.budget),
         durability=request.durability or ("exit" if fits else "sync"),
         traceparent=request.traceparent,
         scope=request.scope,
@@ -384,7 +384,7 @@ def _describe_request(
         "group_size": request.group_size,
         "engines": {role: choice.model_dump() for role, choice in engines.items()},
         "scorers": scorers,
-        "budget": _serialize_budget(request.budget),
+        "budget": runs.budget_to_json(request.budget),
         "attempts": request.attempts,
         "seed": request.seed,
         "tags": list(request.tags),
@@ -403,7 +403,7 @@ def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
         "group_size": request.group_size,
         "engines": {role: choice.model_dump() for role, choice in request.engines.items()},
         "scorers": None if request.scorers is None else [asdict(spec) for spec in request.scorers],
-        "budget": _serialize_budget(request.budget),
+        "budget": runs.budget_to_json(request.budget),
         "durability": request.durability,
         "attempts": request.attempts,
         "seed": request.seed,
@@ -419,13 +419,3 @@ def _check_same_request(earlier: tuple[RolloutBatchRow, str], request_sha256: st
         remedy = "Use a new key, or repeat the first request unchanged."
         raise Conflict("This Idempotency-Key was used for another request.", remedy)
     return batch
-
-
-def _serialize_budget(budget: Budget) -> dict[str, Any]:
-    usd = None if budget.max_cost_usd is None else str(budget.max_cost_usd)
-    return {
-        "max_turns": budget.max_turns,
-        "max_tokens": budget.max_tokens,
-        "max_cost_usd": usd,
-        "max_seconds": budget.max_seconds,
-    }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
@@ -103,9 +104,7 @@ LIST_JUDGEMENTS = """
       from experiment_judgement where experiment_id = %s order by number, task_id, is_swapped
 """
 
-COMPLETE = """
-    update experiment set completed_at = clock_timestamp() where id = %s and completed_at is null returning completed_at
-"""
+COMPLETE = "update experiment set completed_at = clock_timestamp() where id = %s and completed_at is null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class EndedRollout:
     outcome: str
     turns: int
     tokens: int
-    cost_usd: Any
+    cost_usd: Decimal
     seconds: float
     """Working time."""
     answer: str | None

@@ -98,6 +98,9 @@ def test_a_file_rejects_unknown_fields_and_options_beside_it(tmp_path: Path) -> 
         read_plan(ComparisonOptions(str(file)))
     with pytest.raises(InvalidInput, match="already says what to compare"):
         read_plan(ComparisonOptions(str(file), configurations=("a=web=true",)))
+    for options in (ComparisonOptions(str(file), seed=1), ComparisonOptions(str(file), max_turns=3)):
+        with pytest.raises(InvalidInput, match="already says what to compare"):
+            read_plan(options)
 
 
 def test_a_dataset_and_a_verb_are_told_apart() -> None:
