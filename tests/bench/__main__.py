@@ -18,6 +18,7 @@ from tests.bench.export import export_speed
 from tests.bench.fairness import fairness
 from tests.bench.graph_accuracy import graph_accuracy
 from tests.bench.history import history_bytes
+from tests.bench.library import library_size
 from tests.bench.long_research import long_research
 from tests.bench.long_run import long_run
 from tests.bench.measurement import Measurement, merged
@@ -27,6 +28,7 @@ from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.ratio_guard import too_slow
 from tests.bench.ratios import cpu_ratios
 from tests.bench.record import bytes_a_token
+from tests.bench.retrieval import retrieval_quality
 from tests.bench.rollouts import rollouts_per_second
 from tests.bench.sandbox import sandbox_speed
 from tests.bench.sdk import per_node
@@ -91,6 +93,8 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "policy": Alone(policy_speed, 5),
     "pages": Alone(pages_speed),
     "fairness": Alone(fairness, 3),
+    "retrieval": Alone(retrieval_quality),
+    "library": Alone(library_size),
 }
 
 

@@ -60,11 +60,13 @@ UNITS: Mapping[str, tuple[float, str, str]] = {
     "tokens/s": (1, ",.0f", " tokens/s"),
     "pages/s": (1, ",.0f", " pages/s"),
     "MB/s": (1, ",.0f", " MB/s"),
+    "kB": (1, ",.1f", " kB"),
     "MB": (1, ",.1f", " MB"),
     "GB": (1, ",.2f", " GB"),
     "bytes": (1, ",.1f", " bytes"),
     "%": (1, ".1%", ""),
     "turns": (1, ",.1f", " turns"),
+    "score": (1, ".3f", ""),
 }
 """How values of a unit are rendered: factor, format and suffix. Times are stored in seconds."""
 

@@ -1,10 +1,9 @@
 """Measure retrieval: recall at ten of each way to rank, and the time of ingestion and of queries.
 
-    .venv/bin/python -m tests.bench.recall [--docs FOLDER] [--copies N] [--misses]
+    .venv/bin/python -m tests.bench.recall [--docs FOLDER] [--misses]
 
 The documents come from `deploy/fetch-demo-docs`, the questions from `questions.toml` in this folder. It runs on its own
-Postgres in a temporary folder. `--copies N` also stores N more copies of every document's index, to show how times
-grow.
+Postgres in a temporary folder. The time of searches in a large library is measured by `python -m tests.bench library`.
 """
 
 import argparse
@@ -33,27 +32,6 @@ from tests.bench.candidates import CANDIDATES, Candidate, rank_with
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / ".demo" / "docs"
-
-COPY_INDEX = """
-    with copied as (
-      insert into app.extracted_text (id, tenant_id, snapshot_sha256, extractor, sha256, body, length_chars, title,
-                                      index_version, passage_count)
-      select gen_random_uuid(), tenant_id, snapshot_sha256, id::text || ' copy ' || %(copy)s, sha256, body,
-             length_chars, title,
-             index_version, passage_count from app.extracted_text where extractor not like '%% copy %%'
-      returning id, split_part(extractor, ' copy ', 1)::uuid as original),
-    sources as (
-      insert into app.source (id, tenant_id, collection, name, title, text_id)
-      select gen_random_uuid(), s.tenant_id, 'copy ' || %(copy)s, s.name, s.title, c.id
-        from copied c join app.source s on s.text_id = c.original),
-    passages as (
-      insert into app.passage (text_id, ordinal, tenant_id, start_char, end_char, heading)
-      select c.id, p.ordinal, p.tenant_id, p.start_char, p.end_char, p.heading
-        from copied c join app.passage p on p.text_id = c.original)
-    insert into app.posting (tenant_id, term, text_id, passage_ordinals, weights)
-    select p.tenant_id, p.term, c.id, p.passage_ordinals, p.weights
-      from copied c join app.posting p on p.text_id = c.original
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +127,7 @@ HEAD = (
 )
 
 
-async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_misses: bool) -> None:
+async def compare(app_url: str, owner_url: str, docs: Path, show_misses: bool) -> None:
     request = questions()
     async with Database(app_url) as db:
         ingested = await timed_ingestion(db, docs)
@@ -162,8 +140,6 @@ async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_mi
             for miss in score.misses if show_misses else ():
                 print(f"    missed: {miss}")
         print(await describe_completed(db, request, gold))
-        if copies:
-            await at_scale(db, owner_url, copies, request, gold)
 
 
 async def describe_completed(
@@ -212,27 +188,14 @@ async def filled(db: Database, owner_url: str, candidate: Candidate) -> float:
     return seconds
 
 
-def run_as_owner(owner_url: str, statement: str, copy: int | None = None) -> None:
+def run_as_owner(owner_url: str, statement: str) -> None:
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        connection.execute(statement.encode(), None if copy is None else {"copy": str(copy)})
-
-
-async def at_scale(
-    db: Database, owner_url: str, copies: int, requests: Sequence[Question], gold: dict[tuple[str, str], SourceSpan]
-) -> None:
-    for copy in range(copies):
-        run_as_owner(owner_url, COPY_INDEX, copy)
-    run_as_owner(owner_url, "vacuum analyze")
-    _, total = await library.list_sources(db, LOCAL_TENANT, limit=1)
-    score = await measured(db, CANDIDATES[-1], requests, gold)
-    ms = sorted(s * 1000 for s in score.seconds)
-    print(f"\nwith {total:,} documents: query p50 {ms[len(ms) // 2]:.0f} ms, p95 {ms[int(len(ms) * 0.95)]:.0f} ms")
+        connection.execute(statement.encode())
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure retrieval on the demo documents.")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of documents (deploy/fetch-demo-docs)")
-    parser.add_argument("--copies", type=int, default=0, help="further copies of the index, to see time grow")
     parser.add_argument("--misses", action="store_true", help="list the questions that were not answered fully")
     return parser.parse_args()
 
@@ -248,7 +211,7 @@ def main() -> None:
         migrate(
             servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
         )
-        asyncio.run(compare(servers.app_url, servers.owner_url, chosen.docs, chosen.copies, chosen.misses))
+        asyncio.run(compare(servers.app_url, servers.owner_url, chosen.docs, chosen.misses))
 
 
 if __name__ == "__main__":

@@ -154,7 +154,6 @@ async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: st
     await a_run_that_read(pool, "mill")
     await a_run_that_read(pool, "harbour")
     assert find_tables(owner_url, "Ina Brook") >= {
-        "snapshot",
         "extracted_text",
         "step",
         "role_call",

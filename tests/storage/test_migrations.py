@@ -93,8 +93,6 @@ POPULATE = {
         insert into app.source_history (source_id, text_id, tenant_id) values (%(run)s, %(run)s, %(tenant)s);
         insert into app.passage (text_id, ordinal, tenant_id, start_char, end_char, heading)
         values (%(run)s, 0, %(tenant)s, 0, 23, '');
-        insert into app.posting (tenant_id, term, text_id, passage_ordinals, weights)
-        values (%(tenant)s, 'salt', %(run)s, '{0}', '{1.0}');
     """,
     "0007_reports": """
         insert into app.report (run_id, version, tenant_id, seq, status, stop_reason, body)
@@ -175,6 +173,12 @@ POPULATE = {
         values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, 'answered', '{}', 1, 9, 0, 1);
         insert into app.experiment_judgement (experiment_id, number, task_id, tenant_id, run_id, base_run_id, verdict)
         values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, %(rollout)s, 'tie');
+    """,
+    "0016_library_index": """
+        insert into app.index_counter (tenant_id, next_passage, next_segment) values (%(tenant)s, 1, 2);
+        insert into app.index_segment (tenant_id, segment, first_passage, end_passage, bucket_count)
+        values (%(tenant)s, 1, 0, 1, 1);
+        insert into app.posting_bucket (tenant_id, segment, bucket, body) values (%(tenant)s, 1, 0, '\\x00');
     """,
 }
 """Rows for every table, by the migration that creates it."""

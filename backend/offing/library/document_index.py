@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from offing.library import passages, terms
 from offing.library.passages import Passage
 
-INDEX_VERSION = 100 * 1 + terms.TERMS_VERSION
+INDEX_VERSION = 100 * 2 + terms.TERMS_VERSION
 """Version of passages, terms and weights together."""
 
-TITLE_WEIGHT = 1.0
-HEADING_WEIGHT = 0.5
+TITLE_WEIGHT = 1.5
+HEADING_WEIGHT = 0.33
 """Weight of a word of the title or of a heading relative to a word of the text, which often repeats headings."""
-BM25_K1 = 1.6
+BM25_K1 = 1.8
 """BM25's k1: how soon a repeated word stops adding weight."""
-BM25_B = 0.5
+BM25_B = 0.75
 """BM25's b: how much the words of a long passage count less. 0 means not at all."""
-TYPICAL_PASSAGE_TERMS = 85.0
+TYPICAL_PASSAGE_TERMS = 60.0
 """Number of terms of a typical passage. It is a constant because passages have one target size, so weights
 never change later.
 """

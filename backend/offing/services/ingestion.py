@@ -6,6 +6,7 @@ Bytes that are already stored are never read again, even under another name.
 import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,9 +22,11 @@ from offing.library.folder import list_documents
 from offing.library.readers import DocumentReaderPool, ParsedDocument, ReadersBusyError, ReaderTurn
 from offing.storage import library as rows
 from offing.storage import passages as texts
-from offing.storage.library import StoredText
-from offing.storage.passages import PassageRow, PostingRow
+from offing.storage import postings
+from offing.storage.library import NewSource, StoredText
+from offing.storage.passages import PassageRow, TextIndex
 from offing.storage.pool import Connection, Database
+from offing.storage.postings import NumberRange, PostingRow
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,15 @@ STORE_RETRY_SECONDS = (0.5, 2.0, 5.0)
 
 MAX_CONSECUTIVE_FAILURES = 4
 """Number of successive documents that cannot be stored, after which the remaining documents are skipped."""
+
+MAX_BATCH_DOCUMENTS = 64
+"""Maximum number of documents that one transaction stores."""
+
+MAX_BATCH_CHARS = 2_000_000
+"""Number of code points of text after which a transaction stores no further document."""
+
+MAX_BATCH_SECONDS = 2.0
+"""Seconds after which the documents that were read are stored, even if they are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,55 +277,111 @@ async def _ingest_files(db: Database, batch: _IngestBatch, files: Sequence[_File
             batch.set_outcome(file.name, "unchanged", before.id)
         else:
             waiting.setdefault(file.sha256, []).append(file)
-    replaced = {s.name for s in held.values()}
+    storing = _StoreQueue(db, batch, {s.name for s in held.values()})
     todo = ((same, ready.get(sha)) for sha, same in waiting.items())
 
     async def in_turn() -> None:
         for same, known in todo:
-            await _ingest_document(db, batch, readers, same, known, replaced)
+            await _ingest_document(storing, readers, same, known)
 
-    # Each task takes the next document after its last one is stored. So a folder of any size proceeds at the pace of
-    # the database, and has no more documents in the queue of the readers than a small folder.
+    # Each task takes the next document after its last one was read, and waits while a full batch is being stored. So a
+    # folder of any size proceeds at the pace of the database, and has no more documents in the queue of the readers
+    # than a small folder.
     async with asyncio.TaskGroup() as tasks:
         for _ in range(readers.max_documents):
             tasks.create_task(in_turn())
+    await storing.flush()
 
 
 def _display_names(files: Iterable[_File]) -> list[str]:
     return [f.name for f in files]
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document that is ready to be stored under every name that its bytes have."""
+
+    files: list[_File]
+    text: StoredText | tuple[bytes, ParsedDocument]
+    """The stored text, or the bytes and what was read from them."""
+
+    @property
+    def title(self) -> str:
+        return self.text.title if isinstance(self.text, StoredText) else self.text[1].title
+
+    @property
+    def char_count(self) -> int:
+        return 0 if isinstance(self.text, StoredText) else len(self.text[1].text)
+
+
+class _StoreQueue:
+    """The documents of an ingestion that were read and wait to be stored together."""
+
+    def __init__(self, db: Database, batch: _IngestBatch, replaced: set[str]) -> None:
+        self.db, self.batch, self.replaced = db, batch, replaced
+        self._waiting: list[_Document] = []
+        self._storing = asyncio.Lock()
+        self._stored_at = time.monotonic()
+
+    async def add(self, document: _Document) -> None:
+        """Add a document. Store all that wait if they are many, and wait for it."""
+        self._waiting.append(document)
+        while self._is_due():
+            async with self._storing:
+                if self._is_due():
+                    await self._store_waiting()
+
+    async def flush(self) -> None:
+        """Store the documents that still wait."""
+        async with self._storing:
+            await self._store_waiting()
+
+    def _is_due(self) -> bool:
+        return bool(self._waiting) and (
+            len(self._waiting) >= MAX_BATCH_DOCUMENTS
+            or sum(document.char_count for document in self._waiting) >= MAX_BATCH_CHARS
+            or time.monotonic() - self._stored_at >= MAX_BATCH_SECONDS
+        )
+
+    async def _store_waiting(self) -> None:
+        documents, self._waiting = self._waiting, []
+        if documents:
+            await _store_batch(self, documents)
+        self._stored_at = time.monotonic()
+
+
 async def _ingest_document(
-    db: Database,
-    batch: _IngestBatch,
-    readers: DocumentReaderPool,
-    files: list[_File],
-    known_text: StoredText | None,
-    replaced: set[str],
+    storing: _StoreQueue, readers: DocumentReaderPool, files: list[_File], known_text: StoredText | None
 ) -> None:
-    """Store one document under every name that its bytes have, and read it first if its text is not stored yet.
+    """Read one document if its text is not stored yet, and queue it to be stored.
 
     An error becomes the outcome of this document and does not affect the others.
     """
+    batch = storing.batch
     try:
         if batch.failures >= MAX_CONSECUTIVE_FAILURES:
             raise Unavailable("Postgres did not respond while earlier documents were being stored.")
         if known_text is not None:
-            return await _store_with_retry(db, batch, files, known_text, replaced)
-        async with readers.acquire(batch.tenant_id) as turn:
-            await _store_with_retry(db, batch, files, await _read_document(turn, files[0]), replaced)
-    except (DocumentRejectedError, OSError) as rejection:
-        _set_outcomes(batch, files, "rejected", str(rejection))
-    except (Unavailable, ReadersBusyError) as error:
-        _set_outcomes(
-            batch,
-            files,
-            "failed",
-            f"{error} Ingest the document again. Documents that are already stored are not read again.",
-        )
-    except Exception:  # an error in one document must not prevent the others from being ingested
-        log.exception("a document was not ingested", extra={"document": files[0].name})
-        _set_outcomes(batch, files, "failed", "An internal error occurred. See the log for details.")
+            text = known_text
+        else:
+            async with readers.acquire(batch.tenant_id) as turn:
+                text = await _read_document(turn, files[0])
+    except Exception as error:
+        return _set_failure(batch, files, error)
+    await storing.add(_Document(files, text))
+
+
+def _set_failure(batch: _IngestBatch, files: Sequence[_File], error: Exception) -> None:
+    """Note why a document was not ingested. It must not prevent the others from being ingested."""
+    match error:
+        case DocumentRejectedError() | OSError():
+            _set_outcomes(batch, files, "rejected", str(error))
+        case Unavailable() | ReadersBusyError():
+            remedy = "Ingest the document again. Documents that are already stored are not read again."
+            _set_outcomes(batch, files, "failed", f"{error} {remedy}")
+        case _:
+            log.error("a document was not ingested", exc_info=error, extra={"document": files[0].name})
+            _set_outcomes(batch, files, "failed", "An internal error occurred. See the log for details.")
 
 
 async def _read_document(turn: ReaderTurn, file: _File) -> tuple[bytes, ParsedDocument]:
@@ -326,26 +394,26 @@ def _set_outcomes(batch: _IngestBatch, files: Sequence[_File], outcome: IngestOu
         batch.set_outcome(file.name, outcome, problem=problem)
 
 
-async def _store_with_retry(
-    db: Database,
-    batch: _IngestBatch,
-    files: list[_File],
-    document: StoredText | tuple[bytes, ParsedDocument],
-    replaced: set[str],
-) -> None:
-    """Store a document with the retries of `STORE_RETRY_SECONDS`. Raises Unavailable if all attempts fail."""
+async def _store_batch(storing: _StoreQueue, documents: Sequence[_Document]) -> None:
+    """Store documents in one transaction. If it fails because of one of them, store each in its own.
+
+    While Postgres does not answer, repeat it with the pauses of `STORE_RETRY_SECONDS`.
+    """
+    batch = storing.batch
     for pause in (*STORE_RETRY_SECONDS, None):
         try:
-            async with db.transaction(batch.tenant_id) as connection:
-                known = isinstance(document, StoredText)
-                text_id = document.id if known else await store_document(connection, batch.tenant_id, *document)
-                title = document.title if known else document[1].title
-                linked_files = await _link_sources(connection, batch, files, text_id, title, replaced)
-        except Unavailable:
+            linked_files = await _store_once(storing, documents)
+        except Unavailable as error:
             if pause is None or batch.failures >= MAX_CONSECUTIVE_FAILURES:
-                batch.failures += 1
-                raise
+                batch.failures += len(documents)
+                return _set_failures(batch, documents, error)
             await asyncio.sleep(pause)
+        except Exception as error:
+            if len(documents) == 1:
+                return _set_failures(batch, documents, error)
+            for document in documents:
+                await _store_batch(storing, [document])
+            return
         else:
             batch.failures = 0
             for one in linked_files:
@@ -353,65 +421,109 @@ async def _store_with_retry(
             return
 
 
+def _set_failures(batch: _IngestBatch, documents: Iterable[_Document], error: Exception) -> None:
+    for document in documents:
+        _set_failure(batch, document.files, error)
+
+
+async def _store_once(storing: _StoreQueue, documents: Sequence[_Document]) -> list[IngestedFile]:
+    """Return the outcomes that apply once the transaction is committed."""
+    batch = storing.batch
+    new = [document.text for document in documents if not isinstance(document.text, StoredText)]
+    async with storing.db.transaction(batch.tenant_id) as connection:
+        stored = iter(await store_documents(connection, batch.tenant_id, new))
+        sources = [
+            NewSource(new_id(), file.name, document.title or _title_from_name(file.name), text_id)
+            for document in documents
+            for text_id in [document.text.id if isinstance(document.text, StoredText) else next(stored)]
+            for file in document.files
+        ]
+        ids = await rows.upsert_sources(connection, batch.tenant_id, batch.collection, sources)
+    return [IngestedFile(name, "replaced" if name in storing.replaced else "added", id) for name, id in ids.items()]
+
+
 async def store_document(connection: Connection, tenant_id: UUID, data: bytes, document: ParsedDocument) -> UUID:
     """Store the bytes and the extracted text of a document. Returns the id of the text.
 
     Bytes that are already stored keep their text.
     """
-    new = rows.NewExtractedText(
-        id=new_id(),
-        snapshot_sha256=hashlib.sha256(data).digest(),
-        media_type=document.media_type,
-        content=data,
-        extractor=document.extractor,
-        text_sha256=hashlib.sha256(document.text.encode()).digest(),
-        text=document.text,
-        title=document.title,
-    )
-    return await _insert_text(connection, tenant_id, new, document)
+    return (await store_documents(connection, tenant_id, [(data, document)]))[0]
 
 
-async def _insert_text(
-    connection: Connection, tenant_id: UUID, new: rows.NewExtractedText, document: ParsedDocument
-) -> UUID:
-    """Store an extracted text with its passages. Returns its id."""
-    text_id = await rows.insert_text(connection, tenant_id, new)
-    if text_id is None:
-        known = (await rows.list_stored_texts(connection, tenant_id, [new.snapshot_sha256]))[new.snapshot_sha256]
-        if known.index_version == document.digest:
-            return known.id
-        text_id = known.id
-    await texts.replace_index(
-        connection,
-        tenant_id,
-        text_id,
-        document.digest,
-        [PassageRow(*p) for p in document.passages],
-        [PostingRow(*p) for p in document.postings],
-    )
-    return text_id
+async def store_documents(
+    connection: Connection, tenant_id: UUID, documents: Sequence[tuple[bytes, ParsedDocument]]
+) -> list[UUID]:
+    """Store documents as `store_document` does. Returns the ids of their texts in the same order.
 
-
-async def _link_sources(
-    connection: Connection, batch: _IngestBatch, files: list[_File], text_id: UUID, title: str, replaced: set[str]
-) -> list[IngestedFile]:
-    """Link every one of these names to a text.
-
-    Returns the outcomes that apply once the transaction is committed.
+    Passages get their numbers first, because that locks the index: writers of the same text then wait for each other
+    there and nowhere else.
     """
-    linked_files: list[IngestedFile] = []
-    for file in files:
-        source = await rows.upsert_source(
-            connection,
-            batch.tenant_id,
-            source_id=new_id(),
-            collection=batch.collection,
-            name=file.name,
-            title=title or _title_from_name(file.name),
-            text_id=text_id,
+    count = sum(len(document.passages) for _, document in documents)
+    numbers = await postings.allocate_numbers(connection, tenant_id, count) if count else NumberRange(0, 0)
+    new = _number_texts(documents, numbers.first_passage)
+    inserted = await rows.insert_texts(connection, tenant_id, new)
+    known = await _list_known_texts(connection, tenant_id, [n for n in new if n.id not in inserted])
+    stored: list[tuple[UUID, rows.NewExtractedText, ParsedDocument]] = []
+    for one, (_, document) in zip(new, documents, strict=True):
+        same = known.get(one.snapshot_sha256) if one.id not in inserted else None
+        if same is None or same.index_version != one.index_version:
+            stored.append((same.id if same else one.id, one, document))
+    indexes = [
+        TextIndex(
+            text_id, one.index_version, one.first_passage,
+            [PassageRow(*p) for p in document.passages], [PostingRow(*p) for p in document.postings],
         )
-        linked_files.append(IngestedFile(file.name, "replaced" if file.name in replaced else "added", source))
-    return linked_files
+        for text_id, one, document in stored
+    ]  # fmt: skip
+    await _store_indexes(connection, tenant_id, numbers, count, indexes, inserted)
+    return [one.id if one.id in inserted else known[one.snapshot_sha256].id for one in new]
+
+
+async def _list_known_texts(
+    connection: Connection, tenant_id: UUID, new: Sequence[rows.NewExtractedText]
+) -> dict[bytes, StoredText]:
+    return await rows.list_stored_texts(connection, tenant_id, [n.snapshot_sha256 for n in new]) if new else {}
+
+
+def _number_texts(documents: Sequence[tuple[bytes, ParsedDocument]], first_passage: int) -> list[rows.NewExtractedText]:
+    new: list[rows.NewExtractedText] = []
+    for data, document in documents:
+        new.append(
+            rows.NewExtractedText(
+                id=new_id(),
+                snapshot_sha256=hashlib.sha256(data).digest(),
+                media_type=document.media_type,
+                content=data,
+                extractor=document.extractor,
+                text_sha256=hashlib.sha256(document.text.encode()).digest(),
+                text=document.text,
+                title=document.title,
+                index_version=document.digest,
+                passage_count=len(document.passages),
+                first_passage=first_passage,
+            )
+        )
+        first_passage += len(document.passages)
+    return new
+
+
+async def _store_indexes(
+    connection: Connection,
+    tenant_id: UUID,
+    numbers: NumberRange,
+    passage_count: int,
+    indexes: Sequence[TextIndex],
+    inserted: set[UUID],
+) -> None:
+    """Store the document indexes of texts that were just inserted, and replace those of other texts."""
+    replaced = [index for index in indexes if index.text_id not in inserted]
+    if replaced:
+        await texts.delete_indexes(connection, tenant_id, [index.text_id for index in replaced])
+        await texts.set_index_versions(connection, tenant_id, replaced)
+    if any(index.passages for index in indexes):
+        await texts.insert_passages(connection, tenant_id, indexes)
+        rows_by_text = [(index.first_passage, index.postings) for index in indexes]
+        await postings.insert_segment(connection, tenant_id, numbers, passage_count, rows_by_text)
 
 
 def _title_from_name(name: str) -> str:

@@ -12,6 +12,7 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.storage.pool import Connection
+from offing.storage.postings import delete_postings
 
 TextCleaner = Callable[[str], str]
 JsonCleaner = Callable[[Any], Any]
@@ -307,6 +308,7 @@ async def delete_texts(connection: Connection, tenant_id: UUID, orphaned: Sequen
     """
     ids = [orphan.text_id for orphan in orphaned]
     counted = await (await connection.execute(COUNT_PASSAGES, (tenant_id, ids))).fetchone()
+    await delete_postings(connection, tenant_id, ids)
     await connection.execute(DELETE_TEXTS, (tenant_id, ids))
     dropped = await connection.execute(DELETE_SNAPSHOTS, (tenant_id, [orphan.snapshot_sha256 for orphan in orphaned]))
     return dropped.rowcount, counted[0] if counted else 0

@@ -14,16 +14,25 @@ from offing.storage.pool import Connection
 
 LIST_COLLECTIONS = "select collection, count(*) from source where removed_at is null group by 1 order by 1"
 
-INSERT_SNAPSHOT = """
-    insert into snapshot (tenant_id, sha256, media_type, body) values (%s, %s, %s, %s) on conflict do nothing
+INSERT_SNAPSHOTS = """
+    insert into snapshot (tenant_id, sha256, media_type, body)
+    select %s, sha256, media_type, body
+      from unnest(%b::bytea[], %b::text[], %b::bytea[]) as n(sha256, media_type, body)
+    on conflict do nothing
 """
 
-INSERT_TEXT = """
-    insert into extracted_text (id, tenant_id, snapshot_sha256, extractor, sha256, body, length_chars, title)
-    values (%s, %s, %s, %s, %s, %s, %s, %s)
+INSERT_TEXTS = """
+    insert into extracted_text (id, tenant_id, snapshot_sha256, extractor, sha256, body, length_chars, title,
+                                index_version, passage_count, first_passage)
+    select id, %s, snapshot_sha256, extractor, sha256, body, length_chars, title, index_version, passage_count,
+           first_passage
+      from unnest(%b::uuid[], %b::bytea[], %b::text[], %b::bytea[], %b::text[], %b::integer[], %b::text[],
+                  %b::integer[], %b::integer[], %b::integer[])
+           as n(id, snapshot_sha256, extractor, sha256, body, length_chars, title, index_version, passage_count,
+                first_passage)
     on conflict (tenant_id, snapshot_sha256, extractor) do nothing returning id
 """
-"""Returns no row if another transaction extracted the same bytes in the meantime."""
+"""Returns no row for a text if another transaction extracted the same bytes in the meantime."""
 
 LIST_STORED_TEXTS = """
     select distinct on (snapshot_sha256) snapshot_sha256, id, title, index_version
@@ -40,20 +49,28 @@ LIST_CURRENT_SOURCES = """
 
 INSERT_SOURCE_HISTORY = """
     insert into source_history (source_id, text_id, tenant_id)
-    select id, text_id, tenant_id from source
-     where tenant_id = %(tenant)s and collection = %(collection)s and name = %(name)s and text_id <> %(text_id)s
-       for update
+    select s.id, s.text_id, s.tenant_id
+      from unnest(%(names)s::text[], %(text_ids)s::uuid[]) as n(name, text_id)
+      join source s on s.name = n.name and s.text_id <> n.text_id
+     where s.tenant_id = %(tenant)s and s.collection = %(collection)s
+     order by s.name for update of s
     on conflict do nothing
 """
 """A separate statement: the statement that replaces the row could not lock its previous version."""
 
-UPSERT_SOURCE = """
-    insert into source as s (id, tenant_id, collection, name, title, text_id)
-    values (%(id)s, %(tenant)s, %(collection)s, %(name)s, %(title)s, %(text_id)s)
+UPSERT_SOURCES = """
+    insert into source as s (id, tenant_id, collection, name, title, text_id, first_passage, passage_count)
+    select n.id, %(tenant)s, %(collection)s, n.name, n.title, n.text_id, a.first_passage, a.passage_count
+      from unnest(%(ids)s::uuid[], %(names)s::text[], %(titles)s::text[], %(text_ids)s::uuid[])
+           as n(id, name, title, text_id)
+      join extracted_text a on a.tenant_id = %(tenant)s and a.id = n.text_id
+     order by n.name for share of a
     on conflict (tenant_id, collection, name) do update
-       set title = excluded.title, text_id = excluded.text_id, removed_at = null, added_at = clock_timestamp()
-    returning s.id
+       set title = excluded.title, text_id = excluded.text_id, removed_at = null, added_at = clock_timestamp(),
+           first_passage = excluded.first_passage, passage_count = excluded.passage_count
+    returning s.name, s.id
 """
+"""The texts are locked, so that none gets other passage numbers in the meantime."""
 
 MARK_REMOVED = """
     update source set removed_at = clock_timestamp()
@@ -68,8 +85,9 @@ FIND_OTHER_NAME = """
 MARK_PRESENT = "update source set removed_at = null where tenant_id = %s and id = any(%s)"
 
 SOURCE_COLUMNS = """
-    s.id, s.collection, s.name, s.title, n.media_type, octet_length(n.body) as size_bytes, a.length_chars,
-    a.id as text_id, n.sha256 as snapshot_sha256, s.added_at
+    s.id, s.collection, s.name, s.title, n.media_type,
+    coalesce(octet_length(n.body), octet_length(a.body)) as size_bytes,
+    a.length_chars, a.id as text_id, n.sha256 as snapshot_sha256, s.added_at
       from source s join extracted_text a on a.id = s.text_id
       join snapshot n on n.tenant_id = a.tenant_id and n.sha256 = a.snapshot_sha256
 """
@@ -129,6 +147,10 @@ class NewExtractedText:
     """SHA-256 of the text in UTF-8."""
     text: str
     title: str
+    index_version: int
+    passage_count: int
+    first_passage: int
+    """Number of its first passage among all passages of the tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,28 +192,50 @@ async def list_current_sources(
         return await cursor.fetchall()
 
 
-async def insert_text(connection: Connection, tenant_id: UUID, new: NewExtractedText) -> UUID | None:
-    """Store bytes and their text, and return the text's id.
+async def insert_texts(connection: Connection, tenant_id: UUID, new: Sequence[NewExtractedText]) -> set[UUID]:
+    """Store bytes and their texts, and return the ids of the texts that were stored.
 
-    `None` means that this extractor's text of these bytes is already stored.
+    The others are already stored: as this extractor's text of these bytes.
     """
-    await connection.execute(INSERT_SNAPSHOT, (tenant_id, new.snapshot_sha256, new.media_type, new.content))
-    row = await (
-        await connection.execute(
-            INSERT_TEXT,
-            (
-                new.id,
-                tenant_id,
-                new.snapshot_sha256,
-                new.extractor,
-                new.text_sha256,
-                new.text,
-                len(new.text),
-                new.title,
-            ),
-        )
-    ).fetchone()
-    return row[0] if row else None
+    contents = [None if n.snapshot_sha256 == n.text_sha256 else n.content for n in new]  # the text is these bytes
+    hashes, media_types = [n.snapshot_sha256 for n in new], [n.media_type for n in new]
+    await connection.execute(INSERT_SNAPSHOTS, (tenant_id, hashes, media_types, contents))
+    values = (
+        [n.id for n in new], hashes, [n.extractor for n in new], [n.text_sha256 for n in new], [n.text for n in new],
+        [len(n.text) for n in new], [n.title for n in new], [n.index_version for n in new],
+        [n.passage_count for n in new], [n.first_passage if n.passage_count else None for n in new],
+    )  # fmt: skip
+    cursor = await connection.execute(INSERT_TEXTS, (tenant_id, *values))
+    return {id async for (id,) in cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class NewSource:
+    """A name for a text. `id` is the source's id if the name is new."""
+
+    id: UUID
+    name: str
+    title: str
+    text_id: UUID
+
+
+async def upsert_sources(
+    connection: Connection, tenant_id: UUID, collection: str, sources: Sequence[NewSource]
+) -> dict[str, UUID]:
+    """Add sources with different names, or give the existing sources of these names other texts.
+
+    Return their ids by name. The id of an existing source does not change.
+    """
+    values = {
+        "tenant": tenant_id,
+        "collection": collection,
+        "ids": [s.id for s in sources],
+        "names": [s.name for s in sources],
+        "titles": [s.title for s in sources],
+        "text_ids": [s.text_id for s in sources],
+    }
+    await connection.execute(INSERT_SOURCE_HISTORY, values)
+    return {name: id async for name, id in await connection.execute(UPSERT_SOURCES, values)}
 
 
 async def upsert_source(
@@ -201,18 +245,8 @@ async def upsert_source(
 
     Return its id, which does not change.
     """
-    values = {
-        "id": source_id,
-        "tenant": tenant_id,
-        "collection": collection,
-        "name": name,
-        "title": title,
-        "text_id": text_id,
-    }
-    await connection.execute(INSERT_SOURCE_HISTORY, values)
-    row = await (await connection.execute(UPSERT_SOURCE, values)).fetchone()
-    assert row is not None
-    return row[0]
+    ids = await upsert_sources(connection, tenant_id, collection, [NewSource(source_id, name, title, text_id)])
+    return ids[name]
 
 
 async def find_other_name(connection: Connection, tenant_id: UUID, collection: str, names: Sequence[str]) -> str | None:

@@ -1,7 +1,4 @@
-"""Passages and postings of a text, and ranges of stored texts.
-
-The weights of postings are computed by the caller.
-"""
+"""Passages of texts, and ranges of stored texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,30 +8,28 @@ from psycopg.rows import class_row
 
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
+from offing.storage.postings import MAX_ROWS_PER_STATEMENT, PostingRow, delete_postings
 
-DELETE_INDEX = (
-    "delete from passage where tenant_id = %s and text_id = %s",
-    "delete from posting where tenant_id = %s and text_id = %s",
-)
+DELETE_PASSAGES = "delete from passage where tenant_id = %s and text_id = any(%s)"
 
 INSERT_PASSAGES = """
     insert into passage (text_id, ordinal, tenant_id, start_char, end_char, heading)
-    select %s, number - 1, %s, start_char, end_char, heading
-      from unnest(%s::integer[], %s::integer[], %s::text[]) with ordinality as p(start_char, end_char, heading, number)
+    select text_id, ordinal, %s, start_char, end_char, heading
+      from unnest(%b::uuid[], %b::integer[], %b::integer[], %b::integer[], %b::text[])
+           as p(text_id, ordinal, start_char, end_char, heading)
 """
 
-INSERT_POSTINGS = """
-    insert into posting (tenant_id, term, text_id, passage_ordinals, weights)
-    select %s, term, %s, passage_ordinals::integer[], weights::real[]
-      from unnest(%s::text[], %s::text[], %s::text[]) as p(term, passage_ordinals, weights)
-"""
-"""One statement for many rows, with arrays written as text, because row-level security does not
-allow `copy`.
+SET_INDEX_VERSION = """
+    update extracted_text a set index_version = n.version, passage_count = n.passage_count, first_passage = n.first
+      from unnest(%s::uuid[], %s::integer[], %s::integer[], %s::integer[]) as n(id, version, passage_count, first)
+     where a.tenant_id = %s and a.id = n.id
 """
 
-MAX_ROWS_PER_STATEMENT = 10_000
-
-SET_INDEX_VERSION = "update extracted_text set index_version = %s, passage_count = %s where tenant_id = %s and id = %s"
+SET_SOURCE_NUMBERS = """
+    update source s set first_passage = a.first_passage, passage_count = a.passage_count
+      from extracted_text a
+     where a.tenant_id = %s and a.id = any(%s) and s.tenant_id = a.tenant_id and s.text_id = a.id
+"""
 
 READ_SPANS = """
     select w.number, substring(a.body from w.start_at + 1 for w.end_at - w.start_at)
@@ -87,10 +82,15 @@ class PassageRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PostingRow:
-    term: str
-    passages: Sequence[int]
-    weights: Sequence[float]
+class TextIndex:
+    """The document index of a text."""
+
+    text_id: UUID
+    version: int
+    first_passage: int
+    """Number of its first passage among all passages of the tenant."""
+    passages: Sequence[PassageRow]
+    postings: Sequence[PostingRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +119,28 @@ class SpanWindowRow:
     text: str
 
 
-async def replace_index(
-    connection: Connection,
-    tenant_id: UUID,
-    text_id: UUID,
-    index_version: int,
-    passages: Sequence[PassageRow],
-    postings: Sequence[PostingRow],
-) -> None:
-    """Replace the document index of a text, so that it can be searched."""
-    for statement in DELETE_INDEX:
-        await connection.execute(statement, (tenant_id, text_id))
-    starts, ends = [p.start for p in passages], [p.end for p in passages]
-    await connection.execute(INSERT_PASSAGES, (text_id, tenant_id, starts, ends, [p.heading for p in passages]))
-    for first in range(0, len(postings), MAX_ROWS_PER_STATEMENT):
-        rows = postings[first : first + MAX_ROWS_PER_STATEMENT]
-        ordinals, weights = [_array_literal(p.passages) for p in rows], [_array_literal(p.weights) for p in rows]
-        await connection.execute(INSERT_POSTINGS, (tenant_id, text_id, [p.term for p in rows], ordinals, weights))
-    await connection.execute(SET_INDEX_VERSION, (index_version, len(passages), tenant_id, text_id))
+async def insert_passages(connection: Connection, tenant_id: UUID, indexes: Sequence[TextIndex]) -> None:
+    """Store the passages of texts that have none yet."""
+    rows = [(index.text_id, ordinal, p) for index in indexes for ordinal, p in enumerate(index.passages)]
+    for first in range(0, len(rows), MAX_ROWS_PER_STATEMENT):
+        part = rows[first : first + MAX_ROWS_PER_STATEMENT]
+        text_ids, ordinals = [text_id for text_id, _, _ in part], [ordinal for _, ordinal, _ in part]
+        starts, ends, headings = [p.start for *_, p in part], [p.end for *_, p in part], [p.heading for *_, p in part]
+        await connection.execute(INSERT_PASSAGES, (tenant_id, text_ids, ordinals, starts, ends, headings))
 
 
-def _array_literal(numbers: Sequence[float]) -> str:
-    return f"{{{','.join(map(str, numbers))}}}"
+async def delete_indexes(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> None:
+    """Delete the passages and postings of texts."""
+    await delete_postings(connection, tenant_id, text_ids)
+    await connection.execute(DELETE_PASSAGES, (tenant_id, list(text_ids)))
+
+
+async def set_index_versions(connection: Connection, tenant_id: UUID, indexes: Sequence[TextIndex]) -> None:
+    """Note the version and the passage numbers of a document index that replaces an earlier one."""
+    ids, versions = [index.text_id for index in indexes], [index.version for index in indexes]
+    counts, firsts = [len(index.passages) for index in indexes], [index.first_passage for index in indexes]
+    await connection.execute(SET_INDEX_VERSION, (ids, versions, counts, firsts, tenant_id))
+    await connection.execute(SET_SOURCE_NUMBERS, (tenant_id, ids))
 
 
 async def read_spans(connection: Connection, tenant_id: UUID, spans: Sequence[SourceSpan]) -> tuple[str | None, ...]:
