@@ -1,5 +1,6 @@
 """The packed search index on a real database: it is converted, merged, replaced and erased without losing a passage."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from offing.packaged_files import get_migrations_dir
 from offing.services import ingestion, library
 from offing.services.erasure import erase_source
 from offing.services.ingestion import Upload
-from offing.storage import search
+from offing.storage import erasure, search
 from offing.storage.migrate import LOCAL_TENANT, migrate
 from offing.storage.pool import Database
 from offing.storage.postings import SEGMENTS_PER_MERGE, SegmentRow, unpack_bucket
@@ -167,6 +168,59 @@ async def test_a_text_with_an_earlier_index_is_indexed_anew_when_it_is_ingested_
     with psycopg.connect(owner_url) as owner:
         assert owner.execute("select distinct index_version from app.extracted_text").fetchall() == [(INDEX_VERSION,)]
     assert count_entries(owner_url) == before
+
+
+async def test_a_source_can_be_erased_while_another_text_replaces_it(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    source_id = await upload(pool, readers, "tide.txt", "The tide turns.")
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        deleted = await erasure.delete_source(connection, LOCAL_TENANT, source_id)
+        assert deleted is not None
+        replacing = asyncio.create_task(upload(pool, readers, "tide.txt", "The tide stays."))
+        await asyncio.sleep(0.5)
+        assert not replacing.done()
+        await connection.execute("select 1 from index_counter for update nowait")
+        orphans = await erasure.list_orphaned_texts(connection, LOCAL_TENANT, deleted.text_ids)
+        await erasure.delete_texts(connection, LOCAL_TENANT, orphans)
+    await replacing
+    (hit,) = await library.search_passages(pool, LOCAL_TENANT, "tide", 5)
+    assert hit.text == "The tide stays."
+
+
+async def test_a_stored_text_that_is_erased_while_it_gets_another_name_is_reported(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    source_id = await upload(pool, readers, "tide.txt", "The tide turns.")
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        deleted = await erasure.delete_source(connection, LOCAL_TENANT, source_id)
+        assert deleted is not None
+        orphans = await erasure.list_orphaned_texts(connection, LOCAL_TENANT, deleted.text_ids)
+        again = Upload("copy.txt", b"The tide turns.")
+        adding = asyncio.create_task(ingestion.ingest_uploads(pool, LOCAL_TENANT, [again], readers=readers))
+        await asyncio.sleep(0.5)
+        await erasure.delete_texts(connection, LOCAL_TENANT, orphans)
+    (file,) = await adding
+    assert (file.outcome, file.source_id) == ("failed", None)
+    assert "erased" in file.problem
+    assert "Ingest the document again." in file.problem
+
+
+async def test_a_text_that_no_search_has_to_find_takes_no_index_away(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    async def store_unindexed(text: str) -> None:
+        document = await readers.read("page.txt", text.encode(), LOCAL_TENANT)
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await ingestion.store_unindexed(connection, LOCAL_TENANT, text.encode(), document)
+
+    await upload(pool, readers, "tide.txt", "The tide turns.")
+    await store_unindexed("The tide turns.")
+    await store_unindexed("The mole stays.")
+    assert await count_segments(pool) == 1
+    assert [hit.name for hit in await library.search_passages(pool, LOCAL_TENANT, "tide", 5)] == ["tide.txt"]
+    await upload(pool, readers, "mole.txt", "The mole stays.")
+    assert [hit.name for hit in await library.search_passages(pool, LOCAL_TENANT, "mole", 5)] == ["mole.txt"]
 
 
 async def test_the_commonest_terms_are_left_out_above_a_maximum(

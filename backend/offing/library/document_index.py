@@ -14,6 +14,9 @@ from offing.library.passages import Passage
 INDEX_VERSION = 100 * 2 + terms.TERMS_VERSION
 """Version of passages, terms and weights together."""
 
+NOT_INDEXED = 0
+"""Version of a text that no search has to find, so that it has neither passages nor postings."""
+
 TITLE_WEIGHT = 1.5
 HEADING_WEIGHT = 0.33
 """Weight of a word of the title or of a heading relative to a word of the text, which often repeats headings."""

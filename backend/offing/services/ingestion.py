@@ -8,14 +8,14 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 from uuid import UUID
 
 from offing.clock import new_id
-from offing.core.errors import InvalidInput, Unavailable
+from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.library import document_index
 from offing.library.extraction import MAX_FILE_BYTES, DocumentRejectedError
 from offing.library.folder import list_documents
@@ -374,6 +374,8 @@ async def _ingest_document(
 def _set_failure(batch: _IngestBatch, files: Sequence[_File], error: Exception) -> None:
     """Note why a document was not ingested. It must not prevent the others from being ingested."""
     match error:
+        case Conflict():
+            _set_outcomes(batch, files, "failed", str(error))
         case DocumentRejectedError() | OSError():
             _set_outcomes(batch, files, "rejected", str(error))
         case Unavailable() | ReadersBusyError():
@@ -430,7 +432,13 @@ async def _store_once(storing: _StoreQueue, documents: Sequence[_Document]) -> l
     """Return the outcomes that apply once the transaction is committed."""
     batch = storing.batch
     new = [document.text for document in documents if not isinstance(document.text, StoredText)]
+    files = [file for document in documents for file in document.files]
+    names, hashes = [file.name for file in files], [file.sha256 for file in files]
     async with storing.db.transaction(batch.tenant_id) as connection:
+        # Erasing a source locks it, its texts, and then the index. In another order, one could wait for the other.
+        text_ids = await rows.lock_sources(connection, batch.tenant_id, batch.collection, names, hashes)
+        if any(isinstance(d.text, StoredText) and d.text.id not in text_ids for d in documents):
+            raise Conflict("The text of the document was erased meanwhile.", "Ingest the document again.")
         stored = iter(await store_documents(connection, batch.tenant_id, new))
         sources = [
             NewSource(new_id(), file.name, document.title or _title_from_name(file.name), text_id)
@@ -442,21 +450,22 @@ async def _store_once(storing: _StoreQueue, documents: Sequence[_Document]) -> l
     return [IngestedFile(name, "replaced" if name in storing.replaced else "added", id) for name, id in ids.items()]
 
 
-async def store_document(connection: Connection, tenant_id: UUID, data: bytes, document: ParsedDocument) -> UUID:
-    """Store the bytes and the extracted text of a document. Returns the id of the text.
+async def store_unindexed(connection: Connection, tenant_id: UUID, data: bytes, document: ParsedDocument) -> UUID:
+    """Store the bytes and the text of a document that no search has to find. Returns the id of the text.
 
-    Bytes that are already stored keep their text.
+    Bytes that are already stored keep their text and its index.
     """
-    return (await store_documents(connection, tenant_id, [(data, document)]))[0]
+    unindexed = replace(document, digest=document_index.NOT_INDEXED, passages=(), postings=())
+    return (await store_documents(connection, tenant_id, [(data, unindexed)]))[0]
 
 
 async def store_documents(
     connection: Connection, tenant_id: UUID, documents: Sequence[tuple[bytes, ParsedDocument]]
 ) -> list[UUID]:
-    """Store documents as `store_document` does. Returns the ids of their texts in the same order.
+    """Store the bytes and the extracted texts of documents. Returns the ids of the texts in the same order.
 
-    Passages get their numbers first, because that locks the index: writers of the same text then wait for each other
-    there and nowhere else.
+    Bytes that are already stored keep their text, unless its index is of another version. Passages get their numbers
+    first, because that locks the index: writers of the same text then wait for each other there and nowhere else.
     """
     count = sum(len(document.passages) for _, document in documents)
     numbers = await postings.allocate_numbers(connection, tenant_id, count) if count else NumberRange(0, 0)
@@ -466,7 +475,7 @@ async def store_documents(
     stored: list[tuple[UUID, rows.NewExtractedText, ParsedDocument]] = []
     for one, (_, document) in zip(new, documents, strict=True):
         same = known.get(one.snapshot_sha256) if one.id not in inserted else None
-        if same is None or same.index_version != one.index_version:
+        if same is None or one.index_version not in (same.index_version, document_index.NOT_INDEXED):
             stored.append((same.id if same else one.id, one, document))
     indexes = [
         TextIndex(

@@ -14,7 +14,7 @@ import structlog
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
-from offing.library.document_index import INDEX_VERSION
+from offing.library.document_index import NOT_INDEXED
 from offing.library.extraction import clean_text
 from offing.library.readers import ParsedDocument
 from offing.mcp.allowed_tools import AllowedMcpTool, McpServerTools
@@ -76,9 +76,9 @@ class RunMcpServers:
         name = f"mcp:{tool.server}/{tool.remote_name}/{_run_prefix(self.run_id)}{digest}"
         raw = orjson.dumps({"server": tool.server, "tool": tool.remote_name, "text": text})
         title = f"{tool.remote_name} ({tool.server})"
-        document = ParsedDocument(text, title, "application/json", EXTRACTOR, INDEX_VERSION, (), ())
+        document = ParsedDocument(text, title, "application/json", EXTRACTOR, NOT_INDEXED, (), ())
         async with self.database.transaction(self.tenant_id) as connection:
-            text_id = await ingestion.store_document(connection, self.tenant_id, raw, document)
+            text_id = await ingestion.store_unindexed(connection, self.tenant_id, raw, document)
             await mcp_results.upsert_result(
                 connection, self.tenant_id, source_id=new_id(), call_name=name, title=title, text_id=text_id
             )

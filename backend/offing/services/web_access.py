@@ -74,7 +74,7 @@ class WebPageReader:
         except (Unreadable, ReadersBusyError) as error:
             return str(error)
         async with self.database.transaction(self.tenant_id) as connection:
-            text_id = await ingestion.store_document(connection, self.tenant_id, fetched.body, document)
+            text_id = await ingestion.store_unindexed(connection, self.tenant_id, fetched.body, document)
             title = document.title or fetched.url
             await web_pages.upsert_page(
                 connection, self.tenant_id, source_id=new_id(), url=fetched.url, title=title, text_id=text_id

@@ -34,7 +34,7 @@ LIST_ORPHANED_TEXTS = """
      where a.tenant_id = %s and a.id = any(%s)
        and not exists (select from source s where s.text_id = a.id)
        and not exists (select from source_history p where p.text_id = a.id)
-       for update
+     order by a.id for update
 """
 """Texts that no source refers to now or in its history."""
 

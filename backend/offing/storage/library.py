@@ -47,6 +47,12 @@ LIST_CURRENT_SOURCES = """
      where s.tenant_id = %s and s.collection = %s and s.name = any(%s)
 """
 
+LOCK_SOURCES = """
+    select 1 from source where tenant_id = %s and collection = %s and name = any(%s) order by name for update
+"""
+
+LOCK_TEXTS = "select id from extracted_text where tenant_id = %s and snapshot_sha256 = any(%s) order by id for share"
+
 INSERT_SOURCE_HISTORY = """
     insert into source_history (source_id, text_id, tenant_id)
     select s.id, s.text_id, s.tenant_id
@@ -190,6 +196,14 @@ async def list_current_sources(
     async with connection.cursor(row_factory=class_row(CurrentSource)) as cursor:
         await cursor.execute(LIST_CURRENT_SOURCES, (tenant_id, collection, list(names)))
         return await cursor.fetchall()
+
+
+async def lock_sources(
+    connection: Connection, tenant_id: UUID, collection: str, names: Sequence[str], snapshot_hashes: Sequence[bytes]
+) -> set[UUID]:
+    """Lock existing sources of these names and existing texts of these bytes. Return the ids of the texts."""
+    await connection.execute(LOCK_SOURCES, (tenant_id, collection, list(names)))
+    return {id async for (id,) in await connection.execute(LOCK_TEXTS, (tenant_id, list(snapshot_hashes)))}
 
 
 async def insert_texts(connection: Connection, tenant_id: UUID, new: Sequence[NewExtractedText]) -> set[UUID]:

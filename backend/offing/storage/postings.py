@@ -9,7 +9,7 @@ New texts get a new segment. Many small segments are merged into a larger one, l
 log-structured merge tree (doi:10.1007/s002360050048). Erasure writes the segment of a text again without it.
 
 Whoever writes the index holds the lock on the tenant's counter until the transaction ends, so segments are written one
-transaction after another. Take the lock before any other that another writer could hold.
+transaction after another. Take the locks of existing sources and texts before it.
 """
 
 import hashlib
