@@ -6,7 +6,7 @@ bucket is one row. A term with many passages has a row of its own. So a search r
 whatever the number of texts, and hardly any space is lost to the headers of rows.
 
 New texts get a new segment. Many small segments are merged into a larger one, like the components of O'Neil's
-log-structured merge tree (doi:10.1007/s002360050048). Erasure writes the segment of a text again without it.
+log-structured merge tree (doi:10.1007/s002360050048). Erasure writes the rows of a text's terms again without it.
 
 Whoever writes the index holds the lock on the tenant's counter until the transaction ends, so segments are written one
 transaction after another. Take the locks of existing sources and texts before it.
@@ -16,6 +16,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -42,8 +43,10 @@ OWN_ROW_BYTES = 500
 SEGMENTS_PER_MERGE = 8
 """Number of successive small segments that are merged into one."""
 
-SMALL_SEGMENT_PASSAGES = (256, 2_048)
-"""Segments below the first size are merged with each other, then those below the second size."""
+SMALL_SEGMENT_PASSAGES = (256, 2_048, 16_384)
+"""Segments below the first size are merged with each other, then those below the second size, and so on. As many are
+merged as have narrow entries together.
+"""
 
 ALLOCATE = """
     insert into index_counter as c (tenant_id, next_passage, next_segment) values (%(tenant)s, %(count)s, 2)
@@ -69,9 +72,17 @@ LIST_SEGMENTS = """
     select segment, first_passage, end_passage from index_segment where tenant_id = %s order by first_passage
 """
 
-READ_SEGMENT = "select body from posting_bucket where tenant_id = %s and segment = %s order by bucket"
+READ_SEGMENT = "select bucket, body from posting_bucket where tenant_id = %s and segment = %s order by bucket"
 
 DELETE_SEGMENTS = "delete from index_segment where tenant_id = %s and segment = any(%s)"
+
+UPDATE_BUCKETS = """
+    update posting_bucket p set body = b.body
+      from unnest(%(buckets)b::integer[], %(bodies)b::bytea[]) as b(bucket, body)
+     where p.tenant_id = %(tenant)s and p.segment = %(segment)s and p.bucket = b.bucket
+"""
+
+DELETE_EMPTY_BUCKETS = "delete from posting_bucket where tenant_id = %s and segment = %s and octet_length(body) = 0"
 
 LIST_RANGES = """
     select first_passage, passage_count from extracted_text
@@ -153,7 +164,7 @@ async def insert_segment(
     await _write_segment(connection, tenant_id, segment, pack_postings(segment, texts))
     rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
     if small := choose_merge([SegmentRow(*row) for row in rows]):
-        await _rewrite_segments(connection, tenant_id, small, ())
+        await _merge_segments(connection, tenant_id, small)
 
 
 def _entry_type(segment: SegmentRow) -> Any:
@@ -236,50 +247,34 @@ def unpack_bucket(body: bytes, segment: SegmentRow) -> tuple[list[str], list[int
 def choose_merge(segments: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
     """Return the last segments that should become one. Empty if there are few small ones at the end."""
     for size in SMALL_SEGMENT_PASSAGES:
-        count = 0
-        while count < len(segments) and segments[-1 - count].passage_count < size:
-            count += 1
-        if count >= SEGMENTS_PER_MERGE:
-            return segments[-count:]
+        small = list(takewhile(lambda segment: segment.passage_count < size, reversed(segments)))
+        if len(small) >= SEGMENTS_PER_MERGE:
+            end = small[0].end_passage
+            count = sum(end - segment.first_passage <= NARROW_PASSAGES for segment in small)
+            return segments[-max(2, count) :]
     return ()
 
 
-async def _rewrite_segments(
-    connection: Connection, tenant_id: UUID, segments: Sequence[SegmentRow], erased: Sequence[tuple[int, int]]
-) -> None:
-    """Replace successive segments by one that lacks the passages of the ranges `erased` (first number and count)."""
+async def _merge_segments(connection: Connection, tenant_id: UUID, segments: Sequence[SegmentRow]) -> None:
+    """Replace successive segments by one."""
     numbers = await allocate_numbers(connection, tenant_id, 0)
     merged = SegmentRow(numbers.segment, segments[0].first_passage, segments[-1].end_passage)
     packed: dict[str, bytearray] = {}
     for segment in segments:
-        cursor = connection.cursor(binary=True)
-        await cursor.execute(READ_SEGMENT, (tenant_id, segment.segment))
-        for (body,) in await cursor.fetchall():
-            _add_bucket(packed, body, segment, merged, erased)
-    await _write_segment(connection, tenant_id, merged, {term: entries for term, entries in packed.items() if entries})
+        for _, body in await _read_segment(connection, tenant_id, segment):
+            terms, counts, entries = unpack_bucket(body, segment)
+            moved: Any = np.empty(len(entries), _entry_type(merged))
+            moved["place"] = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
+            moved["weight"] = entries["weight"]
+            _add_entries(packed, terms, counts, moved)
+    await _write_segment(connection, tenant_id, merged, packed)
     await connection.execute(DELETE_SEGMENTS, (tenant_id, [segment.segment for segment in segments]))
 
 
-def _add_bucket(
-    packed: dict[str, bytearray],
-    body: bytes,
-    segment: SegmentRow,
-    merged: SegmentRow,
-    erased: Sequence[tuple[int, int]],
-) -> None:
-    """Add the entries of a segment's bucket to those of the merged segment."""
-    terms, counts, entries = unpack_bucket(body, segment)
-    places = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
-    remains = np.ones(len(entries), np.bool_)
-    for first, count in erased:
-        at = first - merged.first_passage
-        remains &= (places < at) | (places >= at + count)
-    if not remains.all():
-        term_numbers = np.repeat(np.arange(len(terms)), counts)[remains]
-        counts = np.bincount(term_numbers, minlength=len(terms)).tolist()
-    moved: Any = np.empty(np.count_nonzero(remains), _entry_type(merged))
-    moved["place"], moved["weight"] = places[remains], entries["weight"][remains]
-    _add_entries(packed, terms, counts, moved)
+async def _read_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow) -> list[tuple[int, bytes]]:
+    cursor = connection.cursor(binary=True)
+    await cursor.execute(READ_SEGMENT, (tenant_id, segment.segment))
+    return await cursor.fetchall()
 
 
 async def delete_postings(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> None:
@@ -290,9 +285,42 @@ async def delete_postings(connection: Connection, tenant_id: UUID, text_ids: Seq
         return
     rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
     for segment in (SegmentRow(*row) for row in rows):
-        inside = [r for r in ranges if segment.first_passage <= r[0] < segment.end_passage]
+        inside = [(first, count) for first, count in ranges if segment.first_passage <= first < segment.end_passage]
         if inside:
-            await _rewrite_segments(connection, tenant_id, [segment], [(first, count) for first, count in inside])
+            await _remove_from_segment(connection, tenant_id, segment, inside)
+
+
+async def _remove_from_segment(
+    connection: Connection, tenant_id: UUID, segment: SegmentRow, ranges: Sequence[tuple[int, int]]
+) -> None:
+    """Write those buckets of a segment again that have entries of these passages (first number and count)."""
+    numbers, bodies = list[int](), list[bytes]()
+    for number, body in await _read_segment(connection, tenant_id, segment):
+        if (changed := remove_passages(body, segment, ranges)) is not None:
+            numbers.append(number)
+            bodies.append(changed)
+    await connection.execute(UPDATE_BUCKETS, {"tenant": tenant_id, "segment": segment.segment, "buckets": numbers,
+                                              "bodies": bodies})  # fmt: skip
+    await connection.execute(DELETE_EMPTY_BUCKETS, (tenant_id, segment.segment))
+
+
+def remove_passages(body: bytes, segment: SegmentRow, ranges: Sequence[tuple[int, int]]) -> bytes | None:
+    """Return the body of a bucket without the entries of these passages, given by first number and count.
+
+    `None` means that it has none of them. Empty if nothing is left.
+    """
+    terms, counts, entries = unpack_bucket(body, segment)
+    numbers = entries["place"].astype(np.int64) + segment.first_passage
+    remains = np.ones(len(entries), np.bool_)
+    for first, count in ranges:
+        remains &= (numbers < first) | (numbers >= first + count)
+    if remains.all():
+        return None
+    term_numbers = np.repeat(np.arange(len(terms)), counts)[remains]
+    packed: dict[str, bytearray] = {}
+    _add_entries(packed, terms, np.bincount(term_numbers, minlength=len(terms)).tolist(), entries[remains])
+    left = [(term, data) for term, data in packed.items() if data]
+    return pack_bucket(left, entries.dtype.itemsize) if left else b""
 
 
 @dataclass(frozen=True, slots=True)
