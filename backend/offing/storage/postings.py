@@ -16,6 +16,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any
 from uuid import UUID
@@ -247,12 +248,16 @@ def unpack_bucket(body: bytes, segment: SegmentRow) -> tuple[list[str], list[int
 def choose_merge(segments: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
     """Return the last segments that should become one. Empty if there are few small ones at the end."""
     for size in SMALL_SEGMENT_PASSAGES:
-        small = list(takewhile(lambda segment: segment.passage_count < size, reversed(segments)))
+        small = list(takewhile(partial(_has_fewer_passages, size), reversed(segments)))
         if len(small) >= SEGMENTS_PER_MERGE:
             end = small[0].end_passage
             count = sum(end - segment.first_passage <= NARROW_PASSAGES for segment in small)
             return segments[-max(2, count) :]
     return ()
+
+
+def _has_fewer_passages(count: int, segment: SegmentRow) -> bool:
+    return segment.passage_count < count
 
 
 async def _merge_segments(connection: Connection, tenant_id: UUID, segments: Sequence[SegmentRow]) -> None:
