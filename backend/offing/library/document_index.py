@@ -24,6 +24,10 @@ BM25_K1 = 1.8
 """BM25's k1: how soon a repeated word stops adding weight."""
 BM25_B = 0.75
 """BM25's b: how much the words of a long passage count less. 0 means not at all."""
+PAIR_LENGTH = 0.4
+"""What a pair of characters counts in the length of a passage. In scripts without spaces, a passage of the target size
+has two to three times as many terms.
+"""
 TYPICAL_PASSAGE_TERMS = 60.0
 """Number of terms of a typical passage. It is a constant because passages have one target size, so weights
 never change later.
@@ -65,10 +69,10 @@ def build_index(text: str, *, title: str = "", name: str = "") -> DocumentIndex:
 
 def _term_weights(text: str, passage: Passage, title_terms: Counter[str]) -> dict[str, float]:
     counts: dict[str, float] = {}
-    length = 0
+    length = 0.0
     for term in terms.extract_terms(text[passage.start : passage.end]):
         counts[term] = counts.get(term, 0.0) + 1.0
-        length += 1
+        length += PAIR_LENGTH if terms.is_unspaced(term) else 1.0
     for term in terms.extract_terms("\n".join(passage.headings)):
         counts[term] = counts.get(term, 0.0) + HEADING_WEIGHT
     for term in title_terms:

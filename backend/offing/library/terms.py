@@ -45,6 +45,11 @@ def extract_terms(text: str) -> Iterator[str]:
         yield from _cached_terms(joined) if len(joined) <= MAX_CACHED_CHARS else _terms_of_word(joined)
 
 
+def is_unspaced(term: str) -> bool:
+    """Return whether a term is a pair of characters of a script without spaces, or a single one."""
+    return not term.isascii() and _UNSPACED_SCRIPT.match(term) is not None
+
+
 @lru_cache(maxsize=65_536)
 def _cached_terms(joined: str) -> tuple[str, ...]:
     return _terms_of_word(joined)

@@ -33,6 +33,13 @@ def test_a_word_in_a_short_passage_weighs_more() -> None:
     assert weights("pool of sockets", "pool")[0] > weights(f"pool {SECTION}", "pool")[0]
 
 
+def test_a_chinese_passage_does_not_count_as_long_for_having_a_term_per_character() -> None:
+    chinese = "池" + "它保持连接打开" * 10
+    pair = "池它"
+    english = "pool " + "socket " * 28
+    assert abs(weights(chinese, pair)[0] - weights(english, "pool")[0]) < 0.01
+
+
 def test_each_posting_lists_its_passages_once_in_order() -> None:
     for posting in build_index(f"# A\n\n{SECTION}\n\n# B\n\n{SECTION}").postings:
         assert list(posting.passages) == sorted(set(posting.passages))
