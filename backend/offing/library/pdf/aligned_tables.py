@@ -136,7 +136,7 @@ def _find_bounds(rows: Sequence[Row]) -> list[float]:
         if values == 0 and texts <= allowed:
             free_from = x if free_from is None else free_from
         elif free_from is not None:
-            if x - free_from >= MIN_COLUMN_GAP * height and free_from > events[0][0] - 1e6:
+            if x - free_from >= MIN_COLUMN_GAP * height:
                 bounds.append((free_from + x) / 2)
             free_from = None
     return bounds

@@ -82,12 +82,11 @@ def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Ele
     horizontal = [r for r in rulings if r.y0 == r.y1]
     groups = [(group, make_row(group)) for group in group_words(rest)]
     gutters = find_gutters([row for _, row in groups])
+    if not gutters and not tables and _has_text_side_by_side([row for _, row in groups]):
+        return None
     elements = list[Element]()
-    is_ruled = bool(tables)
     for part in _split_columns(groups, tables, gutters):
         elements.extend(_read_column(part, tables, horizontal))
-    if not gutters and not is_ruled and _has_text_side_by_side([row for _, row in groups]):
-        return None
     return [*elements, *tables]
 
 
