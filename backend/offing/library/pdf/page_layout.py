@@ -1,5 +1,6 @@
 """Decide how a page is read: by its lines, or by its words in columns and tables."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice, pairwise
 
@@ -135,7 +136,7 @@ def _split_columns(
 def _split_at(words: Sequence[Word], gutters: Sequence[float]) -> list[list[Word]]:
     parts: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
     for word in words:
-        parts[sum(word.x0 + word.x1 >= 2 * gutter for gutter in gutters)].append(word)
+        parts[bisect_right(gutters, (word.x0 + word.x1) / 2)].append(word)
     return parts
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from offing.library.pdf.cells import join_cell_lines, join_header
 from offing.library.pdf.geometry import Box, Ruling, Table, Word
-from offing.library.pdf.page_reader import HYPHENS
 from offing.library.pdf.rows import Row, group_rows, is_value, is_year
 
 MAX_GRID_RULINGS = 600
@@ -225,15 +225,6 @@ def _join_rows(rows: Iterable[Row]) -> str:
     return join_cell_lines([" ".join(chunk.text for chunk in row.chunks) for row in rows])
 
 
-def join_cell_lines(lines: Iterable[str]) -> str:
-    """Return the lines of a cell as one text, with words joined that are broken at a line's end."""
-    text = ""
-    for line in lines:
-        is_broken = text.endswith(tuple(HYPHENS))
-        text = text[:-1] + line if is_broken else f"{text} {line}".strip()
-    return text
-
-
 def _split_lines(cells: list[list[Row]]) -> list[tuple[str, ...]]:
     """Return the lines of a row of the grid as rows, if most of their cells are values on common baselines."""
     filled = [cell for cell in cells if cell]
@@ -290,13 +281,3 @@ def _count_header_rows(rows: list[tuple[str, ...]]) -> int:
         if number and not texts:
             return number
     return 1
-
-
-def join_header(rows: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the rows of a header as one row. A text that is repeated below itself counts once."""
-    if not rows:
-        return ()
-    return tuple(
-        join_cell_lines(text for n, text in enumerate(column) if text and (n == 0 or column[n - 1] != text))
-        for column in zip(*rows, strict=True)
-    )
