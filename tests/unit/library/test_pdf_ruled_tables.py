@@ -13,18 +13,15 @@ WIDTHS = (100.0, 80.0, 80.0)
 
 def test_lines_that_almost_meet_are_a_grid() -> None:
     page = Page()
-    for n in range(5):
-        page.pdf.line(72, 72 + 20 * n + n % 2, 330, 72 + 20 * n + n % 2)
-    for x in (72, 172, 252, 332):
-        page.pdf.line(x, 74, x, 150)
-    rows = (("Region", "Year", "Sales"), ("North", "2020", "-"), ("South", "2020", "-"), ("West", "2021", "-"))
-    for n, row in enumerate(rows):
-        for x, text in zip((76, 176, 256), row, strict=True):
-            page.left(x, 86 + 20 * n, text)
-    assert table_lines(read(page).text)[1:] == [
-        "| North | 2020 | - |",
-        "| South | 2020 | - |",
-        "| West | 2021 | - |",
+    page.pdf.line(74, 72, 330, 72)
+    for n, (name, *values) in enumerate(COUNTRIES[:4]):
+        page.pdf.line(74, 100 + 28 * n, 330, 100 + 28 * n)
+        for x in (72, 172, 252, 332):
+            page.pdf.line(x, 74 + 28 * n, x, 98 + 28 * n)
+        page.left(76, 84 + 28 * n, name).left(76, 95 + 28 * n, "Mainland")
+        page.left(176, 84 + 28 * n, values[0]).left(256, 84 + 28 * n, values[1])
+    assert table_lines(read(page).text) == [
+        f"| {name} Mainland | {number} | {area} |" for name, number, area in COUNTRIES[:4]
     ]
 
 
