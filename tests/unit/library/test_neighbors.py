@@ -53,10 +53,13 @@ def test_the_first_block_of_a_document_is_returned_from_its_beginning() -> None:
     assert complete_passage(PassageWindow(20, 37, text, 0, len(text))) == (0, 37)
 
 
-def test_a_long_block_before_a_pronoun_is_not_added_where_the_window_cuts_it() -> None:
+def test_a_long_block_before_a_pronoun_is_not_added_where_the_window_or_the_document_begins() -> None:
     before = "| north | 10 |\n" * 270 + "\n"
     window = PassageWindow(9_000, 9_010, f"{before}It closes.\n\n{FILLER}", 9_000 - len(before), 20_000)
     assert complete_passage(window) == (9_000, 9_010)
+    text = f"{before}It closes.\n\n{FILLER}"
+    start = len(before)
+    assert complete_passage(PassageWindow(start, start + 10, text, 0, len(text))) == (start, start + 10)
 
 
 def test_the_half_of_a_long_paragraph_gets_the_sentence_before_it() -> None:
