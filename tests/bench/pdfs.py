@@ -47,13 +47,7 @@ GROUND_TRUTH = f"{_CAMELOT}/tabula/icdar2013-dataset"
 REPEATS = 3
 
 Rows = list[tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """A table as the texts by row and column. A cell that spans columns or rows is in the first of them."""
-
-    rows: Rows
+"""The texts of a table by row and column. A cell that spans columns or rows is in the first of them."""
 
 
 def main() -> None:
@@ -147,7 +141,7 @@ def _report_cells(folder: Path, *, each: bool) -> None:
         expected, actual = list(_read_truth(truth)), list(_parse_tables(extract_text(data, path.name).text))
         own = _Score(), _Score()
         for score, count in zip(own, (_list_relations, _list_rows), strict=True):
-            score.add(Counter(r for g in expected for r in count(g)), Counter(r for g in actual for r in count(g)))
+            score.add(Counter(r for t in expected for r in count(t)), Counter(r for t in actual for r in count(t)))
         if each:
             print(f"{path.stem:10} relations {own[0]}  rows {own[1]}  tables {len(actual)} of {len(expected)}")
         relations.merge(own[0])
@@ -175,7 +169,7 @@ class _Score:
         return f"precision {precision:.3f} recall {recall:.3f} ({self.correct} of {self.expected})"
 
 
-def _read_truth(path: Path) -> Iterator[_Grid]:
+def _read_truth(path: Path) -> Iterator[Rows]:
     """Yield the regions of the tables of a ground truth."""
     for region in ElementTree.parse(path).getroot().iter("region"):
         cells = dict[tuple[int, int], str]()
@@ -184,10 +178,10 @@ def _read_truth(path: Path) -> Iterator[_Grid]:
             cells[int(cell.attrib["start-row"]), int(cell.attrib["start-col"])] = text
         if cells:
             height, width = max(r for r, _ in cells) + 1, max(c for _, c in cells) + 1
-            yield _Grid([tuple(cells.get((r, c), "") for c in range(width)) for r in range(height)])
+            yield [tuple(cells.get((r, c), "") for c in range(width)) for r in range(height)]
 
 
-def _parse_tables(text: str) -> Iterator[_Grid]:
+def _parse_tables(text: str) -> Iterator[Rows]:
     """Yield the tables of an extracted text. Blocks with the same header are one table."""
     rows, header = Rows(), ""
     for block in text.split("\n\n"):
@@ -196,13 +190,13 @@ def _parse_tables(text: str) -> Iterator[_Grid]:
             continue
         is_rest = header != "" and lines[0] == header and lines[1:2] != [] and lines[1].startswith("|---")
         if rows and not is_rest:
-            yield _Grid(rows)
+            yield rows
             rows = []
         header = lines[0] if lines[1:2] and lines[1].startswith("|---") else ""
         lines = [line for line in lines if not line.startswith("|---")]
         rows.extend(_parse_row(line) for line in (lines[1:] if is_rest else lines))
     if rows:
-        yield _Grid(rows)
+        yield rows
 
 
 def _parse_row(line: str) -> tuple[str, ...]:
@@ -213,17 +207,17 @@ def _normalize(text: str) -> str:
     return re.sub(r"[\s$\u20ac\u00a3]+", "", text).replace("\u2212", "-").replace("\u2013", "-").lower()
 
 
-def _list_relations(grid: _Grid) -> Iterator[tuple[str, ...]]:
-    for row in grid.rows:
+def _list_relations(table: Rows) -> Iterator[tuple[str, ...]]:
+    for row in table:
         texts = [text for text in row if text]
         yield from (("right", a, b) for a, b in pairwise(texts))
-    for column in zip(*grid.rows, strict=True):
+    for column in zip(*table, strict=True):
         texts = [text for text in column if text]
         yield from (("below", a, b) for a, b in pairwise(texts))
 
 
-def _list_rows(grid: _Grid) -> Iterator[tuple[str, ...]]:
-    for row in grid.rows:
+def _list_rows(table: Rows) -> Iterator[tuple[str, ...]]:
+    for row in table:
         texts = tuple(text for text in row if text)
         if len(texts) > 1 and any(is_value(text) for text in texts):
             yield texts

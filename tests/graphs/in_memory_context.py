@@ -25,7 +25,7 @@ from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
-from offing.library.passages import find_first_heading, split_passages, strip_markup
+from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
 from offing.sdk import (
     CHILD_RUN,
@@ -90,7 +90,7 @@ class Library:
         for d in self.documents.values():
             known_as = set(extract_terms(f"{d.title}\n{d.name}"))
             for p in split_passages(d.text):
-                heading = " \u203a ".join(p.headings)
+                heading = HEADING_SEPARATOR.join(p.headings)
                 counts = Counter([*extract_terms(d.text[p.start : p.end] + "\n" + heading), *known_as])
                 self.passages.append((d, SourceSpan(d.id, p.start, p.end), heading, counts))
         self.held = Counter(term for *_, counts in self.passages for term in counts)

@@ -25,6 +25,7 @@ QUESTIONS = """
 
 def write_towers(folder: Path) -> Path:
     (folder / "documents").mkdir(parents=True)
+    (folder / "dataset.toml").write_text('name = "towers"')
     (folder / "questions.jsonl").write_text(QUESTIONS)
     (folder / "documents" / "fire.md").write_text("# The fire\n\nThe tower burned down in 1755.\n")
     (folder / "documents" / "storm.md").write_text("# The storm\n\nThe storm came in 1703.\n")
@@ -39,7 +40,7 @@ async def store(pool: Database, folder: Path) -> StoredDataset:
 async def test_documents_become_the_collection_of_the_dataset_and_storing_again_changes_nothing(
     pool: Database, tmp_path: Path
 ) -> None:
-    folder = write_towers(tmp_path / "towers")
+    folder = write_towers(tmp_path / "files")
     first = await store(pool, folder)
     again = await store(pool, folder)
     assert first.documents is not None
@@ -53,7 +54,7 @@ async def test_documents_become_the_collection_of_the_dataset_and_storing_again_
 
 
 async def test_a_rubric_is_stored_in_the_reference_with_or_without_answers(pool: Database, tmp_path: Path) -> None:
-    stored = await store(pool, write_towers(tmp_path / "towers"))
+    stored = await store(pool, write_towers(tmp_path / "files"))
     burned, described, lit, unknown = stored.tasks.task_ids
     async with pool.transaction(LOCAL_TENANT) as connection:
         references = await rows.get_references(connection, stored.tasks.task_ids)
@@ -72,5 +73,5 @@ async def test_a_collection_with_other_documents_is_not_used_for_a_dataset(pool:
         upload = Upload("own.md", b"# Mine\n\nA note of a person.\n")
         await ingestion.ingest_uploads(pool, LOCAL_TENANT, [upload], collection="towers", readers=readers)
     with pytest.raises(Conflict, match=r"contains 'own\.md'"):
-        await store(pool, write_towers(tmp_path / "towers"))
+        await store(pool, write_towers(tmp_path / "files"))
     assert await library.list_collections(pool, LOCAL_TENANT) == [("towers", 1)]

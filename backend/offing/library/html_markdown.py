@@ -1,19 +1,21 @@
 """Render a part of a web page as Markdown: headings, paragraphs, lists, code, tables and formulas."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from offing.library.html_noise import find_noise, is_note
-from offing.library.html_tables import TableCell, find_data_tables, parse_span, render_table
+from offing.library.html_tables import HEADINGS, TableCell, parse_span, render_table
 
 MAX_LIST_DEPTH = 6
 """Maximum depth of a list that is shown by spaces before its items."""
 MAX_ALTERNATIVE_CHARS = 40
 """Maximum code points of the text of an image that stands for an empty cell of a table."""
 MAX_FORMULA_CHARS = 2_000
+NOISE_CHARS = r"[\u00ad\u00b6\u200b\uf0c1]+|(?<=\S)#$"
+"""Pattern of invisible characters, and of the marks of links to headings."""
 
 _DROPPED_TAGS = "script style noscript template svg math nav footer aside form button iframe head dialog select"
 _BLOCK_TAGS = """
@@ -21,8 +23,7 @@ _BLOCK_TAGS = """
     figure figcaption hr br body address details summary thead tbody tfoot caption
 """
 _DROPPED, _BLOCKS = frozenset(_DROPPED_TAGS.split()), frozenset(_BLOCK_TAGS.split())
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_NOISE_CHARS = re.compile(r"[\u00ad\u00b6\u200b\uf0c1]+|(?<=\S)#$")
+_NOISE_CHARS = re.compile(NOISE_CHARS)
 _NUMBER = re.compile(r"[-+\u2212\u2013]?\d{1,4}")
 
 
@@ -74,7 +75,7 @@ class _Writer:
         if self.table is not None:
             self.table.parts.append(text)
             return
-        self.blocks.append((self.mark + text, self.mark.lstrip()[:1] in tuple("-0123456789")[: 11 * bool(self.mark)]))
+        self.blocks.append((self.mark + text, bool(self.mark) and not self.mark.startswith("#")))
         self.mark = ""
 
     def open(self, element: Any, is_data: bool) -> None:
@@ -97,7 +98,7 @@ class _Writer:
 
     def _open_block(self, element: Any) -> None:
         tag = element.tag
-        if tag in _HEADINGS:
+        if tag in HEADINGS:
             self.mark = "#" * int(tag[1]) + " "
         elif tag in ("ul", "ol", "menu"):
             self.lists.append(parse_span(element.get("start")) if tag == "ol" else -1)
@@ -134,7 +135,7 @@ class _Writer:
                 self.flush()
             if self.table is not None:
                 self._close_in_table(element, is_data)
-            elif tag in _HEADINGS or tag == "li":
+            elif tag in HEADINGS or tag == "li":
                 self.mark = ""
             elif tag in ("ul", "ol", "menu") and self.lists:
                 self.lists.pop()
@@ -167,19 +168,23 @@ def join_line(text: str) -> str:
     return _NOISE_CHARS.sub("", " ".join(text.split())).strip()
 
 
-def render_markdown(root: Any) -> str:
-    """Render an element as Markdown. The walk is not recursive, so deep nesting is harmless."""
-    writer, tables, noise = _Writer(), find_data_tables(root), find_noise(root)
+def render_markdown(root: Any, tables: Container[Any]) -> str:
+    """Render an element as Markdown.
+
+    `tables` has the data tables in it. The walk is not recursive, so deep nesting is harmless.
+    """
+    writer, noise = _Writer(), find_noise(root)
     walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end"))
+    dropped: Any = None
     for event, element in walk:
-        is_dropped = element is not root and (element in noise or _is_dropped(element))
-        if event == "start" and is_dropped:
+        if event == "start" and element is not root and (element in noise or _is_dropped(element)):
+            dropped = element
             writer.write(_find_formula(element))
             walk.skip_subtree()
         elif event == "start":
             writer.open(element, element in tables)
             writer.write(element.text)
-        elif not is_dropped:
+        elif element is not dropped:
             writer.close(element, element in tables)
         if event == "end" and element is not root:
             writer.write(element.tail)
@@ -191,9 +196,7 @@ def _is_dropped(element: Any) -> bool:
     tag = element.tag
     if tag in ("aside", "footer"):
         return not is_note(element)
-    return (
-        tag in _DROPPED or tag == "math" or element.get("aria-hidden") == "true" or element.get("role") == "navigation"
-    )
+    return tag in _DROPPED or element.get("aria-hidden") == "true" or element.get("role") == "navigation"
 
 
 def _find_formula(element: Any) -> str:

@@ -45,9 +45,9 @@ def _read_names(element: Any) -> str:
 
 
 def _find_kind(element: Any) -> Kind | None:
-    if element.tag not in _TAGS or not (names := _read_names(element).strip()) or _NOTE.search(names):
+    if element.tag not in _TAGS or not (names := _read_names(element).strip()):
         return None
-    return next((kind for kind, words in _WORDS.items() if words.search(names)), None)
+    return next((kind for kind, words in _WORDS.items() if words.search(names) and not _NOTE.search(names)), None)
 
 
 def find_noise(root: Any) -> frozenset[Any]:

@@ -55,7 +55,7 @@ def check_page(tree: Any, text: str, title: str) -> None:
         raise DocumentRejectedError("The site answered with a check for robots or denied access.", _SAVE)
     if _has_password_field(tree) or (words and _LOGIN.search(title)):
         raise DocumentRejectedError("The page shows only a form to log in.", f"Log in first. {_SAVE}")
-    if _SCRIPT.search(f"{head}\n{_read_notices(tree)}") or (not words and _is_application(tree)):
+    if _SCRIPT.search(f"{head}\n{_read_notices(tree)}") or (not words and next(tree.iter("script"), None) is not None):
         raise DocumentRejectedError("The page has no text without JavaScript, which is not run here.", _SAVE)
     if not words and next(tree.iter("frame", "iframe"), None) is not None:
         raise DocumentRejectedError("The page consists of frames; its text is in other pages.", "Add those pages.")
@@ -80,8 +80,3 @@ def _read_notices(tree: Any) -> str:
         if length > MAX_EXAMINED_CHARS:
             break
     return "\n".join(texts)
-
-
-def _is_application(tree: Any) -> bool:
-    """Return whether the page consists of scripts and an element that they fill."""
-    return next(tree.iter("script"), None) is not None

@@ -6,7 +6,8 @@ other pages a boilerplate remover finds the main part, unless it would remove mo
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from copy import deepcopy
 from importlib import import_module
 from importlib.metadata import version
 from itertools import islice
@@ -49,8 +50,9 @@ def read_html(data: bytes) -> ExtractedDocument:
     """Return the text of an HTML page. Raises `DocumentRejectedError` if it is not HTML."""
     lxml_html, etree = import_module("lxml.html"), import_module("lxml.etree")
     source = limit_attributes(_DECLARATION.sub("", decode_html(data)))
-    # The parser drops comments: the time to walk over them grows with the square of their number.
-    parser = lxml_html.HTMLParser(huge_tree=True, remove_comments=True, remove_pis=True)
+    # The parser drops comments: the time to walk over them grows with the square of their number. It is not the one of
+    # lxml.html, which calls Python for the class of every element of every walk.
+    parser = etree.HTMLParser(huge_tree=True, remove_comments=True, remove_pis=True)
     try:
         tree: Any = lxml_html.document_fromstring(source, parser=parser)
     except (etree.LxmlError, ValueError):
@@ -76,14 +78,16 @@ def decode_html(data: bytes) -> str:
 
 
 def _extract_text(tree: Any) -> str:
-    whole = render_markdown(tree.find("body") if tree.find("body") is not None else tree)
+    tables, body = find_data_tables(tree), tree.find("body")
+    whole = render_markdown(tree if body is None else body, tables)
     words = len(whole.split())
     for is_main in _MAIN_SELECTORS:
-        marked = "\n\n".join(filter(None, (render_markdown(part) for part in _find_outermost(tree, is_main))))
+        parts = _find_outermost(tree, is_main)
+        marked = "\n\n".join(filter(None, (render_markdown(part, tables) for part in parts)))
         if len(marked.split()) >= max(MIN_MAIN_WORDS, MIN_MAIN_FRACTION * words):
             return marked
-    body = _remove_boilerplate(tree)
-    return body if len(body.split()) >= MIN_TEXT_FRACTION * words else whole
+    text = _remove_boilerplate(tree, tables)
+    return text if len(text.split()) >= MIN_TEXT_FRACTION * words else whole
 
 
 def _find_outermost(tree: Any, predicate: Callable[[Any], bool]) -> list[Any]:
@@ -96,43 +100,40 @@ def _find_outermost(tree: Any, predicate: Callable[[Any], bool]) -> list[Any]:
     return elements
 
 
-def _remove_boilerplate(tree: Any) -> str:
-    """Return the page without boilerplate, and modify the page.
-
-    Empty if nothing is found or the page is too large.
-    """
+def _remove_boilerplate(tree: Any, tables: Container[Any]) -> str:
+    """Return the page without boilerplate. Empty if nothing is found or the page is too large."""
     etree = import_module("lxml.etree")
     if sum(1 for _ in islice(tree.iter(), MAX_NODES + 1)) > MAX_NODES:
         return ""
     from trafilatura import extract
 
-    tables = _take_tables(tree)
-    source = etree.tostring(tree, encoding="unicode", method="html")
-    body = extract(
+    page, texts = _take_tables(tree, tables)
+    source = etree.tostring(page, encoding="unicode", method="html")
+    text = extract(
         source, output_format="markdown", favor_recall=True, include_comments=False, include_tables=True, fast=True
     )
-    return _put_tables(body or "", tables)
+    return _put_tables(text or "", texts)
 
 
-def _take_tables(tree: Any) -> list[str]:
-    """Replace every data table by a paragraph with its number and first words, and return the tables as Markdown.
+def _take_tables(tree: Any, tables: Container[Any]) -> tuple[Any, list[str]]:
+    """Return a copy with a paragraph of number and first words for each data table, and the tables as Markdown.
 
     The boilerplate remover would lose their headings, and repeat a cell once per column that it claims to span. Cells
     of other tables become ordinary parts of the page.
     """
-    data, tables = find_data_tables(tree), list[str]()
-    for table in [table for table in tree.iter("table") if table in data]:
+    page, texts = deepcopy(tree), list[str]()
+    for table, copied in zip(tree.iter("table"), list(page.iter("table")), strict=True):
+        if table not in tables:
+            continue
         sample = " ".join(" ".join(islice(table.itertext(), MAX_SAMPLE_CHARS)).split())[:MAX_SAMPLE_CHARS]
-        placeholder = table.makeelement("p")
-        placeholder.text, placeholder.tail = (
-            f"{_TABLE_NAME}{len(tables)}. {sample} {_TABLE_NAME}{len(tables)}.",
-            table.tail,
-        )
-        tables.append(render_markdown(table))
-        table.getparent().replace(table, placeholder)
-    for element in list(tree.iter(*_TABLE_TAGS)):
+        placeholder = copied.makeelement("p")
+        placeholder.text = f"{_TABLE_NAME}{len(texts)}. {sample} {_TABLE_NAME}{len(texts)}."
+        placeholder.tail = copied.tail
+        texts.append(render_markdown(table, tables))
+        copied.getparent().replace(copied, placeholder)
+    for element in list(page.iter(*_TABLE_TAGS)):
         element.tag = "div"
-    return tables
+    return page, texts
 
 
 def _put_tables(text: str, tables: Sequence[str]) -> str:

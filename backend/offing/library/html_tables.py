@@ -24,7 +24,7 @@ MAX_TITLE_ROWS = 3
 MAX_SPARE_CELLS = 1_000
 """Number of cells that a table may gain by spans and padding, in addition to four per cell of the page."""
 
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _PARTS = frozenset(("p", "li", "div", "pre", "blockquote", "form", "iframe"))
 _HEADED = frozenset(("caption", "th", "thead"))
 _DIGITS = re.compile(r"\d{1,4}")
@@ -60,6 +60,8 @@ class _TableShape:
 
 def find_data_tables(root: Any) -> frozenset[Any]:
     """Return the tables inside an element that hold data, in one walk: no other table inside, and two columns."""
+    if next(root.iter("table"), None) is None:
+        return frozenset()
     tables, stack = dict[Any, _TableShape](), list[Any]()
     walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -87,7 +89,7 @@ def _note_start(shape: _TableShape, element: Any) -> None:
         shape.cells[-1] += 1
     shape.length += len((element.text or "").strip())
     shape.is_headed = shape.is_headed or tag in _HEADED
-    shape.is_layout = shape.is_layout or (tag in _HEADINGS and element.getparent().tag not in ("th", "caption"))
+    shape.is_layout = shape.is_layout or (tag in HEADINGS and element.getparent().tag not in ("th", "caption"))
     shape.parts += tag in _PARTS
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from offing.library.html_markdown import NOISE_CHARS
+
 MAX_HEADINGS = 8
 """Maximum number of first-level headings that are considered as the title."""
 MAX_STATED_CHARS = 1_000
@@ -29,7 +31,7 @@ _SEPARATOR = re.compile(
     rf"|[-_](?=[{_CJK}]{{2,12}}$)"  # before the name of a site in a script without spaces
 )
 _IGNORED = re.compile(r"[\W_]+")
-_NOISE_CHARS = re.compile(r"[\u00ad\u00b6\u200b\uf0c1]+|(?<=\S)#$|(?<=\S)\s[-|\u2013\u2014]$")
+_NOISE_CHARS = re.compile(NOISE_CHARS + r"|(?<=\S)\s[-|\u2013\u2014]$")
 _HOST = re.compile(r"https?://(?:www\.)?([^/:?#]{1,255})", re.IGNORECASE)
 _HOME = re.compile(r"(?:https?://[^/]+)?/?(?:index\.\w+)?", re.IGNORECASE)
 _LONG_WORD = re.compile(r"[^\W\d_]{5,}")
@@ -72,34 +74,33 @@ def find_title(tree: Any) -> str:
 def _read_statements(tree: Any) -> _Statements:
     tops: list[Any] = list(islice(tree.iter("h1"), MAX_HEADINGS))
     homes = [top for top in tops if _is_home_link(top)]
-    names: list[str] = [_find_meta(tree, (name,)) for name in _SITE_PROPERTIES]
-    names += [_read_heading(top) for top in homes]
-    for address in _list_own_addresses(tree):
+    properties = _read_properties(tree)
+    names = [properties.get(name, "") for name in _SITE_PROPERTIES] + [_read_line(top) for top in homes]
+    for address in (_find_canonical_address(tree), properties.get("og:url", "")):
         if host := _HOST.match(address):
             names += [host.group(1), host.group(1).rpartition(".")[0]]
-    preview = _find_meta(tree, _TITLE_PROPERTIES)
-    homes = [top for top in homes if not preview or _fold(_read_heading(top)) != _fold(preview)]
+    preview = next((properties[name] for name in _TITLE_PROPERTIES if name in properties), "")
+    homes = [top for top in homes if not preview or _fold(_read_line(top)) != _fold(preview)]
     return _Statements(
         preview=preview,
-        window=_join_line(_gather_text(next(tree.iter("title"), None))),
-        headings=[text for top in tops if top not in homes and (text := _read_heading(top))],
+        window=_read_line(next(tree.iter("title"), None)),
+        headings=[text for top in tops if top not in homes and (text := _read_line(top))],
         sites=frozenset(key for name in names if (key := _fold(name))) - {_fold(preview)},
     )
 
 
-def _find_meta(tree: Any, properties: Sequence[str]) -> str:
-    """Return the value of the first of these properties that is not empty."""
+def _read_properties(tree: Any) -> dict[str, str]:
+    """Return the first value of each property of the page that is not empty."""
     values = dict[str, str]()
     for meta in tree.iter("meta"):
-        for name in f"{meta.get('property') or ''} {meta.get('name') or ''}"[:200].lower().split():
-            if name in properties and (value := _join_line(meta.get("content") or "")):
+        if value := _join_line(meta.get("content") or ""):
+            for name in f"{meta.get('property') or ''} {meta.get('name') or ''}"[:200].lower().split():
                 values.setdefault(name, value)
-    return next((values[name] for name in properties if name in values), "")
+    return values
 
 
-def _list_own_addresses(tree: Any) -> list[str]:
-    canonical = [link.get("href") or "" for link in tree.iter("link") if link.get("rel") == "canonical"]
-    return [*canonical[:1], _find_meta(tree, ("og:url",))]
+def _find_canonical_address(tree: Any) -> str:
+    return next((link.get("href") or "" for link in tree.iter("link") if link.get("rel") == "canonical"), "")
 
 
 def _is_home_link(heading: Any) -> bool:
@@ -109,13 +110,12 @@ def _is_home_link(heading: Any) -> bool:
     return bool(target) and _HOME.fullmatch(target) is not None
 
 
-def _read_heading(heading: Any) -> str:
-    return _join_line(_gather_text(heading))
+def _read_line(element: Any) -> str:
+    """Return the text of an element as one line. Empty for `None`."""
+    return "" if element is None else _join_line(_gather_text(element))
 
 
 def _gather_text(element: Any) -> str:
-    if element is None:
-        return ""
     parts = [element.text or ""]
     for child in element.iterdescendants():
         parts += [] if child.tag in _SKIPPED else [" " if child.tag == "br" else "", child.text or ""]

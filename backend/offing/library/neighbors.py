@@ -1,7 +1,7 @@
 """Complete a passage by the text around it, so that it can be understood alone.
 
 The result is a longer range of the same text, so spans stay exact: from the beginning of a table, list or paragraph
-that the passage continues, with the sentence before a pronoun, up to the end of the paragraph that it began. A short
+that the passage continues, with the paragraph before a pronoun, up to the end of the line that it began. A short
 document is returned completely. Ranges that touch become one.
 """
 
@@ -49,7 +49,7 @@ class PassageWindow:
     start: int
     end: int
     text: str
-    """From `first` on, at least up to `end`."""
+    """From `first` on: all of the text, or more than `MAX_CHARS_BEFORE` and `MAX_CHARS_AFTER` around the passage."""
     first: int
     text_length: int
     """Code points of the whole text."""
@@ -60,7 +60,7 @@ def complete_passage(window: PassageWindow) -> tuple[int, int]:
     text, start, end = window.text, window.start - window.first, window.end - window.first
     if window.first == 0 and len(text) == window.text_length and _is_short(text):
         return 0, window.text_length
-    begin = _find_start(text, start, window.first == 0)
+    begin = _find_start(text, start)
     return window.first + begin, window.first + _find_end(text, end)
 
 
@@ -68,13 +68,12 @@ def _is_short(text: str) -> bool:
     return len(text) <= MAX_WHOLE_CHARS and count_words(text, 0, len(text)) <= MAX_WHOLE_WORDS
 
 
-def _find_start(text: str, start: int, is_beginning: bool) -> int:
+def _find_start(text: str, start: int) -> int:
     """Return where the block of a passage begins, or the sentence before it. `start` if that is too far."""
     earliest = max(0, start - MAX_CHARS_BEFORE)
     block = _find_block(text, start)
-    is_whole = block > earliest or (block == earliest and is_beginning)
-    if block < start and text[block:start].strip():
-        if is_whole:
+    if text[block:start].strip():
+        if block >= earliest:
             return _add_introduction(text, block, earliest)
         return start if _ROW.match(text, start) else _find_sentence(text, start, earliest)
     if _REFERRING.match(text, start) or (_ITEM.match(text, start) and _ends_with_colon(text, start)):
@@ -84,9 +83,6 @@ def _find_start(text: str, start: int, is_beginning: bool) -> int:
 
 def _find_block(text: str, start: int) -> int:
     """Return where the block begins that contains a position: after the last blank line before it."""
-    stop = len(text[:start].rstrip())
-    if _BLANK.search(text, stop, start):
-        return start
     begin = 0
     for border in _BLANK.finditer(text, 0, start):
         begin = border.end()
@@ -98,7 +94,7 @@ def _find_block_before(text: str, start: int, earliest: int) -> int:
     block = _find_block(text, len(text[:start].rstrip()))
     if _HEADING.match(text, block):
         return start
-    return block if block > earliest or block == 0 else _find_sentence(text, start, earliest)
+    return block if block >= earliest else _find_sentence(text, start, earliest)
 
 
 def _add_introduction(text: str, block: int, earliest: int) -> int:
@@ -119,18 +115,16 @@ def _find_sentence(text: str, start: int, earliest: int) -> int:
 
 
 def _find_end(text: str, end: int) -> int:
-    """Return where the paragraph or list item ends in which a passage ends. `end` if that is too far."""
+    """Return where the line or the announced list ends in which a passage ends. `end` if that is too far."""
     latest = min(len(text), end + MAX_CHARS_AFTER)
     if text[:end].rstrip().endswith((":", "\uff1a")):
         blank = _BLANK.match(text, end)
         stop = _BLANK.search(text, blank.end() if blank else end)
         return stop.start() if stop and stop.start() <= latest else end
-    if end == len(text) or text[end - 1] == "\n" or _BLANK.match(text, end) or text.startswith("\n", end):
-        return end
-    stop = re.compile(r"\n").search(text, end)
-    if stop is None:
-        return end if latest < len(text) else len(text.rstrip())
-    return stop.start() if stop.start() <= latest else end
+    stop = text.find("\n", end)
+    if stop < 0:
+        stop = max(end, len(text.rstrip()))
+    return stop if stop <= latest else end
 
 
 def find_header_row(text_before: str, passage: str) -> str:

@@ -23,6 +23,8 @@ MAX_HEADING_CHARS = 300
 """Maximum code points of a heading. A longer line is ordinary text, because every passage below a heading repeats it.
 """
 
+HEADING_SEPARATOR = " \u203a "
+"""What is between the headings of a passage."""
 FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,4000}?)\n---[ \t]*\n", re.DOTALL)
 """Front matter of a Markdown text."""
 

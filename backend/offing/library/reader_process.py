@@ -16,6 +16,7 @@ import orjson
 
 from offing.library.document_index import build_index
 from offing.library.extraction import DocumentRejectedError, extract_text
+from offing.library.passages import HEADING_SEPARATOR
 
 MAX_MEMORY_BYTES = 3 * 2**29
 """Maximum bytes of address space of one reader."""
@@ -48,7 +49,7 @@ def read_document(name: str, data: bytes) -> dict[str, Any]:
         return {"problem": error.problem, "remedy": error.remedy}
     except MemoryError:
         return {"problem": "The file needs too much memory to be read.", "remedy": "Split it."}
-    passages = [(p.start, p.end, " \u203a ".join(p.headings)) for p in index.passages]
+    passages = [(p.start, p.end, HEADING_SEPARATOR.join(p.headings)) for p in index.passages]
     postings = [(p.term, p.passages, p.weights) for p in index.postings]
     return {**asdict(extracted), "digest": index.version, "passages": passages, "postings": postings}
 

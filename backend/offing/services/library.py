@@ -20,6 +20,7 @@ from offing.library.neighbors import (
     find_header_row,
     merge_ranges,
 )
+from offing.library.passages import HEADING_SEPARATOR
 from offing.library.terms import extract_terms
 from offing.storage import library as rows
 from offing.storage import passages as texts
@@ -30,8 +31,6 @@ from offing.storage.pool import Connection, Database
 from offing.storage.search import PassageHitRow
 from offing.tools.tool import FoundPassage, LibraryAccess, TextWindow
 
-HEADING_SEPARATOR = " \u203a "
-"""What is between the headings of a passage."""
 MAX_QUERY_TERMS = 100
 """Maximum number of terms of a query that are searched, with repetitions. Later terms are left out."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 from offing.core.tool import SourceSpan
-from offing.library.passages import find_first_heading, split_passages, strip_markup
+from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
 from offing.tools.tool import FoundPassage, TextWindow
 
@@ -80,7 +80,7 @@ class Documents:
 def _split_passages(document: Document) -> list[_Passage]:
     name_terms, cuts = set(extract_terms(f"{document.title}\n{document.name}")), list[_Passage]()
     for passage in split_passages(document.text):
-        heading = " \u203a ".join(passage.headings)
+        heading = HEADING_SEPARATOR.join(passage.headings)
         words = extract_terms(document.text[passage.start : passage.end] + "\n" + heading)
         cuts.append(_Passage(document, passage.start, passage.end, heading, Counter([*words, *name_terms])))
     return cuts

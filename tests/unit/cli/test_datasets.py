@@ -33,6 +33,33 @@ def test_a_dataset_is_imported_and_shown(tmp_path: Path, capsys: pytest.CaptureF
     assert "When did tower" in capsys.readouterr().out
 
 
+def test_a_sample_depends_on_the_seed(tmp_path: Path) -> None:
+    file = write_musique(tmp_path)
+    samples = set[str]()
+    for seed in range(5):
+        datasets.import_published("musique", file, tmp_path / str(seed), max_questions=1, seed=seed)
+        samples.add((tmp_path / str(seed) / "questions.jsonl").read_text())
+    assert len(samples) > 1
+
+
+def test_each_count_is_that_of_the_tasks_that_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks: list[dict[str, object]] = [
+        {"question": "Question 1", "answers": ["1755"], "evidence": [{"quote": "in 1755"}]},
+        {"question": "Question 2", "answers": ["1759"]},
+        *({"question": f"Question {n}", "answers": []} for n in (3, 4, 5)),
+        *({"question": f"Question {n}", "rubric": "Is short."} for n in (6, 7, 8, 9)),
+        {"question": "Question 10"},
+    ]
+    file = tmp_path / "tasks.jsonl"
+    file.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    datasets.show(file, json=True)
+    description = json.loads(capsys.readouterr().out)
+    assert (description["tasks"], description["with_answers"], description["unanswerable"]) == (10, 2, 3)
+    assert (description["with_evidence"], description["with_rubric"], description["documents"]) == (1, 4, 0)
+    datasets.show(file)
+    assert capsys.readouterr().out.count("Question") == datasets.SHOWN_TASKS
+
+
 def test_formats_are_listed_with_their_license(capsys: pytest.CaptureFixture[str]) -> None:
     assert datasets.formats(json=True) == 0
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}

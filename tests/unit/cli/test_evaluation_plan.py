@@ -10,6 +10,7 @@ from offing.cli.main import app
 from offing.cli.options import ComparisonOptions
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
+from offing.core.run import Budget
 from offing.services.experiments import Configuration
 from offing.services.graphs import open_registry
 from offing.services.rollouts import ScorerSpec
@@ -24,6 +25,7 @@ engines = { all = "rules:world" }
 [scorers]
 exact_match = 1
 numeric = { weight = 0.5, relative = 0.01 }
+token_f1 = {}
 
 [configurations.old]
 policies = { planner = "small@3" }
@@ -62,6 +64,42 @@ def test_without_a_configuration_there_is_one() -> None:
     assert (one.name, one.engines["planner"].model) == ("default", "oracle")
 
 
+def test_every_option_is_read_and_a_configuration_replaces_the_limits_that_it_names() -> None:
+    options = ComparisonOptions(
+        "t.jsonl", max_questions=5, seed=7, name="night", judge="litellm:openai/gpt-5-mini",
+        scorers=("numeric=0.5",), graph="iterresearch", engines=("all=extractive",),
+        max_turns=3, max_tokens=1000, max_cost_usd=0.5, max_seconds=60.0,
+        configurations=("own=max_turns=0 max_tokens=5 max_cost_usd=0.25 max_seconds=9 code=true", "shared=web=true"),
+    )  # fmt: skip
+    plan = read_plan(options)
+    own, shared = configurations(options)
+    assert (plan.dataset, plan.max_questions, plan.seed, plan.name) == ("t.jsonl", 5, 7, "night")
+    assert plan.judge == "litellm:openai/gpt-5-mini"
+    assert build_scorers(plan) == [ScorerSpec("numeric", 0.5)]
+    assert (own.graph, own.budget, dict(own.scope)) == (
+        "iterresearch", Budget(0, 5, Decimal("0.25"), 9.0), {"code": True}
+    )  # fmt: skip
+    assert (shared.graph, shared.budget) == ("iterresearch", Budget(3, 1000, Decimal("0.5"), 60.0))
+
+
+def test_without_a_scorer_the_dataset_decides() -> None:
+    assert build_scorers(read_plan(ComparisonOptions("t.jsonl"))) is None
+
+
+def test_a_policy_of_a_file_replaces_the_engine_of_its_role_and_an_environment_is_no_path(tmp_path: Path) -> None:
+    file = tmp_path / "evaluation.toml"
+    file.write_text(
+        'dataset = "world:train-1@50"\nengines = { all = "rules:world", planner = "rules:oracle" }\n'
+        '[configurations.trained]\npolicies = { planner = "small@3" }\n[configurations.oracle]\n'
+    )
+    options = ComparisonOptions(str(file))
+    assert read_plan(options).dataset == "world:train-1@50"
+    assert [(one.name, one.engines["planner"].engine) for one in configurations(options)] == [
+        ("trained", "policy"),
+        ("oracle", "rules"),
+    ]
+
+
 def test_a_file_says_the_same_in_tables(tmp_path: Path) -> None:
     (tmp_path / "towers").mkdir()
     (tmp_path / "evaluation.toml").write_text(FILE)
@@ -69,7 +107,11 @@ def test_a_file_says_the_same_in_tables(tmp_path: Path) -> None:
     plan = read_plan(options)
     old, new = configurations(options)
     assert (plan.dataset, plan.max_questions, plan.seed) == (str(tmp_path / "towers"), 200, 7)
-    assert build_scorers(plan) == [ScorerSpec("exact_match"), ScorerSpec("numeric", 0.5, {"relative": 0.01})]
+    assert build_scorers(plan) == [
+        ScorerSpec("exact_match"),
+        ScorerSpec("numeric", 0.5, {"relative": 0.01}),
+        ScorerSpec("token_f1"),
+    ]
     assert old.engines["planner"] == EngineConfig(engine="policy", model="small@3")
     assert (new.graph, new.budget.max_turns, new.budget.max_cost_usd) == ("iterresearch", 4, Decimal("0.25"))
 
@@ -96,11 +138,17 @@ def test_a_file_rejects_unknown_fields_and_options_beside_it(tmp_path: Path) -> 
     file.write_text('dataset = "x"\nquestions = 3\n')
     with pytest.raises(InvalidInput, match=r"evaluation\.toml: questions"):
         read_plan(ComparisonOptions(str(file)))
-    with pytest.raises(InvalidInput, match="already says what to compare"):
-        read_plan(ComparisonOptions(str(file), configurations=("a=web=true",)))
-    for options in (ComparisonOptions(str(file), seed=1), ComparisonOptions(str(file), max_turns=3)):
+    for beside in (
+        ComparisonOptions(str(file), configurations=("a=web=true",)),
+        ComparisonOptions(str(file), scorers=("exact_match",)),
+        ComparisonOptions(str(file), engines=("all=extractive",)),
+        ComparisonOptions(str(file), judge="extractive"),
+        ComparisonOptions(str(file), max_questions=3),
+        ComparisonOptions(str(file), seed=1),
+        ComparisonOptions(str(file), max_turns=3),
+    ):
         with pytest.raises(InvalidInput, match="already says what to compare"):
-            read_plan(options)
+            read_plan(beside)
 
 
 def test_a_dataset_and_a_verb_are_told_apart() -> None:

@@ -1,9 +1,14 @@
-"""PDFs that imitate real documents: an annual report, a paper in two columns, and a ruled table over two pages."""
+"""PDFs that imitate real documents: an annual report, a paper in two columns, and a ruled table over two pages.
+
+What is extracted from a page is here too.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fpdf import FPDF
+
+from offing.library.extraction import ExtractedDocument, extract_text
 
 LEADING = 13.0
 """Distance of two lines in points."""
@@ -69,6 +74,14 @@ class Page:
 
     def output(self) -> bytes:
         return bytes(self.pdf.output())
+
+
+def read(page: Page) -> ExtractedDocument:
+    return extract_text(page.output(), "a.pdf")
+
+
+def table_lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.startswith("|") and not line.startswith("|---")]
 
 
 VALUE_COLUMNS = (370.0, 450.0, 530.0)

@@ -13,6 +13,8 @@ import pytest
 from docx.oxml.ns import nsdecls
 
 from offing.library.html_tags import limit_attributes
+from offing.library.pdf.geometry import Line
+from offing.library.pdf.paragraphs import Block, join_page, join_sentences
 from offing.library.reader_process import read_document
 from tests.unit.library.document_shapes import (
     BELOW,
@@ -31,7 +33,7 @@ MIN_SECONDS = 0.05
 """Of the smaller document, so that what the comparison costs by itself does not count."""
 
 MAX_SIZE = 200_000
-"""Of what grows. A shape that takes less time than `LEAST_SECONDS` even so is fast enough."""
+"""Of what grows. A shape that takes less time than `MIN_SECONDS` even so is fast enough."""
 
 MAX_RATIO = 8.0
 
@@ -96,6 +98,19 @@ def test_four_times_as_much_takes_about_four_times_as_long(name: str, timed: Tim
         if ratios[-1] > MAX_RATIO:
             ratios.append(timed(name, 4 * larger * size) / timed(name, larger * size))
     assert ratios[-1] < MAX_RATIO, (size, ratios)
+
+
+def test_the_lines_of_a_long_paragraph_are_joined_in_time_proportional_to_them() -> None:
+    def join(count: int) -> float:
+        lines = [Line("pools keep sockets open " * 100, 0, 400, -20 * n, 10 - 20 * n) for n in range(count)]
+        began = time.process_time()
+        blocks = join_page(lines)
+        assert len(blocks) == 1
+        assert len(list(join_sentences([Block(line.text) for line in lines]))) == 1
+        return time.process_time() - began
+
+    join(100)
+    assert min(join(8000) for _ in range(3)) / min(join(2000) for _ in range(3)) < MAX_RATIO
 
 
 def test_a_start_tag_keeps_its_first_attributes() -> None:

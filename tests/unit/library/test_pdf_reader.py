@@ -8,23 +8,15 @@ import pytest
 from offing.library.extraction import ExtractedDocument, extract_text
 from offing.library.passages import split_passages
 from tests.bench.pdf_pages import DOCS, render_document
-from tests.unit.library.pdf_pages import LEADING, PROSE, SAMPLES, STATEMENT, Page, place_statement
+from tests.unit.library.pdf_pages import LEADING, PROSE, SAMPLES, STATEMENT, Page, place_statement, read, table_lines
 
 HEADER = (
     "| (In millions) | Years ended December 31, 2018 | Years ended December 31, 2017 | Years ended December 31, 2016 |"
 )
 
 
-def read(page: Page) -> ExtractedDocument:
-    return extract_text(page.output(), "a.pdf")
-
-
 def read_sample(name: str) -> ExtractedDocument:
     return extract_text(SAMPLES[name](), "a.pdf")
-
-
-def table_lines(text: str) -> list[str]:
-    return [line for line in text.split("\n") if line.startswith("|") and not line.startswith("|---")]
 
 
 def test_a_statement_without_drawn_cells_becomes_a_table_with_the_years_in_its_header() -> None:

@@ -150,6 +150,7 @@ def test_previews_of_other_pages_are_not_the_main_part() -> None:
         ("<noscript>Please enable JavaScript to run this app.</noscript><p>Loading</p>", "", "JavaScript"),
         ("<p>Bitte aktivieren Sie JavaScript.</p>", "", "JavaScript"),
         ("<main><p>Welcome</p><form><input type=password></form></main>", "", "log in"),
+        ("<table><tr><th>Name<td><input></tr><tr><th>Secret<td><input type=password></tr></table>", "", "log in"),
         ("<p>Wait.</p>", "<title>Just a moment...</title>", "robots"),
         (f"<p>We use cookies. {'Our partners ask for your consent to cookies. ' * 9}</p>", "", "cookies"),
         ("<iframe src=a></iframe>", "", "frames"),

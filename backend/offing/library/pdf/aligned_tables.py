@@ -1,11 +1,13 @@
 """Find tables without drawn cells: rows whose chunks stand in columns, such as financial statements."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 
+from offing.library.pdf.cells import join_cell_lines, join_header
 from offing.library.pdf.geometry import Box, Element, Line, Ruling, Table
 from offing.library.pdf.rows import Chunk, Row, is_year, row_as_line
-from offing.library.pdf.ruled_tables import join_cell_lines, join_header
 
 MAX_LABEL_ROWS = 3
 """Maximum rows in succession without values inside a table."""
@@ -136,7 +138,7 @@ def _find_bounds(rows: Sequence[Row]) -> list[float]:
         if values == 0 and texts <= allowed:
             free_from = x if free_from is None else free_from
         elif free_from is not None:
-            if x - free_from >= MIN_COLUMN_GAP * height and free_from > events[0][0] - 1e6:
+            if x - free_from >= MIN_COLUMN_GAP * height:
                 bounds.append((free_from + x) / 2)
             free_from = None
     return bounds
@@ -147,7 +149,7 @@ def _assign_chunks(row: Row, bounds: Sequence[float]) -> tuple[tuple[str, ...], 
     texts, conflict, ends = [""] * (len(bounds) + 1), False, [-1e9] * (len(bounds) + 1)
     for number, chunk in enumerate(row.chunks):
         at = chunk.x0 + 1 if number == 0 and not chunk.is_value else (chunk.x0 + chunk.x1) / 2
-        column = sum(bound < at for bound in bounds)
+        column = bisect_left(bounds, at)
         conflict |= bool(texts[column]) and chunk.x0 - ends[column] > row.height
         texts[column] = join_cell_lines([texts[column], chunk.text])
         ends[column] = chunk.x1
@@ -165,8 +167,8 @@ def _split_head(
     top, bottom = heads[0], heads[-1]
     while top and _UNIT.match(rows[top - 1].text) and rows[top - 1].x1 < bounds[0]:
         top -= 1
-    below = [rows[n + 1].y1 if n + 1 < len(rows) else rows[n].y0 for n in range(bottom + 1)]
-    spread = [_spread_header(rows[n], bounds, ends, n == bottom, below[n], rulings) for n in range(top, bottom + 1)]
+    head = [*rows[top : bottom + 1], None]
+    spread = [_spread_header(row, below, bounds, ends, rulings) for row, below in pairwise(head) if row]
     labels = list(cells[bottom + 1 : first])
     return [row_as_line(row) for row in rows[:top]], join_header(spread), labels
 
@@ -189,43 +191,32 @@ def _find_ends(rows: Sequence[Row], bounds: Sequence[float]) -> list[tuple[float
         if len(row.chunks) < 2:
             continue
         for chunk in row.chunks:
-            column = sum(bound < (chunk.x0 + chunk.x1) / 2 for bound in bounds)
+            column = bisect_left(bounds, (chunk.x0 + chunk.x1) / 2)
             ends[column] = min(ends[column][0], chunk.x0), max(ends[column][1], chunk.x1)
     return ends
 
 
 def _spread_header(
     row: Row,
+    below: Row | None,
     bounds: Sequence[float],
     ends: Sequence[tuple[float, float]],
-    is_last: bool,
-    below: float,
     rulings: Sequence[Ruling],
 ) -> tuple[str, ...]:
-    """Return the texts of a header's row by column. A chunk over several columns is in each of them."""
+    """Return the texts of a header's row by column. A chunk over several columns is in each of them.
+
+    `below` is the next row of the header. `None` for the last row, in which each chunk is over its own column.
+    """
+    under = [r for r in rulings if below and below.y1 - 0.5 * row.height <= r.y0 <= row.y0 + 0.3 * row.height]
     texts = [""] * len(ends)
     for chunk in row.chunks:
-        for column in _find_columns_below(chunk, row, bounds, ends, is_last, below, rulings):
+        columns = list[int]()
+        if below and chunk.x1 > bounds[0]:
+            x0, x1 = _find_reach(chunk, row, bounds, ends, under)
+            columns = [n for n, (a, b) in enumerate(ends) if n and x0 <= (a + b) / 2 <= x1]
+        for column in columns or [bisect_left(bounds, (chunk.x0 + chunk.x1) / 2)]:
             texts[column] = join_cell_lines([texts[column], chunk.text])
     return tuple(texts)
-
-
-def _find_columns_below(
-    chunk: Chunk,
-    row: Row,
-    bounds: Sequence[float],
-    ends: Sequence[tuple[float, float]],
-    is_last: bool,
-    below: float,
-    rulings: Sequence[Ruling],
-) -> list[int]:
-    """Return the columns that a chunk of a header belongs to: its own, or all that it stands over."""
-    center = (chunk.x0 + chunk.x1) / 2
-    own = sum(bound < center for bound in bounds)
-    if chunk.x1 <= bounds[0] or is_last:
-        return [own]
-    x0, x1 = _find_reach(chunk, row, bounds, ends, below, rulings)
-    return [n for n, (a, b) in enumerate(ends) if n and x0 <= (a + b) / 2 <= x1] or [own]
 
 
 def _find_reach(
@@ -233,27 +224,25 @@ def _find_reach(
     row: Row,
     bounds: Sequence[float],
     ends: Sequence[tuple[float, float]],
-    below: float,
-    rulings: Sequence[Ruling],
+    under: Sequence[Ruling],
 ) -> tuple[float, float]:
     """Return the left and right end of what a chunk of a header stands over.
 
-    These are the ends of the line that is drawn under it. Without one, a chunk that is alone over the middle of all
-    values stands over all of them, and another one over half a column more than its width unless it is aligned with
-    one column.
+    These are the ends of the line that is drawn under it, one of those `under` its row. Without one, a chunk that is
+    alone over the middle of all values stands over all of them, and another one over half a column more than its width
+    unless it is aligned with one column.
     """
     center, height = (chunk.x0 + chunk.x1) / 2, row.height
     pitch = (ends[-1][1] - bounds[0]) / len(bounds)
-    for line in rulings:
-        is_under = below - 0.5 * height <= line.y0 <= row.y0 + 0.3 * height and line.x0 <= center <= line.x1
-        if is_under and line.x0 >= bounds[0] - pitch:
+    for line in under:
+        if bounds[0] - pitch <= line.x0 <= center <= line.x1:
             return line.x0, line.x1
     others = [c for c in row.chunks if c is not chunk and c.x1 > bounds[0]]
     if not others and abs(center - (ends[1][0] + ends[-1][1]) / 2) <= max(height, 0.15 * pitch * len(bounds)):
         return ends[1][0], ends[-1][1]
     if group := _find_group(chunk, [chunk, *others], ends):
         return group
-    own = ends[sum(bound < center for bound in bounds)]
+    own = ends[bisect_left(bounds, center)]
     is_aligned = abs(center - sum(own) / 2) <= 0.6 * height or abs(chunk.x1 - own[1]) <= 0.6 * height
     if is_aligned and chunk.x1 - chunk.x0 <= pitch:
         return center, center

@@ -1,5 +1,6 @@
 """Decide how a page is read: by its lines, or by its words in columns and tables."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice, pairwise
 
@@ -82,12 +83,11 @@ def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Ele
     horizontal = [r for r in rulings if r.y0 == r.y1]
     groups = [(group, make_row(group)) for group in group_words(rest)]
     gutters = find_gutters([row for _, row in groups])
+    if not gutters and not tables and _has_text_side_by_side([row for _, row in groups]):
+        return None
     elements = list[Element]()
-    is_ruled = bool(tables)
     for part in _split_columns(groups, tables, gutters):
         elements.extend(_read_column(part, tables, horizontal))
-    if not gutters and not is_ruled and _has_text_side_by_side([row for _, row in groups]):
-        return None
     return [*elements, *tables]
 
 
@@ -136,7 +136,7 @@ def _split_columns(
 def _split_at(words: Sequence[Word], gutters: Sequence[float]) -> list[list[Word]]:
     parts: list[list[Word]] = [[] for _ in range(len(gutters) + 1)]
     for word in words:
-        parts[sum(word.x0 + word.x1 >= 2 * gutter for gutter in gutters)].append(word)
+        parts[bisect_right(gutters, (word.x0 + word.x1) / 2)].append(word)
     return parts
 
 

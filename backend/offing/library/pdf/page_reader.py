@@ -40,10 +40,14 @@ class PageReader:
     """Reads one page. Close it after use."""
 
     def __init__(self, document: Any, number: int) -> None:
+        from pypdfium2 import raw
+
+        self._raw: Any = raw
         self._page: Any = document[number]
         self._text_page: Any = self._page.get_textpage()
         self.text = _split_surrogates(str(self._text_page.get_text_range()))
         self._turn = self._find_turn()
+        self._read_box = self._make_box_reader()
         self._spans = list[tuple[int, int]]()
 
     def close(self) -> None:
@@ -55,7 +59,7 @@ class PageReader:
 
         A page whose text is turned by 90, 180 or 270 degrees is turned back.
         """
-        read_box = self._box_reader()
+        read_box = self._read_box
         lines = list[Line]()
         for match in _LINE.finditer(self.text):
             start, text = match.start(), match.group()
@@ -72,7 +76,7 @@ class PageReader:
 
     def read_words(self) -> list[Word]:
         """Return the words in the order of the file. Empty if there are more than `MAX_PAGE_WORDS`."""
-        read_box = self._box_reader()
+        read_box = self._read_box
         text = _LEADER.sub(lambda match: " " * len(match.group()), self.text)
         words = list[Word]()
         for match in _WORD.finditer(text):
@@ -86,11 +90,10 @@ class PageReader:
                 return []
         return words
 
-    def _box_reader(self) -> ReadBox:
+    def _make_box_reader(self) -> ReadBox:
         """Return a function from a position in the text to a box `(x0, x1, y0, y1)`."""
-        from pypdfium2 import raw
-
-        handle, rect = self._text_page.raw, raw.FS_RECTF()
+        raw, handle = self._raw, self._text_page.raw
+        rect = raw.FS_RECTF()
         pointer, get_box, get_index = ctypes.byref(rect), raw.FPDFText_GetLooseCharBox, None
         if len(self.text) != self._text_page.count_chars():
             get_index = raw.FPDFText_GetCharIndexFromTextIndex
@@ -105,19 +108,17 @@ class PageReader:
 
     def _find_turn(self) -> int:
         """Return the number of clockwise quarter turns of most text, from a sample of ten characters."""
-        from pypdfium2 import raw
-
         step = max(1, len(self.text) // 10)
         turns = list[int]()
         for position in range(step // 2, len(self.text), step):
             if not self.text[position].isspace():
-                angle = float(raw.FPDFText_GetCharAngle(self._text_page.raw, position))
+                angle = float(self._raw.FPDFText_GetCharAngle(self._text_page.raw, position))
                 turns.append(round(angle / 1.5708) % 4)
         return max(set(turns), key=turns.count) if turns else 0
 
     def has_wide_gap(self, number: int) -> bool:
         """Return whether a line that `read_lines` returned has a space that is wider than between words."""
-        read_box = self._box_reader()
+        read_box = self._read_box
         start, end = self._spans[number]
         right = limit = 0.0
         for match in _WORD.finditer(self.text, start, end):
@@ -130,7 +131,7 @@ class PageReader:
     def read_rulings(self) -> list[Ruling]:
         """Return the drawn lines and the edges of drawn rectangles. Empty if there are too many objects or lines."""
         rulings = list[Ruling]()
-        for box in iter_path_boxes(self._page.raw, MAX_PAGE_OBJECTS):
+        for box in iter_path_boxes(self._raw, self._page.raw, MAX_PAGE_OBJECTS):
             rulings.extend(_box_rulings(*(turn_box(box, self._turn) if self._turn else box)))
             if len(rulings) > MAX_RULINGS:
                 return []

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from offing.library.pdf.aligned_tables import CAPTION
@@ -14,6 +14,8 @@ MAX_HEADER_LINE_CHARS = 120
 """Maximum characters of a line that can be a header or footer."""
 MAX_INTERRUPTIONS = 6
 """Maximum notes, captions and tables between the halves of a sentence."""
+MAX_WHOLE_CHARS = 40
+"""Maximum characters of a paragraph that never goes on after an interruption, such as a label."""
 
 _SECTION = re.compile(
     r"(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[^\W\d_][^.!?;]{2,70}"
@@ -38,7 +40,7 @@ class Block:
 
     text: str
     kind: str = "text"
-    """`text`, `heading`, `note`, `caption`, `cells` or `table`."""
+    """`text`, `own` for a line that starts a paragraph, `heading`, `note`, `caption`, `cells`, `table` or `image`."""
 
 
 def remove_headers_and_footers(pages: Sequence[list[Element]]) -> list[list[Element]]:
@@ -79,12 +81,12 @@ def _line_shape(text: str) -> str:
 def join_page(elements: Sequence[Element]) -> list[Block]:
     """Return the blocks of a page. A line that fills its column continues in the next line."""
     body, leading = _measure_type(elements)
-    blocks, goes_on = list[Block](), False
+    parts, goes_on = list[tuple[list[str], str]](), False
     last: Line | None = None
     for number, element in enumerate(elements):
         if isinstance(element, Table):
-            blocks.extend([Block(element.title, "caption")] if element.title else [])
-            blocks.extend(Block(text, "table") for text in render_table(element))
+            parts.extend([([element.title], "caption")] if element.title else [])
+            parts.extend(([text], "table") for text in render_table(element))
             goes_on, last = False, None
             continue
         kind = _classify_line(element, body)
@@ -93,14 +95,14 @@ def join_page(elements: Sequence[Element]) -> list[Block]:
             and last
             and kind in ("text", "note")
             and _is_next(last, element, leading)
-            and (kind == "text" or blocks[-1].kind == "note")
+            and (kind == "text" or parts[-1][1] == "note")
         ):
-            blocks[-1] = replace(blocks[-1], text=join_broken(blocks[-1].text, element.text))
+            parts[-1][0].append(element.text)
         else:
-            blocks.append(Block(f"## {element.text}" if kind == "heading" else element.text, kind))
+            parts.append(([f"## {element.text}" if kind == "heading" else element.text], kind))
         goes_on = kind not in ("heading", "cells") and _fills_column(elements, number)
         last = element
-    return blocks
+    return [Block(join_broken(texts), kind) for texts, kind in parts]
 
 
 def _measure_type(elements: Sequence[Element]) -> tuple[float, float]:
@@ -153,36 +155,42 @@ def _fills_column(elements: Sequence[Element], number: int) -> bool:
     return line.x1 - line.x0 > share * (right - line.x0)
 
 
-def join_broken(text: str, rest: str) -> str:
-    """Return a text with its next line, with a word joined that is broken between them."""
-    if text[-1:] in HYPHENS:
-        return text[:-1] + rest
-    if text[-1:] == "-" and text[-2:-1].islower() and rest[:1].islower():
-        return text[:-1] + rest
-    return f"{text} {rest}"
+def join_broken(texts: Iterable[str]) -> str:
+    """Return texts that follow one another as one text, with words joined that are broken between them."""
+    parts, end = list[str](), ""
+    for text in texts:
+        if end and (end[-1] in HYPHENS or (end[-1] == "-" and end[:-1].islower() and text[:1].islower())):
+            parts[-1], end = parts[-1][:-1], end[:-1]
+        elif end:
+            parts.append(" ")
+            end += " "
+        parts.append(text)
+        end = (end + text)[-2:]
+    return "".join(parts)
 
 
 def join_sentences(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield the blocks, with paragraphs joined that a note, a caption, a table or the end of a page interrupts."""
     at = 0
-    rest = list(blocks)
-    while at < len(rest):
-        block = rest[at]
-        skipped = list[Block]()
-        while block.kind in ("text", "own") and _is_open(block.text):
-            end = at + 1
-            while end < len(rest) and end - at <= MAX_INTERRUPTIONS and rest[end].kind in ("note", "caption", "table"):
-                end += 1
-            if end >= len(rest) or rest[end].kind != "text" or not rest[end].text[0].islower():
-                break
-            skipped.extend(rest[at + 1 : end])
-            block = replace(block, text=join_broken(block.text, rest[end].text))
+    while at < len(blocks):
+        block = blocks[at]
+        texts, skipped = [block.text], list[Block]()
+        can_go_on = block.kind in ("text", "own") and len(block.text) > MAX_WHOLE_CHARS
+        while can_go_on and (end := _find_rest(blocks, at)):
+            skipped.extend(blocks[at + 1 : end])
+            texts.append(blocks[end].text)
             at = end
-        yield block
+        yield replace(block, text=join_broken(texts))
         yield from skipped
         at += 1
 
 
-def _is_open(text: str) -> bool:
-    """Return whether a paragraph ends within a sentence."""
-    return len(text) > 40 and text[-1] not in '.!?:;\u2026"\u201d)]'
+def _find_rest(blocks: Sequence[Block], at: int) -> int | None:
+    """Return the position of the paragraph that goes on with the last sentence of a block. `None` if it is whole."""
+    if blocks[at].text[-1] in '.!?:;\u2026"\u201d)]':
+        return None
+    end = at + 1
+    while end < len(blocks) and end - at <= MAX_INTERRUPTIONS and blocks[end].kind in ("note", "caption", "table"):
+        end += 1
+    goes_on = end < len(blocks) and blocks[end].kind == "text" and blocks[end].text[0].islower()
+    return end if goes_on else None

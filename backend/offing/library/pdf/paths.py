@@ -18,10 +18,11 @@ MAX_PATH_SEGMENTS = 400
 _IDENTITY = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def iter_path_boxes(page: Any, max_objects: int) -> Iterator[BoxTuple]:
-    """Yield a box per straight part of the paths of a page. Nothing if the page has more than `max_objects`."""
-    from pypdfium2 import raw
+def iter_path_boxes(raw: Any, page: Any, max_objects: int) -> Iterator[BoxTuple]:
+    """Yield a box per straight part of the paths of a page. Nothing if the page has more than `max_objects`.
 
+    `raw` is `pypdfium2.raw`, and `page` a page of it.
+    """
     count = raw.FPDFPage_CountObjects(page)
     if count <= max_objects:
         for number in range(count):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from offing.library.pdf.geometry import Line, Word
@@ -75,6 +76,10 @@ class Row(NamedTuple):
         """The words of the row. Two spaces separate its chunks."""
         return "  ".join(chunk.text for chunk in self.chunks)
 
+    def has_gap(self, heights: float) -> bool:
+        """Return whether the space between two chunks is wider than this many heights of the row."""
+        return any(b.x0 - a.x1 > heights * self.height for a, b in pairwise(self.chunks))
+
 
 def group_rows(words: Sequence[Word]) -> list[Row]:
     """Return the rows from top to bottom."""
@@ -142,6 +147,6 @@ def _find_joint(text: str, word: Word, gap: float, height: float, first: bool) -
 
 def row_as_line(row: Row) -> Line:
     """Return a row as a line of text. A row of separate chunks stands alone."""
-    wide = any(b.x0 - a.x1 > 2 * row.height for a, b in zip(row.chunks, row.chunks[1:], strict=False))
+    wide = row.has_gap(2)
     text = row.text if wide else " ".join(chunk.text for chunk in row.chunks)
     return Line(text, row.x0, row.x1, row.y0, row.y1, wide)

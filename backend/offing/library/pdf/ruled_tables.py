@@ -3,9 +3,9 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
+from offing.library.pdf.cells import join_cell_lines, join_header
 from offing.library.pdf.geometry import Box, Ruling, Table, Word
 from offing.library.pdf.rows import Row, group_rows, is_value, is_year
 
@@ -139,7 +139,7 @@ def _read_grid(grid: _Grid, words: Sequence[Word]) -> Table | None:
             contents.setdefault(roots[row * width + column], []).append(word)
     rows = {root: group_rows(content) for root, content in contents.items()}
     _divide_tall_cells(roots, rows, depths, width)
-    loose = sum(any(len(row.chunks) > 1 and _has_wide_gap(row) for row in content) for content in rows.values())
+    loose = sum(any(row.has_gap(1.5) for row in content) for content in rows.values())
     if len(rows) < 2 or loose > MAX_UNRULED_SHARE * len(rows):
         return None
     table = _fill_rows(roots, rows, width)
@@ -162,10 +162,6 @@ def _divide_tall_cells(roots: list[int], contents: dict[int, list[Row]], depths:
         for line in lines:
             row = min(bisect_left(depths, -(line.y0 + line.y1) / 2) - 1, below[-1] // width)
             contents.setdefault(max(row, root // width) * width + root % width, []).append(line)
-
-
-def _has_wide_gap(row: Row) -> bool:
-    return any(b.x0 - a.x1 > 1.5 * row.height for a, b in pairwise(row.chunks))
 
 
 def _merge_cells(grid: _Grid) -> list[int]:
@@ -229,15 +225,6 @@ def _join_rows(rows: Iterable[Row]) -> str:
     return join_cell_lines([" ".join(chunk.text for chunk in row.chunks) for row in rows])
 
 
-def join_cell_lines(lines: Iterable[str]) -> str:
-    """Return the lines of a cell as one text, with words joined that are broken at a line's end."""
-    text = ""
-    for line in lines:
-        is_broken = text[-1:] in ("\ufffe", "\x02")
-        text = text[:-1] + line if is_broken else f"{text} {line}".strip()
-    return text
-
-
 def _split_lines(cells: list[list[Row]]) -> list[tuple[str, ...]]:
     """Return the lines of a row of the grid as rows, if most of their cells are values on common baselines."""
     filled = [cell for cell in cells if cell]
@@ -294,13 +281,3 @@ def _count_header_rows(rows: list[tuple[str, ...]]) -> int:
         if number and not texts:
             return number
     return 1
-
-
-def join_header(rows: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the rows of a header as one row. A text that is repeated below itself counts once."""
-    if not rows:
-        return ()
-    return tuple(
-        join_cell_lines(text for n, text in enumerate(column) if text and (n == 0 or column[n - 1] != text))
-        for column in zip(*rows, strict=True)
-    )

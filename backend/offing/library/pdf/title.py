@@ -37,11 +37,15 @@ def find_type_title(elements: Sequence[Element]) -> str:
         return ""
     heights = sorted(line.y1 - line.y0 for line in lines for _ in range(1 + len(line.text) // 20))
     usual = heights[len(heights) // 2]
-    large = [line for line in lines if line.y1 - line.y0 >= MIN_TITLE_TYPE * usual and not _FORM.match(line.text)]
+    large = {
+        number: line.y1 - line.y0
+        for number, line in enumerate(lines)
+        if line.y1 - line.y0 >= MIN_TITLE_TYPE * usual and not _FORM.match(line.text)
+    }
     if not large:
         return ""
-    tallest = max(line.y1 - line.y0 for line in large)
-    start = next(n for n, line in enumerate(lines) if line in large and line.y1 - line.y0 >= 0.97 * tallest)
+    tallest = max(large.values())
+    start = next(number for number, height in large.items() if height >= 0.97 * tallest)
     parts = list[str]()
     for line in lines[start : start + MAX_TITLE_LINES]:
         if not 0.9 * tallest <= line.y1 - line.y0 <= 1.05 * tallest or _FORM.match(line.text):
