@@ -155,7 +155,7 @@ def read_vectors(data: Any, count: int) -> NDArray[np.float64] | InvalidOutput:
 
 
 def normalize_rows(vectors: NDArray[np.float64]) -> Vectors:
-    """Return the vectors with length 1. A vector of zeros stays as it is."""
+    """Return the vectors with length 1. A vector of zeros is not changed."""
     peaks = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(peaks == 0, 1, peaks)  # so that squares neither overflow nor vanish
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

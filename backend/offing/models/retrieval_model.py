@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
-from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
+from offing.models.credentials import ALLOWED_URLS_VARIABLE, EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.litellm_client import call_litellm
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import AttemptFailure, CallSettings
@@ -93,7 +93,7 @@ class RetrievalModel:
                 outcome.kind, failed, outcome.retry_after, self.settings.random_float()
             )
             if wait is None or self.settings.clock() - started + wait >= limits.total_seconds:
-                return self._add_remedy(outcome)
+                return self._add_remedy(outcome, endpoint)
             await self.settings.sleep(wait)
 
     def reject(self, problem: str, remedy: str) -> AttemptFailure:
@@ -124,15 +124,20 @@ class RetrievalModel:
                 mark_failed(current, outcome.kind, outcome.message)
         return outcome
 
-    def _add_remedy(self, failure: AttemptFailure) -> AttemptFailure:
+    def _add_remedy(self, failure: AttemptFailure, endpoint: EngineEndpoint) -> AttemptFailure:
         """Return the failure with a message that names the model and the remedy."""
         reason = failure.message if failure.message.endswith(".") else f"{failure.message}."
-        return replace(failure, message=f"The {self.noun} {self.name} failed: {reason} {self._remedy(failure.kind)}")
+        remedy = self._remedy(failure.kind, endpoint)
+        return replace(failure, message=f"The {self.noun} {self.name} failed: {reason} {remedy}")
 
-    def _remedy(self, kind: FailureKind) -> str:
+    def _remedy(self, kind: FailureKind, endpoint: EngineEndpoint) -> str:
+        variable = key_variable(self.provider)
         match kind:
+            case FailureKind.AUTHENTICATION_FAILED if endpoint.keyless:
+                problem = f"No key is sent to {endpoint.api_base}, because it is not in {ALLOWED_URLS_VARIABLE}"
+                return f"{problem}. Add it there to send {variable}."
             case FailureKind.AUTHENTICATION_FAILED:
-                return f"Set a valid {key_variable(self.provider)} where Offing runs."
+                return f"Set a valid {variable} where Offing runs."
             case FailureKind.RATE_LIMITED:
                 return "Try again later, or raise the provider's limit."
             case FailureKind.OVERLOADED | FailureKind.TIMEOUT:
