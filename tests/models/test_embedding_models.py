@@ -368,6 +368,17 @@ async def test_a_hanging_server_is_a_timeout(model: str) -> None:
     assert (outcome.kind, len(server.requests)) == (FailureKind.TIMEOUT, 2)
 
 
+@pytest.mark.parametrize("model", ["openai/words", "hosted_vllm/words", "ollama/words"])
+async def test_a_server_that_is_away_says_so_in_plain_words(model: str) -> None:
+    async with WireServer(RetrievalModels()) as server:
+        url = server.url
+    failure = await failed(embedder(url, model), RIVER)
+    assert failure.kind is FailureKind.OVERLOADED
+    assert "onnect" in failure.message
+    assert "OFFING_EMBEDDING_API_BASE" in failure.message
+    assert not any(word in failure.message for word in ("Exception", "object at", "Error:"))
+
+
 async def test_no_attempt_starts_after_the_total_time() -> None:
     limits = CallLimits(5.0, 10.0, RetryPolicy())
     busy = Fault(429, headers={"retry-after": "6"})

@@ -79,8 +79,7 @@ def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
     yield inspect_provider_keys(environment.VARIABLES)
     yield inspect_model_servers(_build_environment(settings))
     yield inspect_policy_engine(settings, probes.engine)
-    yield inspect_embedder(settings)
-    yield inspect_reranker(settings)
+    yield from inspect_retrieval_models(settings)
     yield inspect_sandbox(settings)
 
 
@@ -200,27 +199,36 @@ def inspect_policy_engine(settings: Settings, probe: Callable[[str, str], str]) 
         return Check(name, False, str(error), remedy)
 
 
-def inspect_embedder(settings: Settings) -> Check:
+def inspect_retrieval_models(settings: Settings) -> tuple[Check, Check]:
+    """Call the embedding model and the reranker once. They share one event loop, as litellm expects."""
+
+    async def inspect() -> tuple[Check, Check]:
+        return await _inspect_embedder(settings), await _inspect_reranker(settings)
+
+    return asyncio.run(inspect())
+
+
+async def _inspect_embedder(settings: Settings) -> Check:
     """Report the dimensions of the embedding model, after embedding one word. None is needed."""
     name = "Embedding model"
     try:
         embedder = open_embedder(settings, _build_environment(settings))
         if embedder is None:
             return Check(name, True, "not configured, so documents are searched by words alone")
-        return Check(name, True, asyncio.run(describe_embedder(embedder)))
+        return Check(name, True, await describe_embedder(embedder))
     except OffingError as error:
         remedy = "Until it responds, documents are searched by words alone. Unset OFFING_EMBEDDING_MODEL to use none."
         return Check(name, False, str(error), remedy)
 
 
-def inspect_reranker(settings: Settings) -> Check:
+async def _inspect_reranker(settings: Settings) -> Check:
     """Report scores of the reranker for two texts. None is needed."""
     name = "Reranker"
     try:
         reranker = open_reranker(settings, _build_environment(settings))
         if reranker is None:
             return Check(name, True, "not configured")
-        return Check(name, True, asyncio.run(describe_reranker(reranker, settings.rerank_model)))
+        return Check(name, True, await describe_reranker(reranker, settings.rerank_model))
     except OffingError as error:
         remedy = "Until it responds, results keep the order of the search. Unset OFFING_RERANK_MODEL to use none."
         return Check(name, False, str(error), remedy)
