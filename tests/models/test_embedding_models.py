@@ -379,13 +379,18 @@ async def test_a_server_that_is_away_says_so_in_plain_words(model: str) -> None:
     assert not any(word in failure.message for word in ("Exception", "object at", "Error:"))
 
 
-async def test_no_attempt_starts_after_the_total_time() -> None:
-    limits = CallLimits(5.0, 10.0, RetryPolicy())
-    busy = Fault(429, headers={"retry-after": "6"})
+async def test_waits_and_attempts_end_with_the_total_time() -> None:
+    limits, busy = CallLimits(5.0, 10.0, RetryPolicy()), Fault(429, headers={"retry-after": "6"})
     async with WireServer(lambda _: busy) as server:
         outcome = await embedder(server.url).model.call("aembedding", {"input": [RIVER]}, limits)
     assert isinstance(outcome, AttemptFailure)
     assert len(server.requests) == 2
+    limits, time, models = CallLimits(60.0, 7.0, RetryPolicy()), Time(), RetrievalModels(first=(busy,))
+    async with WireServer(lambda received: models(received) if models.first else Slow(Whole({}), 60)) as server:
+        outcome = await embedder(server.url, time=time).model.call("aembedding", {"input": [RIVER]}, limits)
+    assert isinstance(outcome, AttemptFailure)
+    assert time.waits == [6.25, 0.5]
+    assert outcome.message.startswith("The embedding model openai/words failed: No complete response within 0.25 s.")
 
 
 async def test_a_cancelled_call_stays_cancelled() -> None:

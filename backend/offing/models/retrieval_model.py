@@ -42,7 +42,7 @@ class CallLimits:
     attempt_seconds: float
     """Maximum time of one attempt."""
     total_seconds: float
-    """No attempt starts later than this, counted from the first one."""
+    """Maximum time of all attempts and waits together."""
     retry_policy: RetryPolicy
 
 
@@ -85,7 +85,8 @@ class RetrievalModel:
             return AttemptFailure(endpoint.kind, f"The {self.noun} {self.name} cannot be called. {problem}")
         started, failed = self.settings.clock(), 0
         while True:
-            outcome = await self._send(function, arguments, endpoint, limits.attempt_seconds)
+            seconds = min(limits.attempt_seconds, limits.total_seconds - (self.settings.clock() - started))
+            outcome = await self._send(function, arguments, endpoint, seconds)
             if not isinstance(outcome, AttemptFailure):
                 return outcome
             failed += 1
