@@ -115,6 +115,22 @@ async def test_texts_go_in_batches_and_come_back_in_order() -> None:
     assert outcome.usage.prompt_tokens == 14
 
 
+async def test_a_batch_of_long_texts_is_smaller() -> None:
+    texts = [f"{number} " * 4000 for number in range(1, 4)] * 20
+    async with WireServer(RetrievalModels()) as server:
+        outcome = await embedded(embedder(server.url, batch_size=2048), *texts)
+    assert [len(body["input"]) for body in server.bodies] == [25, 25, 10]
+    assert outcome.vectors == pytest.approx(np.array([word_vector(text) for text in texts]), abs=1e-6)
+
+
+async def test_a_batch_that_is_too_large_for_the_server_names_the_setting() -> None:
+    large = Fault(422, "batch size 32 > maximum allowed batch size 16")
+    async with WireServer(RetrievalModels(first=(large,))) as server:
+        failure = await failed(embedder(server.url), RIVER)
+    assert "maximum allowed batch size 16" in failure.message
+    assert failure.message.endswith("Reduce OFFING_EMBEDDING_BATCH_SIZE.")
+
+
 async def test_each_purpose_has_its_prefix() -> None:
     async with WireServer(RetrievalModels()) as server:
         model = embedder(server.url, query_prefix="query: ", passage_prefix="passage: ")

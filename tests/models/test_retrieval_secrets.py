@@ -51,6 +51,21 @@ async def test_no_secret_of_the_environment_arrives_at_a_server_of_the_settings(
     assert requests["rerank"] == {"hosted_vllm", "infinity", "litellm_proxy"}
 
 
+async def test_no_provider_is_followed_to_another_address(secrets: dict[str, str]) -> None:
+    """Also at a server that gets the key, because the operator's variables name it."""
+    requests = set[str]()
+    async with WireServer(lambda _: Fault(500)) as elsewhere:
+        for provider in await list_providers():
+            async with redirecting(elsewhere, place=f"{provider}/embeddings") as server:
+                env = secrets | {"OFFING_ALLOWED_ENGINE_URLS": server.url}
+                retrieval_model = model(f"{provider}/some-model", server.url, env)
+                await LitellmEmbedder(retrieval_model).embed(["a text"], "query")
+                await LitellmReranker(retrieval_model).rerank("a query", ["a text"])
+                requests |= {provider} if server.requests else set()
+        assert elsewhere.requests == [], f"followed: {[one.path for one in elsewhere.requests]}"
+    assert len(requests) > 30, "litellm asks fewer providers here than it did"
+
+
 @pytest.mark.parametrize("name", ["openai/words", "hosted_vllm/words", "ollama/words"])
 async def test_texts_and_keys_are_in_no_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)

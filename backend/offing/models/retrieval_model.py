@@ -26,10 +26,12 @@ MAX_PASSAGE_CHARS = 8_000
 """Maximum number of code points of a passage that are sent. Passages have about 180 words, so only a
 passage without spaces reaches it.
 """
+BATCH_SIZE_VARIABLE = "OFFING_EMBEDDING_BATCH_SIZE"
 MIN_SHORTENED_CHARS = 250
 """A text that a model rejects as too long is not shortened further than this."""
 
 _TOO_LONG = re.compile(r"too (?:long|large|many tokens)|maximum context|context length|less than \d+ tokens", re.I)
+_TOO_MANY = re.compile(r"batch size|too many (?:inputs|texts|documents)|max(?:imum)? \d+ (?:inputs|texts)", re.I)
 _OPERATIONS = {"aembedding": names.EMBEDDINGS, "arerank": names.RERANK}
 
 ReplyT = TypeVar("ReplyT")
@@ -48,7 +50,8 @@ class CallLimits:
 
 INTERACTIVE_LIMITS = CallLimits(15.0, 20.0, RetryPolicy(max_attempts=2, max_retry_after_seconds=2.0))
 """For a search that waits for the result. Without it, words alone are searched."""
-BACKGROUND_LIMITS = CallLimits(120.0, 600.0, RetryPolicy())
+BACKGROUND_LIMITS = CallLimits(60.0, 90.0, RetryPolicy())
+"""For each batch of passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ class RetrievalModel:
         """Return the failure with a message that names the model and the remedy."""
         reason = failure.message if failure.message.endswith(".") else f"{failure.message}."
         remedy = self._remedy(failure.kind, endpoint)
+        if failure.kind is FailureKind.BAD_REQUEST and _TOO_MANY.search(failure.message):
+            remedy = f"Reduce {BATCH_SIZE_VARIABLE}."
         return replace(failure, message=f"The {self.noun} {self.name} failed: {reason} {remedy}")
 
     def _remedy(self, kind: FailureKind, endpoint: EngineEndpoint) -> str:
