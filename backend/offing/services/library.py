@@ -21,14 +21,24 @@ from offing.library.neighbors import (
     merge_ranges,
 )
 from offing.library.terms import extract_terms
+from offing.models.embedding import Embedder
+from offing.services.library_models import (
+    MAX_RERANKED,
+    NO_MODELS,
+    LibraryModels,
+    PassageSearch,
+    embed_query,
+    rerank_hits,
+)
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import search as ranking
+from offing.storage import vector_search
 from offing.storage.library import SourceRow
 from offing.storage.passages import SpanWindowRow
 from offing.storage.pool import Connection, Database
 from offing.storage.search import PassageHitRow
-from offing.tools.tool import FoundPassage, LibraryAccess, TextWindow
+from offing.tools.tool import FoundPassage, FoundPassages, LibraryAccess, TextWindow
 
 HEADING_SEPARATOR = " \u203a "
 """What is between the headings of a passage."""
@@ -77,6 +87,43 @@ async def search_passages(
         return await ranking.search_passages(
             connection, tenant_id, terms, limit, collections=scope.collections, source_ids=scope.sources
         )
+
+
+async def search_library(
+    db: Database,
+    tenant_id: UUID,
+    query: str,
+    limit: int,
+    scope: LibraryScope = UNLIMITED_SCOPE,
+    models: LibraryModels = NO_MODELS,
+) -> PassageSearch:
+    """Return the best passages by their words and, with an embedding model, by their meaning, best first.
+
+    If a model does not answer in time, the result is that without the model, and a notice says so.
+    """
+    depth = limit if models.reranker is None else max(limit, MAX_RERANKED)
+    if models.embedder is None or not query.strip():
+        result = PassageSearch(await search_passages(db, tenant_id, query, depth, scope))
+    else:
+        result = await _search_by_meaning(db, tenant_id, query, depth, scope, models.embedder)
+    if models.reranker is not None:
+        reranked = await rerank_hits(db, tenant_id, query, result.hits, models.reranker)
+        result = PassageSearch(reranked.hits, (*result.notices, *reranked.notices))
+    return PassageSearch(result.hits[:limit], result.notices)
+
+
+async def _search_by_meaning(
+    db: Database, tenant_id: UUID, query: str, limit: int, scope: LibraryScope, embedder: Embedder
+) -> PassageSearch:
+    vector = await embed_query(db, tenant_id, query, embedder)
+    if isinstance(vector, str):
+        return PassageSearch(await search_passages(db, tenant_id, query, limit, scope), (vector,))
+    terms = list(islice(extract_terms(query), MAX_QUERY_TERMS))
+    async with db.transaction(tenant_id) as connection:
+        hits = await vector_search.search_by_words_and_vector(
+            connection, tenant_id, terms, vector, limit, collections=scope.collections, source_ids=scope.sources
+        )
+    return PassageSearch(hits)
 
 
 async def complete_hits(db: Database, tenant_id: UUID, hits: Sequence[PassageHitRow]) -> tuple[FoundPassage, ...]:
@@ -194,9 +241,11 @@ async def get_passage_in_context(
     )  # fmt: skip
 
 
-def build_library_access(db: Database, tenant_id: UUID, scope: LibraryScope = UNLIMITED_SCOPE) -> LibraryAccess:
+def build_library_access(
+    db: Database, tenant_id: UUID, scope: LibraryScope = UNLIMITED_SCOPE, models: LibraryModels = NO_MODELS
+) -> LibraryAccess:
     """Return the library as the tools of one run see it."""
-    return _LibraryAdapter(db, tenant_id, scope)
+    return _LibraryAdapter(db, tenant_id, scope, models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +253,11 @@ class _LibraryAdapter:
     db: Database
     tenant_id: UUID
     scope: LibraryScope
+    models: LibraryModels
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        hits = await search_passages(self.db, self.tenant_id, query, limit, self.scope)
-        return await complete_hits(self.db, self.tenant_id, hits)
+    async def search(self, query: str, limit: int) -> FoundPassages:
+        result = await search_library(self.db, self.tenant_id, query, limit, self.scope, self.models)
+        return FoundPassages(await complete_hits(self.db, self.tenant_id, result.hits), result.notices)
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         async with self.db.transaction(self.tenant_id) as connection:

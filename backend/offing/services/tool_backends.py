@@ -16,6 +16,7 @@ from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
 from offing.mcp.server_registry import McpServerRegistry
 from offing.services.code_execution import CodeRunner, open_code_runner
+from offing.services.library_models import NO_MODELS, LibraryModels
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import AddressGuard, resolve_host
@@ -49,6 +50,8 @@ class ToolBackends:
     """The code runner. `None` means that no code is run."""
     search_rate_limiter: SiteRateLimiter | None = None
     """Limits the requests to search engines. `None` means no limit."""
+    library_models: LibraryModels = NO_MODELS
+    """The models that searches of the library use."""
 
 
 @asynccontextmanager

@@ -108,8 +108,9 @@ async def search_library(
 ) -> SearchHitPage:
     """Search the library for the passages that match a query best."""
     scope = LibraryScope(() if collection is None else (collection,))
-    hits = await library.search_passages(deps.database, caller.tenant_id, q, limit, scope)
-    return SearchHitPage(items=[serializers.serialize_search_hit(hit) for hit in hits])
+    result = await library.search_library(deps.database, caller.tenant_id, q, limit, scope, deps.library_models)
+    hits = [serializers.serialize_search_hit(hit) for hit in result.hits]
+    return SearchHitPage(items=hits, notices=list(result.notices))
 
 
 @router.get("/sources/{source_id}", responses=SOURCE_NOT_FOUND)

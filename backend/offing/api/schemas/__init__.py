@@ -330,6 +330,9 @@ class SearchHitOut(ApiModel):
 
 class SearchHitPage(ApiModel):
     items: list[SearchHitOut]
+    notices: list[str] = Field(
+        default_factory=list[str], description="What the search could not do. Empty if it did everything."
+    )
 
 
 class PassageOut(ApiModel):
