@@ -196,10 +196,10 @@ async def read_passages(
 ) -> list[list[PassageText]]:
     """Return the passages of each text. A text that was indexed anew or erased has none."""
     values = ([t.text_id for t in texts], [t.first_passage for t in texts], tenant_id)
-    passages: list[list[PassageText]] = [list[PassageText]() for _ in texts]
+    passages: dict[int, list[PassageText]] = {}
     async for number, heading, text in await connection.execute(READ_PASSAGES, values):
-        passages[number - 1].append(PassageText(heading, text))
-    return passages
+        passages.setdefault(number, []).append(PassageText(heading, text))
+    return [passages.get(number, []) for number in range(1, len(texts) + 1)]
 
 
 async def insert_vectors(connection: Connection, claim: FillingClaim, texts: Sequence[TextVectors]) -> None:
