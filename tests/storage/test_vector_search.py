@@ -172,9 +172,9 @@ async def test_signatures_with_many_candidates_rank_as_all_vectors_do(
     assert isinstance(result, Embeddings)
     rankings: list[search.BestPassages] = []
     async with pool.transaction(LOCAL_TENANT) as connection:
-        model_id = await vectors.find_model(connection, LOCAL_TENANT, embedder.key)
-        assert model_id is not None
-        query = QueryVector(model_id, result.vectors[0])
+        model = await vectors.find_model(connection, LOCAL_TENANT, embedder.key)
+        assert model is not None
+        query = QueryVector(model.id, result.vectors[0])
         scope = {"tenant": LOCAL_TENANT, "collections": [""], "sources": []}
         in_scope = await search.list_texts_in_scope(connection, scope)
         for maximum in (vector_search.MAX_EXACT_PASSAGES, 0):

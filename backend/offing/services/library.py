@@ -23,6 +23,7 @@ from offing.library.neighbors import (
 from offing.library.terms import extract_terms
 from offing.models.embedding import Embedder
 from offing.services.library_models import (
+    INCOMPLETE,
     MAX_RERANKED,
     NO_MODELS,
     LibraryModels,
@@ -123,7 +124,7 @@ async def _search_by_meaning(
         hits = await vector_search.search_by_words_and_vector(
             connection, tenant_id, terms, vector, limit, collections=scope.collections, source_ids=scope.sources
         )
-    return PassageSearch(hits)
+    return PassageSearch(hits, () if vector.is_complete else (INCOMPLETE,))
 
 
 async def complete_hits(db: Database, tenant_id: UUID, hits: Sequence[PassageHitRow]) -> tuple[FoundPassage, ...]:

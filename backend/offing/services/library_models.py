@@ -29,6 +29,8 @@ MAX_QUERY_SECONDS = 5.0
 MAX_RERANKED = 50
 """Number of the best passages that the reranker scores."""
 
+INCOMPLETE = "Some documents have no vectors yet, and are found by their words alone."
+
 MIN_CALL_COST_USD = Decimal("0.000001")
 """Cost that a tenant's daily spending limit must still allow before a model is called."""
 
@@ -69,15 +71,15 @@ log = structlog.get_logger("offing.library")
 async def embed_query(database: Database, tenant_id: UUID, query: str, embedder: Embedder) -> QueryVector | str:
     """Return the vector of a query, or a sentence that says why the search does without it."""
     async with database.transaction(tenant_id) as connection:
-        model_id = await vectors.find_model(connection, tenant_id, embedder.key)
-    if model_id is None:
+        model = await vectors.find_model(connection, tenant_id, embedder.key)
+    if model is None:
         return "The passages are ranked by their words alone, because no document has vectors yet."
     meter = TenantMeter(database, tenant_id)
     result = await _call_model(meter, lambda: embedder.embed([query], "query"))
     if isinstance(result, str):
         log.warning("a query was not embedded", reason=result)
         return f"The passages are ranked by their words alone, because the embedding model was not used: {result}"
-    return QueryVector(model_id, result.vectors[0])
+    return QueryVector(model.id, result.vectors[0], model.is_complete)
 
 
 async def rerank_hits(

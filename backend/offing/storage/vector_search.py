@@ -54,6 +54,8 @@ class QueryVector:
     model_id: int
     vector: Any
     """Array of float32 with length 1."""
+    is_complete: bool = True
+    """Whether all texts have vectors of the model."""
 
 
 async def search_by_words_and_vector(

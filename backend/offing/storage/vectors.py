@@ -85,7 +85,11 @@ DELETE_VECTORS_OF_MODEL = """
 
 DELETE_MODEL = "delete from embedding_model where tenant_id = %s and id = %s"
 
-FIND_MODEL = "select id from embedding_model where tenant_id = %s and key = %s and dimensions is not null"
+FIND_MODEL = """
+    select m.id, m.filled_passage >= c.next_passage as is_complete
+      from embedding_model m join index_counter c using (tenant_id)
+     where m.tenant_id = %s and m.key = %s and m.dimensions is not null
+"""
 
 GET_COVERAGE = """
     select m.key, m.dimensions, count(distinct s.first_passage) as text_count,
@@ -106,6 +110,15 @@ class FillingClaim:
     tenant_id: UUID
     model_id: int
     claim_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilledModel:
+    """An embedding model of which a tenant has vectors."""
+
+    id: int
+    is_complete: bool
+    """Whether all texts have vectors, except those that the model rejects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +215,17 @@ async def read_passages(
     return [passages.get(number, []) for number in range(1, len(texts) + 1)]
 
 
-async def insert_vectors(connection: Connection, claim: FillingClaim, texts: Sequence[TextVectors]) -> None:
-    """Store the vectors of texts. Those of texts that were indexed anew or erased in the meantime are dropped."""
+async def insert_vectors(connection: Connection, claim: FillingClaim, texts: Sequence[TextVectors]) -> int:
+    """Store the vectors of texts, and return the number of stored texts.
+
+    Those of texts that were indexed anew or erased in the meantime are dropped.
+    """
     values = (
         [t.text_id for t in texts], [t.first_passage for t in texts], [pack_floats(t.vectors) for t in texts],
         [pack_signatures(t.vectors) for t in texts], [t.rejection for t in texts],
     )  # fmt: skip
-    await connection.execute(INSERT_VECTORS, (claim.tenant_id, claim.model_id, *values, claim.tenant_id))
+    parameters = (claim.tenant_id, claim.model_id, *values, claim.tenant_id)
+    return (await connection.execute(INSERT_VECTORS, parameters)).rowcount
 
 
 def pack_floats(vectors: Any) -> bytes:
@@ -244,10 +261,11 @@ async def delete_vectors(connection: Connection, tenant_id: UUID, model_id: int,
     return False
 
 
-async def find_model(connection: Connection, tenant_id: UUID, key: str) -> int | None:
-    """Return the id of a model of which texts of the tenant have vectors."""
-    row = await (await connection.execute(FIND_MODEL, (tenant_id, key))).fetchone()
-    return None if row is None else row[0]
+async def find_model(connection: Connection, tenant_id: UUID, key: str) -> FilledModel | None:
+    """Return a model of which texts of the tenant have vectors."""
+    async with connection.cursor(row_factory=class_row(FilledModel)) as cursor:
+        await cursor.execute(FIND_MODEL, (tenant_id, key))
+        return await cursor.fetchone()
 
 
 async def get_coverage(connection: Connection, tenant_id: UUID, key: str) -> VectorCoverage:
