@@ -147,6 +147,26 @@ class Settings(BaseSettings):
     """
     engine_key: SecretStr | None = None
     """OFFING_ENGINE_KEY: bearer token of the policy engine."""
+    embedding_model: str = ""
+    """OFFING_EMBEDDING_MODEL: embedding model as `provider/model`, such as
+    `openai/text-embedding-3-small`. Empty means that the document library is searched by words alone.
+    """
+    embedding_api_base: str = ""
+    """OFFING_EMBEDDING_API_BASE: URL of the embedding model's server. Empty means the provider's own."""
+    embedding_dimensions: Annotated[int | None, Field(ge=1, le=16_000)] = None
+    """OFFING_EMBEDDING_DIMENSIONS: length of vectors, for models that can shorten them. `None` means the
+    model's own.
+    """
+    embedding_query_prefix: str = ""
+    """OFFING_EMBEDDING_QUERY_PREFIX: text that the model expects before a query, such as `query: `."""
+    embedding_passage_prefix: str = ""
+    """OFFING_EMBEDDING_PASSAGE_PREFIX: text that the model expects before a passage, such as `passage: `."""
+    embedding_batch_size: Annotated[int, Field(ge=1, le=2048)] = 32
+    """OFFING_EMBEDDING_BATCH_SIZE: maximum number of texts per request to the embedding model."""
+    rerank_model: str = ""
+    """OFFING_RERANK_MODEL: reranker as `provider/model`, such as `cohere/rerank-v3.5`. Empty means none."""
+    rerank_api_base: str = ""
+    """OFFING_RERANK_API_BASE: URL of the reranker's server. Empty means the provider's own."""
     allowed_fetch_hosts: str = ""
     """OFFING_ALLOWED_FETCH_HOSTS: `HOST:PORT,...` from which runs may fetch pages although they are not
     public.
@@ -234,6 +254,8 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
         first = error.errors(include_input=False)[0]
         name = _variable_name(str(first["loc"][0]))
         raise InvalidInput(name, first["msg"], "Correct it in the environment or in .env, or remove it.") from None
+    _check_model_name("OFFING_EMBEDDING", settings.embedding_model, settings.embedding_api_base)
+    _check_model_name("OFFING_RERANK", settings.rerank_model, settings.rerank_api_base)
     interval, max_interval = settings.heartbeat_interval_seconds, settings.lease_seconds / 4
     if interval > max_interval:  # so that three heartbeats may be late before a lease expires
         problem = (
@@ -245,6 +267,19 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
             f"Set it to at most {max_interval:g}, or increase OFFING_LEASE_SECONDS.",
         )
     return settings
+
+
+def _check_model_name(prefix: str, model: str, api_base: str) -> None:
+    """Raise InvalidInput if a model has no provider, or if a server has no model."""
+    provider, _, name = model.partition("/")
+    if model and not (provider and name):
+        raise InvalidInput(
+            f"{prefix}_MODEL",
+            f"{model!r} does not name a provider and a model",
+            "Use provider/model, such as openai/NAME for a server with OpenAI's API.",
+        )
+    if api_base and not model:
+        raise InvalidInput(f"{prefix}_API_BASE", "is set without a model", f"Set {prefix}_MODEL as well, or remove it.")
 
 
 def get_app_database_url(settings: Settings) -> str:

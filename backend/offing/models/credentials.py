@@ -53,6 +53,7 @@ LOCAL_API_BASES = {
     "langgraph": "http://127.0.0.1:2024",
     "langflow": "http://127.0.0.1:7860",
     "xinference": "http://127.0.0.1:9997/v1",
+    "infinity": "http://127.0.0.1:7997",
 }
 """Providers that run on this machine by default, with their default URLs."""
 KEYLESS_PROVIDERS = frozenset(LOCAL_API_BASES) | {"openai", "text-completion-openai", "custom_openai", "litellm_proxy"}
@@ -79,10 +80,14 @@ class EngineEndpoint:
     """The server was only accepted, so no account data of the environment is sent to it."""
 
 
-def resolve_endpoint(engine_config: EngineConfig, env: Mapping[str, str]) -> EngineEndpoint | EngineFailure:
+def resolve_endpoint(
+    engine_config: EngineConfig, env: Mapping[str, str], *, set_by_operator: bool = False
+) -> EngineEndpoint | EngineFailure:
     """Return the endpoint of an engine config.
 
-    The failure is BAD_REQUEST if this installation does not allow its address.
+    The failure is BAD_REQUEST if this installation does not allow its address. `set_by_operator` means
+    that the API base comes from a setting, which counts as accepted: it is called without a key unless
+    the provider's variable or OFFING_ALLOWED_ENGINE_URLS names it as well.
     """
     provider = engine_config.model.partition("/")[0]
     provider_bases = list_provider_bases(provider, env)
@@ -97,6 +102,8 @@ def resolve_endpoint(engine_config: EngineConfig, env: Mapping[str, str]) -> Eng
         return EngineEndpoint(engine_config.api_base, _get_key(provider, env))
     if provider not in KEYLESS_PROVIDERS:
         return _base_not_configured(engine_config, provider)
+    if set_by_operator:
+        return EngineEndpoint(engine_config.api_base, PLACEHOLDER_KEY, keyless=True)
     return _require_accepted(engine_config, engine_config.api_base, base, env)
 
 

@@ -9,7 +9,7 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +31,9 @@ from offing.models.role_call import AttemptFailure
 from offing.sdk.native_chat import NativeCall
 from offing.telemetry.redaction import remove_secrets
 
-SELF_HOSTED_PROVIDERS = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
+SELF_HOSTED_PROVIDERS = frozenset(
+    {"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile", "infinity"}
+)
 """Providers without prices. litellm would contact their servers to look up a model, which blocks the
 event loop.
 """
@@ -68,6 +70,47 @@ async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure
                 if redirects
                 else failure_from_error(litellm, error)
             )
+
+
+async def call_litellm(function: str, arguments: Mapping[str, Any], *, keyless: bool) -> Any | AttemptFailure:
+    """Call `aembedding` or `arerank` and return litellm's response. Errors as for `send_request`."""
+    litellm = await get_litellm()
+    with collect_rejected_redirects(keyless=keyless) as redirects:
+        try:
+            return await getattr(litellm, function)(**arguments)
+        except Exception as error:
+            return (
+                AttemptFailure(FailureKind.BAD_REQUEST, redirects[0])
+                if redirects
+                else failure_from_error(litellm, error)
+            )
+
+
+async def price_embedding(model: str, response: Any, estimated_tokens: int) -> Usage:
+    """Return the usage of an embedding response. The estimate counts if the provider sent no usage."""
+    litellm, reported = await get_litellm(), getattr(response.usage, "prompt_tokens", None) or 0
+    if reported:
+        cost_usd = _price_response(litellm, model, response)
+    else:
+        cost_usd = _price_tokens(litellm, model, estimated_tokens, 0)
+    return Usage(reported or estimated_tokens, 0, cost_usd or Decimal(), priced=cost_usd is not None)
+
+
+async def price_rerank(model: str, response: Any, estimated_tokens: int) -> Usage:
+    """Return the usage of a rerank response.
+
+    Some providers bill searches instead of tokens, which then count as 0. litellm returns a price of 0
+    for a model that it does not list, so 0 means unknown except for a self-hosted provider.
+    """
+    meta: dict[str, Any] = response.meta or {}
+    billed: dict[str, int | None] = meta.get("billed_units") or {}
+    tokens: dict[str, int | None] = meta.get("tokens") or {}
+    counted = tokens.get("input_tokens") or billed.get("total_tokens") or 0
+    if not counted and not billed.get("search_units"):
+        counted = estimated_tokens
+    cost_usd = _price_response(await get_litellm(), model, response) or Decimal()
+    is_priced = cost_usd > 0 or _provider_of_model(model) in SELF_HOSTED_PROVIDERS
+    return Usage(counted, 0, cost_usd, priced=is_priced)
 
 
 async def choose_output_mode(model: str) -> OutputMode:
@@ -114,6 +157,8 @@ def _import_litellm() -> Any:
     litellm.drop_params = False
     litellm.modify_params = False
     litellm.num_retries = 0
+    # For embeddings, litellm reads 0 in `max_retries` as this number.
+    litellm.DEFAULT_MAX_RETRIES = 0  # pyright: ignore[reportPrivateImportUsage]
     litellm.disable_hf_tokenizer_download = True
     disable_redirects()
     _disable_model_probes()

@@ -22,6 +22,8 @@ CONVERSATION_ID = "gen_ai.conversation.id"
 ERROR_TYPE = "error.type"
 
 CHAT = "chat"
+EMBEDDINGS = "embeddings"
+RERANK = "rerank"
 EXECUTE_TOOL = "execute_tool"
 INVOKE_AGENT = "invoke_agent"
 """Values of `OPERATION_NAME`."""
