@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import structlog
@@ -16,8 +16,11 @@ from offing.core.model import Usage
 from offing.core.rank_fusion import compute_fused_score
 from offing.core.run import StopReason
 from offing.models.embedding import Embedder, Reranker
+from offing.models.embedding_models import open_embedder, open_reranker
+from offing.models.litellm_client import get_litellm
 from offing.models.role_call import AttemptFailure
 from offing.services.tenant_meter import TenantMeter
+from offing.settings import Settings
 from offing.storage import vectors
 from offing.storage.pool import Database
 from offing.storage.search import PassageHitRow
@@ -44,6 +47,23 @@ class LibraryModels:
 
 
 NO_MODELS = LibraryModels()
+
+
+def open_library_models(settings: Settings) -> LibraryModels:
+    """Return the models that the settings name. Raises InvalidInput if one can never be called.
+
+    Their client is loaded in the background, because that takes longer than a search may wait. Call this on the event
+    loop that uses the models.
+    """
+    models = LibraryModels(open_embedder(settings), open_reranker(settings))
+    if models != NO_MODELS:
+        _loading.add(task := asyncio.create_task(get_litellm()))
+        task.add_done_callback(_loading.discard)
+    return models
+
+
+_loading = set[asyncio.Task[Any]]()
+"""References to running tasks, which the event loop does not keep."""
 
 
 @dataclass(frozen=True, slots=True)

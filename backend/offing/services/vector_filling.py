@@ -5,11 +5,12 @@ stores each batch in a transaction that renews the claim. So two processes never
 interrupted for longer than a claim.
 """
 
+import asyncio
 import time
-from asyncio import timeout
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from offing.storage.vectors import FillingClaim, PassageText, TextVectors, Unfil
 CLAIM_SECONDS = 120.0
 """Seconds after which another process may claim the tenant of a process that does not store anything."""
 
-MAX_CALL_SECONDS = 60.0
+MAX_CALL_SECONDS = 100.0
 """Maximum number of seconds of one call of the embedding model."""
 
 MAX_TURN_SECONDS = 30.0
@@ -45,8 +46,11 @@ still use it, and they check their tenants more often.
 SPEND_PAUSE_SECONDS = 300.0
 """Pause of a tenant whose daily spending limit is reached."""
 
-MAX_BATCH_PASSAGES = 128
+MAX_BATCH_PASSAGES = 32
 """Maximum number of passages per call of the embedding model."""
+
+MAX_CONCURRENT_CALLS = 4
+"""Maximum number of concurrent calls of one process. Until the cost of a call is known, there is one at a time."""
 
 MAX_LISTED_TEXTS = 1_000
 """Maximum number of texts without vectors that are listed at once."""
@@ -139,16 +143,15 @@ class _Turn:
     async def _fill_texts(self, texts: Sequence[UnfilledText]) -> FillingResult:
         """Store the vectors of texts until the turn is over, the model fails or the claim is lost."""
         count = 0
-        for batch in _split_batches(texts):
-            if self._is_over():
-                break
-            result = await self._embed_texts(batch)
-            if isinstance(result, AttemptFailure):
-                return FillingResult(count, result)
-            stored = await self._store(result)
-            if isinstance(stored, AttemptFailure):
-                return FillingResult(count, stored)
-            count += stored
+        batches = _split_batches(texts)
+        while not self._is_over():
+            concurrent = list(islice(batches, MAX_CONCURRENT_CALLS if self._passages.knows_cost else 1))
+            embedded = await asyncio.gather(*(self._embed_texts(batch) for batch in concurrent))
+            results = [one if isinstance(one, AttemptFailure) else await self._store(one) for one in embedded]
+            count += sum(one for one in results if isinstance(one, int))
+            failure = next((one for one in results if isinstance(one, AttemptFailure)), None)
+            if failure is not None or not concurrent:
+                return FillingResult(count, failure)
         return FillingResult(count)
 
     async def _embed_texts(self, texts: Sequence[UnfilledText]) -> list[TextVectors] | AttemptFailure:
@@ -206,6 +209,12 @@ class _PassageEmbedder:
         """Whether the model has embedded a text."""
         self._cost_per_char: Decimal | None = None
         """Cost of the last call. `None` means that there was none."""
+        self._open_cost = Decimal(0)
+        """Estimated cost of the calls that have not ended."""
+
+    @property
+    def knows_cost(self) -> bool:
+        return self._cost_per_char is not None
 
     async def embed_each(self, texts: Sequence[str]) -> list[Any] | AttemptFailure:
         """Return the vector of each text. A text that the model rejects has the reason instead."""
@@ -234,14 +243,17 @@ class _PassageEmbedder:
     async def _embed(self, texts: Sequence[str]) -> Embeddings | AttemptFailure:
         chars = sum(map(len, texts))
         cost = MIN_CALL_COST_USD if self._cost_per_char is None else self._cost_per_char * chars
-        if await self._meter.reserve(0, cost) is StopReason.TENANT_SPEND_LIMIT:
-            return AttemptFailure(FailureKind.BUDGET_EXHAUSTED, "The daily spending limit is reached.")
+        self._open_cost += cost
         try:
-            async with timeout(MAX_CALL_SECONDS):
+            if await self._meter.reserve(0, self._open_cost) is StopReason.TENANT_SPEND_LIMIT:
+                return AttemptFailure(FailureKind.BUDGET_EXHAUSTED, "The daily spending limit is reached.")
+            async with asyncio.timeout(MAX_CALL_SECONDS):
                 result = await self._embedder.embed(texts, "passage")
+            await self._meter.settle(result.usage)
         except TimeoutError:
             return AttemptFailure(FailureKind.TIMEOUT, f"It did not answer within {MAX_CALL_SECONDS:g} seconds.")
-        await self._meter.settle(result.usage)
+        finally:
+            self._open_cost -= cost
         if isinstance(result, Embeddings):
             self._works, self._cost_per_char = True, result.usage.cost_usd / max(chars, 1)
         return result
