@@ -34,11 +34,12 @@ from offing.services.library_models import (
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import search as ranking
-from offing.storage import vector_search
+from offing.storage import vector_search, vectors
 from offing.storage.library import SourceRow
 from offing.storage.passages import SpanWindowRow
 from offing.storage.pool import Connection, Database
 from offing.storage.search import PassageHitRow
+from offing.storage.vectors import VectorCoverage
 from offing.tools.tool import FoundPassage, FoundPassages, LibraryAccess, TextWindow
 
 HEADING_SEPARATOR = " \u203a "
@@ -271,6 +272,12 @@ class _LibraryAdapter:
     async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
         hits = await search_passages(self.db, self.tenant_id, reference, limit * 3, self.scope)
         return tuple(dict.fromkeys(h.name for h in hits))[:limit]
+
+
+async def get_vector_coverage(database: Database, tenant_id: UUID, models: LibraryModels) -> VectorCoverage:
+    """Return how many texts have vectors of the embedding model. Without such a model, none has."""
+    async with database.transaction(tenant_id) as connection:
+        return await vectors.get_coverage(connection, tenant_id, models.embedder.key if models.embedder else "")
 
 
 async def list_collections(database: Database, tenant_id: UUID) -> list[tuple[str, int]]:

@@ -33,7 +33,7 @@ READ_VECTORS = """
     select v.first_passage, v.vectors
       from unnest(%(firsts)s::integer[]) as n(first_passage)
       join text_vector v on v.tenant_id = %(tenant)s and v.model_id = %(model)s and v.first_passage = n.first_passage
-     where v.vectors <> ''
+     where octet_length(v.vectors) > 0
 """
 
 READ_SIGNATURES = """

@@ -93,7 +93,7 @@ FIND_MODEL = """
 
 GET_COVERAGE = """
     select m.key, m.dimensions, count(distinct s.first_passage) as text_count,
-           count(distinct s.first_passage) filter (where v.vectors <> '') as filled_count,
+           count(distinct s.first_passage) filter (where octet_length(v.vectors) > 0) as filled_count,
            count(distinct s.first_passage) filter (where v.rejection <> '') as rejected_count
       from source s
       left join embedding_model m on m.tenant_id = s.tenant_id and m.key = %(key)s

@@ -12,6 +12,7 @@ from offing.api.routes.responses import SOURCE_NOT_FOUND, UPLOAD_RESPONSES, desc
 from offing.api.schemas import (
     CollectionOut,
     ErasureOut,
+    LibraryStatusOut,
     PassageOut,
     SearchHitPage,
     SourceOut,
@@ -96,6 +97,14 @@ async def list_collections(caller: CurrentCaller, deps: Deps) -> list[Collection
     """List collections with the number of their sources."""
     collections = await library.list_collections(deps.database, caller.tenant_id)
     return [CollectionOut(name=name, count=count) for name, count in collections]
+
+
+@router.get("/status")
+async def get_library_status(caller: CurrentCaller, deps: Deps) -> LibraryStatusOut:
+    """Get the number of texts, and how many of them have vectors of the embedding model."""
+    models = deps.library_models
+    coverage = await library.get_vector_coverage(deps.database, caller.tenant_id, models)
+    return serializers.serialize_library_status(coverage, models)
 
 
 @router.get("/search")
