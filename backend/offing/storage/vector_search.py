@@ -1,7 +1,8 @@
 """Passages ranked by the similarity of their vectors to that of a query, and fused with the ranking by words.
 
-A scope of up to `MAX_EXACT_PASSAGES` passages is compared completely. In a larger one, the signatures select
-candidates by their Hamming distance to that of the query, and only the vectors of the candidates are compared.
+A scope of up to `MAX_EXACT_PASSAGES` passages is compared completely. In a larger one, two steps select candidates:
+the Hamming distance of the signatures to that of the query, then the sum of the query's numbers with the signs of the
+signature, which is nearer to the similarity. Only the vectors of the candidates are read and compared.
 """
 
 import asyncio
@@ -20,8 +21,11 @@ from offing.storage.vectors import VECTOR_TYPE, pack_signatures
 MAX_EXACT_PASSAGES = 20_000
 """Number of passages in scope up to which all vectors are compared."""
 
-MAX_CANDIDATES = 2_000
-"""Number of passages that the signatures select."""
+MAX_ESTIMATED = 20_000
+"""Number of passages that the Hamming distance selects."""
+
+MAX_CANDIDATES = 1_000
+"""Number of passages that the estimated similarity selects, whose vectors are compared."""
 
 RANKING_DEPTH = 100
 """Number of the best passages of each ranking that are fused."""
@@ -126,8 +130,7 @@ async def _rank_candidates(
         row = await (await cursor.execute(READ_SIGNATURES, values, prepare=False)).fetchone()
         if row is None or not row[0]:
             return BestPassages([], [], [])
-        count = max(MAX_CANDIDATES, 10 * limit)
-        firsts, ordinals = await asyncio.to_thread(_select_candidates, row[0], row[1], vector, texts, count)
+        firsts, ordinals = await asyncio.to_thread(_select_candidates, row[0], row[1], vector, texts, limit)
         size = len(vector) * VECTOR_TYPE.itemsize
         numbers = {"firsts": firsts.tolist(), "ordinals": ordinals.tolist(), "size": size}
         rows = await (await cursor.execute(READ_CANDIDATES, {**values, **numbers}, prepare=False)).fetchall()
@@ -136,8 +139,8 @@ async def _rank_candidates(
     return await asyncio.to_thread(_select_most_similar, firsts[at], ordinals[at], bodies, vector, limit)
 
 
-def _select_candidates(heads: bytes, signatures: bytes, vector: Any, texts: Any, count: int) -> tuple[Any, Any]:
-    """Return the passages of these texts whose signatures have the smallest Hamming distance to the query's.
+def _select_candidates(heads: bytes, signatures: bytes, vector: Any, texts: Any, limit: int) -> tuple[Any, Any]:
+    """Return the passages of these texts whose signatures are most similar to the query.
 
     `heads` has the first passage number and the bytes of signatures of each text, in the order of the signatures.
     """
@@ -145,22 +148,26 @@ def _select_candidates(heads: bytes, signatures: bytes, vector: Any, texts: Any,
     head = np.frombuffer(heads, ">i4").astype(np.int64).reshape(-1, 2)
     firsts, ordinals = _number_passages(head[:, 0], head[:, 1] // query.nbytes)
     rows = np.frombuffer(signatures, np.uint64).reshape(-1, len(query))
-    in_scope = np.isin(firsts, texts >> 32)
+    in_scope = np.repeat(np.isin(head[:, 0], texts >> 32), head[:, 1] // query.nbytes)
     if not in_scope.all():
         firsts, ordinals, rows = firsts[in_scope], ordinals[in_scope], rows[in_scope]
     distances = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.uint16)
-    chosen = _select_smallest(distances, firsts + ordinals, count)
+    chosen = _select_smallest(distances, firsts + ordinals, max(MAX_ESTIMATED, limit))
+    signs = np.unpackbits(rows[chosen].view(np.uint8), axis=1, count=len(vector))
+    estimates = signs.astype(np.float32) @ vector.astype(np.float32)
+    chosen = chosen[np.argsort(-estimates, kind="stable")[: max(MAX_CANDIDATES, 2 * limit)]]
     return firsts[chosen], ordinals[chosen]
 
 
 def _select_smallest(distances: Any, numbers: Any, count: int) -> Any:
-    """Return the places of the smallest distances. Among equal ones, the smallest numbers are selected."""
+    """Return the places of the smallest distances, ordered by number. Among equal ones, the smallest are selected."""
     if len(distances) <= count:
-        return np.arange(len(distances))
+        return np.argsort(numbers)
     bound = np.partition(distances, count - 1)[count - 1]
     below, equal = np.flatnonzero(distances < bound), np.flatnonzero(distances == bound)
     equal = equal[np.argsort(numbers[equal])][: count - len(below)]
-    return np.concatenate([below, equal])
+    chosen = np.concatenate([below, equal])
+    return chosen[np.argsort(numbers[chosen])]
 
 
 def _number_passages(firsts: Any, counts: Any) -> tuple[Any, Any]:
