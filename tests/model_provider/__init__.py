@@ -1,6 +1,6 @@
 """A stand-in for a model provider: a real HTTP server on loopback that speaks the OpenAI chat-completions wire."""
 
-from tests.model_provider.replies import Completion, Cut, Fault, Hangup, Malformed, Reply, Slow, Tokens
+from tests.model_provider.replies import Completion, Cut, Fault, Hangup, Malformed, Reply, Slow, Tokens, Whole
 from tests.model_provider.server import Received, Responder, WireServer, scripted
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Responder",
     "Slow",
     "Tokens",
+    "Whole",
     "WireServer",
     "scripted",
 ]

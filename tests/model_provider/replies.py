@@ -69,6 +69,13 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """Status 200 and a value as JSON, for what is no completion."""
+
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The answer's beginning, then a closed connection."""
 
@@ -81,7 +88,7 @@ class Cut:
 class Slow:
     """Another reply after `seconds`; with `between`, a stream pauses that long before each event instead."""
 
-    reply: Completion
+    reply: Completion | Whole
     seconds: float
     between: bool = False
 
@@ -91,7 +98,7 @@ class Hangup:
     """A connection closed without a byte."""
 
 
-Reply = Completion | Fault | Malformed | Cut | Slow | Hangup
+Reply = Completion | Fault | Malformed | Whole | Cut | Slow | Hangup
 
 
 def error_body(fault: Fault) -> bytes:

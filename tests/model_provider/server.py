@@ -20,6 +20,7 @@ from tests.model_provider.replies import (
     Malformed,
     Reply,
     Slow,
+    Whole,
     completion_body,
     completion_events,
     error_body,
@@ -142,9 +143,13 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply, body: Mapping[str, A
             writer.write(_head(reply.status, len(error_body(reply)), reply.headers) + error_body(reply))
         case Malformed():
             writer.write(_head(200, len(reply.body), {}) + reply.body)
+        case Whole():
+            _write_whole(writer, reply)
         case Slow():
             if not reply.between:
                 await asyncio.sleep(reply.seconds)
+            if isinstance(reply.reply, Whole):
+                return await _send(writer, reply.reply, body)
             return await _complete(writer, reply.reply, body, pause=reply.seconds if reply.between else 0.0)
         case Cut():
             return await _complete(writer, reply.reply, body, fraction=reply.fraction)
@@ -152,6 +157,11 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply, body: Mapping[str, A
             return await _complete(writer, reply, body)
     await writer.drain()
     return True
+
+
+def _write_whole(writer: asyncio.StreamWriter, reply: Whole) -> None:
+    whole = json.dumps(reply.body).encode()
+    writer.write(_head(200, len(whole), {}) + whole)
 
 
 async def _complete(

@@ -51,6 +51,8 @@ INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
 IN_PROCESS = frozenset({"petals", "vllm"})
 NO_LIMIT = frozenset({"langflow", "langgraph"})
 """litellm takes no limit on tokens for these, which every call of ours has."""
+NO_CHAT = frozenset({"infinity"})
+"""Providers of embeddings and rerankers alone."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -144,7 +146,7 @@ async def test_no_secret_of_the_environment_arrives_at_a_server_that_was_only_ac
                 assert failure.kind is FailureKind.BAD_REQUEST, failure
                 requests |= {provider} if named.requests else set()
         assert elsewhere.requests == []
-    assert requests == KEYLESS_PROVIDERS & providers - NO_LIMIT
+    assert requests == KEYLESS_PROVIDERS & providers - NO_LIMIT - NO_CHAT
 
 
 @pytest.mark.usefixtures("secrets")
@@ -166,7 +168,7 @@ async def test_no_secret_of_the_environment_follows_a_redirect_of_the_operator_s
     assert "canary-DATABRICKS_CLIENT_SECRET" in result, "litellm asks for this token in another way than it did"
 
 
-@pytest.mark.parametrize("provider", sorted(LOCAL_API_BASES.keys() - NO_LIMIT))
+@pytest.mark.parametrize("provider", sorted(LOCAL_API_BASES.keys() - NO_LIMIT - NO_CHAT))
 async def test_nobody_is_asked_what_a_model_can_do(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """litellm asked Ollama's usual address for it, with the key, wherever the call itself went."""
     litellm, requests = await get_litellm(), list[str]()

@@ -24,6 +24,7 @@ from offing.local.keyvalue import list_programs as keyvalue_installations
 from offing.local.postgres import list_installations as postgres_installations
 from offing.local.servers import open_servers
 from offing.models.credentials import ENGINE_URL_VARIABLE
+from offing.models.embedding_models import describe_embedder, describe_reranker, open_embedder, open_reranker
 from offing.models.engine_discovery import probe_model_servers
 from offing.packaged_files import find_web_dir
 from offing.services import code_execution
@@ -76,9 +77,15 @@ def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
         yield inspect_node()
     yield from _inspect_servers(settings, probes)
     yield inspect_provider_keys(environment.VARIABLES)
-    yield inspect_model_servers({**environment.VARIABLES, "OFFING_HOME": str(settings.home)})
+    yield inspect_model_servers(_build_environment(settings))
     yield inspect_policy_engine(settings, probes.engine)
+    yield from inspect_retrieval_models(settings)
     yield inspect_sandbox(settings)
+
+
+def _build_environment(settings: Settings) -> Mapping[str, str]:
+    """Return the environment with OFFING_HOME from the settings, where accepted servers are stored."""
+    return {**environment.VARIABLES, "OFFING_HOME": str(settings.home)}
 
 
 def _inspect_servers(settings: Settings, probes: Probes) -> Iterator[Check]:
@@ -189,6 +196,41 @@ def inspect_policy_engine(settings: Settings, probe: Callable[[str, str], str]) 
             if ours
             else f"Start `offing engine serve` at this address, or correct or unset {ENGINE_URL_VARIABLE}."
         )
+        return Check(name, False, str(error), remedy)
+
+
+def inspect_retrieval_models(settings: Settings) -> tuple[Check, Check]:
+    """Call the embedding model and the reranker once. They share one event loop, as litellm expects."""
+
+    async def inspect() -> tuple[Check, Check]:
+        return await _inspect_embedder(settings), await _inspect_reranker(settings)
+
+    return asyncio.run(inspect())
+
+
+async def _inspect_embedder(settings: Settings) -> Check:
+    """Report the dimensions of the embedding model, after embedding one word. None is needed."""
+    name = "Embedding model"
+    try:
+        embedder = open_embedder(settings, _build_environment(settings))
+        if embedder is None:
+            return Check(name, True, "not configured, so documents are searched by words alone")
+        return Check(name, True, await describe_embedder(embedder))
+    except OffingError as error:
+        remedy = "Until it responds, documents are searched by words alone. Unset OFFING_EMBEDDING_MODEL to use none."
+        return Check(name, False, str(error), remedy)
+
+
+async def _inspect_reranker(settings: Settings) -> Check:
+    """Report scores of the reranker for two texts. None is needed."""
+    name = "Reranker"
+    try:
+        reranker = open_reranker(settings, _build_environment(settings))
+        if reranker is None:
+            return Check(name, True, "not configured")
+        return Check(name, True, await describe_reranker(reranker, settings.rerank_model))
+    except OffingError as error:
+        remedy = "Until it responds, results keep the order of the search. Unset OFFING_RERANK_MODEL to use none."
         return Check(name, False, str(error), remedy)
 
 

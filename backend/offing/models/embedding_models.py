@@ -6,13 +6,14 @@ litellm is imported at the first call, not when they are opened.
 from collections.abc import Mapping
 
 from offing import environment
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, Unavailable
 from offing.core.model import EngineConfig, EngineFailure
 from offing.models.api_base import parse_api_base
 from offing.models.credentials import INVALID_BASE_MESSAGE
 from offing.models.embedding import Embedder, Reranker
 from offing.models.litellm_request import parse_options
 from offing.models.retrieval_model import RetrievalModel
+from offing.models.role_call import AttemptFailure
 from offing.settings import Settings
 
 EMBEDDING_PREFIX = "OFFING_EMBEDDING"
@@ -60,6 +61,25 @@ def open_reranker(settings: Settings, env: Mapping[str, str] = environment.VARIA
     return LitellmReranker(
         RetrievalModel(RERANK_PREFIX, "reranker", settings.rerank_model, settings.rerank_api_base, env)
     )
+
+
+async def describe_embedder(embedder: Embedder) -> str:
+    """Embed one word and describe the vector. Raises Unavailable with the reason and the remedy."""
+    outcome = await embedder.embed(["word"], "query")
+    if isinstance(outcome, AttemptFailure):
+        raise Unavailable(outcome.message)
+    return f"{embedder.key}, vectors of {outcome.vectors.shape[1]} numbers"
+
+
+async def describe_reranker(reranker: Reranker, name: str) -> str:
+    """Score two texts and describe the result. Raises Unavailable as `describe_embedder`."""
+    outcome = await reranker.rerank("capital of France", ["Water is wet.", "Paris is the capital of France."])
+    if isinstance(outcome, AttemptFailure):
+        raise Unavailable(outcome.message)
+    first, second = outcome.scores
+    if second <= first:
+        raise Unavailable(f"{name} ranks a wrong answer first ({first:g} against {second:g}). Is it a reranker?")
+    return f"{name}, scores such as {second:.3g} and {first:.3g}"
 
 
 def _check_model(prefix: str, model: str, api_base: str) -> None:

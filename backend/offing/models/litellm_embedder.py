@@ -1,7 +1,7 @@
 """Embedding models of all providers of litellm."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +33,8 @@ PURPOSE_PARAMETERS: Mapping[str, Mapping[EmbeddingPurpose, Mapping[str, str]]] =
 }
 """Providers with a parameter that tells a query from a passage. Models of other providers use prefixes."""
 
+MAX_BATCH_CHARS = 200_000
+"""Maximum number of code points per request. OpenAI accepts 300,000 tokens."""
 _LIMITS = {"query": INTERACTIVE_LIMITS, "passage": BACKGROUND_LIMITS}
 _MAX_CHARS = {"query": MAX_QUERY_CHARS, "passage": MAX_PASSAGE_CHARS}
 _CHANGED_MODEL = "Check what its server runs. A different model needs a different OFFING_EMBEDDING_MODEL."
@@ -75,8 +77,8 @@ class LitellmEmbedder:
         """
         places = [place for place, text in enumerate(texts) if text.strip()]
         usage, parts = Usage(), list[Vectors]()
-        for start in range(0, len(places), self.batch_size):
-            batch = [texts[place] for place in places[start : start + self.batch_size]]
+        sendable = [texts[place][: _MAX_CHARS[purpose]] for place in places]
+        for batch in split_batches(sendable, self.batch_size):
             outcome = await self._embed_batch(batch, purpose)
             usage += outcome.usage
             if isinstance(outcome, AttemptFailure):
@@ -132,6 +134,21 @@ class LitellmEmbedder:
         return None
 
 
+def split_batches(texts: Sequence[str], max_texts: int) -> Iterator[Sequence[str]]:
+    """Split texts into batches of at most `max_texts` texts and MAX_BATCH_CHARS code points.
+
+    A text that is longer is a batch of its own.
+    """
+    start, chars = 0, 0
+    for place, text in enumerate(texts):
+        if place - start == max_texts or (place > start and chars + len(text) > MAX_BATCH_CHARS):
+            yield texts[start:place]
+            start, chars = place, 0
+        chars += len(text)
+    if texts:
+        yield texts[start:]
+
+
 def read_vectors(data: Any, count: int) -> NDArray[np.float64] | InvalidOutput:
     """Read the vectors of litellm's response in the order of the texts.
 
@@ -155,7 +172,7 @@ def read_vectors(data: Any, count: int) -> NDArray[np.float64] | InvalidOutput:
 
 
 def normalize_rows(vectors: NDArray[np.float64]) -> Vectors:
-    """Return the vectors with length 1. A vector of zeros stays as it is."""
+    """Return the vectors with length 1. A vector of zeros is not changed."""
     peaks = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(peaks == 0, 1, peaks)  # so that squares neither overflow nor vanish
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

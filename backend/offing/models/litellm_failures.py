@@ -14,7 +14,10 @@ from offing.models.retry import parse_retry_after
 from offing.models.role_call import AttemptFailure
 from offing.telemetry.redaction import redact
 
-_PREFIX = re.compile(r"^(?:litellm\.)?[A-Za-z]*(?:Error|Exception|Timeout)(?: -|:)\s+")
+_PREFIX = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: -|:)\s+")
+
+_SSL_CONTEXT = re.compile(r" ssl:<[^>]*>")
+"""What aiohttp adds to the address of a server to which it cannot connect."""
 
 
 def failure_from_error(litellm: Any, error: Exception) -> AttemptFailure:
@@ -77,7 +80,7 @@ def _classify_status(status: int | None) -> FailureKind:
 def first_informative_line(error: Exception) -> str:
     """Return the first informative line of an error, without litellm's prefixes and without secrets."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    line = lines[0] if lines else type(error).__name__
+    line = _SSL_CONTEXT.sub("", lines[0]) if lines else type(error).__name__
     while (shorter := _PREFIX.sub("", line, count=1)) != line and shorter:
         line = shorter
     return shorten_line(redact(line), 300)

@@ -21,8 +21,8 @@ from offing.models.role_call import AttemptFailure
 
 RERANK_PROVIDERS = frozenset(
     {"azure_ai", "bedrock", "cohere", "dashscope", "deepinfra", "fireworks_ai", "hosted_vllm", "huggingface"}
-    | {"infinity", "jina_ai", "litellm_proxy", "nvidia_nim", "scaleway", "together_ai", "vertex_ai", "voyage"}
-    | {"watsonx"}
+    | {"infinity", "jina_ai", "litellm_proxy", "nvidia_nim", "qwen_ai_platform", "qwencloud", "scaleway"}
+    | {"together_ai", "vertex_ai", "voyage", "watsonx"}
 )
 """Providers whose rerankers litellm can call."""
 MAX_TEXTS_PER_REQUEST = 100

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
-from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
+from offing.models.credentials import ALLOWED_URLS_VARIABLE, EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.litellm_client import call_litellm
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import AttemptFailure, CallSettings
@@ -26,10 +26,12 @@ MAX_PASSAGE_CHARS = 8_000
 """Maximum number of code points of a passage that are sent. Passages have about 180 words, so only a
 passage without spaces reaches it.
 """
+BATCH_SIZE_VARIABLE = "OFFING_EMBEDDING_BATCH_SIZE"
 MIN_SHORTENED_CHARS = 250
 """A text that a model rejects as too long is not shortened further than this."""
 
 _TOO_LONG = re.compile(r"too (?:long|large|many tokens)|maximum context|context length|less than \d+ tokens", re.I)
+_TOO_MANY = re.compile(r"batch size|too many (?:inputs|texts|documents)|max(?:imum)? \d+ (?:inputs|texts)", re.I)
 _OPERATIONS = {"aembedding": names.EMBEDDINGS, "arerank": names.RERANK}
 
 ReplyT = TypeVar("ReplyT")
@@ -42,13 +44,14 @@ class CallLimits:
     attempt_seconds: float
     """Maximum time of one attempt."""
     total_seconds: float
-    """No attempt starts later than this, counted from the first one."""
+    """Maximum time of all attempts and waits together."""
     retry_policy: RetryPolicy
 
 
 INTERACTIVE_LIMITS = CallLimits(15.0, 20.0, RetryPolicy(max_attempts=2, max_retry_after_seconds=2.0))
 """For a search that waits for the result. Without it, words alone are searched."""
-BACKGROUND_LIMITS = CallLimits(120.0, 600.0, RetryPolicy())
+BACKGROUND_LIMITS = CallLimits(60.0, 90.0, RetryPolicy())
+"""For each batch of passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class RetrievalModel:
             return AttemptFailure(endpoint.kind, f"The {self.noun} {self.name} cannot be called. {problem}")
         started, failed = self.settings.clock(), 0
         while True:
-            outcome = await self._send(function, arguments, endpoint, limits.attempt_seconds)
+            seconds = min(limits.attempt_seconds, limits.total_seconds - (self.settings.clock() - started))
+            outcome = await self._send(function, arguments, endpoint, seconds)
             if not isinstance(outcome, AttemptFailure):
                 return outcome
             failed += 1
@@ -93,7 +97,7 @@ class RetrievalModel:
                 outcome.kind, failed, outcome.retry_after, self.settings.random_float()
             )
             if wait is None or self.settings.clock() - started + wait >= limits.total_seconds:
-                return self._add_remedy(outcome)
+                return self._add_remedy(outcome, endpoint)
             await self.settings.sleep(wait)
 
     def reject(self, problem: str, remedy: str) -> AttemptFailure:
@@ -124,15 +128,22 @@ class RetrievalModel:
                 mark_failed(current, outcome.kind, outcome.message)
         return outcome
 
-    def _add_remedy(self, failure: AttemptFailure) -> AttemptFailure:
+    def _add_remedy(self, failure: AttemptFailure, endpoint: EngineEndpoint) -> AttemptFailure:
         """Return the failure with a message that names the model and the remedy."""
         reason = failure.message if failure.message.endswith(".") else f"{failure.message}."
-        return replace(failure, message=f"The {self.noun} {self.name} failed: {reason} {self._remedy(failure.kind)}")
+        remedy = self._remedy(failure.kind, endpoint)
+        if failure.kind is FailureKind.BAD_REQUEST and _TOO_MANY.search(failure.message):
+            remedy = f"Reduce {BATCH_SIZE_VARIABLE}."
+        return replace(failure, message=f"The {self.noun} {self.name} failed: {reason} {remedy}")
 
-    def _remedy(self, kind: FailureKind) -> str:
+    def _remedy(self, kind: FailureKind, endpoint: EngineEndpoint) -> str:
+        variable = key_variable(self.provider)
         match kind:
+            case FailureKind.AUTHENTICATION_FAILED if endpoint.keyless:
+                problem = f"No key is sent to {endpoint.api_base}, because it is not in {ALLOWED_URLS_VARIABLE}"
+                return f"{problem}. Add it there to send {variable}."
             case FailureKind.AUTHENTICATION_FAILED:
-                return f"Set a valid {key_variable(self.provider)} where Offing runs."
+                return f"Set a valid {variable} where Offing runs."
             case FailureKind.RATE_LIMITED:
                 return "Try again later, or raise the provider's limit."
             case FailureKind.OVERLOADED | FailureKind.TIMEOUT:
