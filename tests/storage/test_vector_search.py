@@ -204,6 +204,35 @@ async def test_a_query_is_answered_by_words_if_the_model_fails_and_the_answer_sa
     assert "The server is away." in notice
 
 
+async def test_a_query_of_other_dimensions_or_without_a_direction_is_answered_by_words(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    await upload(pool, readers, GARAGE)
+    await store_vectors(pool, WordEmbedder())
+    models = LibraryModels(WordEmbedder(dimensions=32))
+    result = await library.search_library(pool, LOCAL_TENANT, "automobile", 10, models=models)
+    assert [hit.name for hit in result.hits] == ["garage.md"]
+    assert ["32 dimensions" in notice for notice in result.notices] == [True]
+    no_words = await library.search_library(pool, LOCAL_TENANT, "?!", 10, models=LibraryModels(WordEmbedder()))
+    assert (no_words.hits, no_words.notices) == ([], ())
+
+
+async def test_the_daily_spending_limit_holds_for_queries(pool: Database, readers: DocumentReaderPool) -> None:
+    await upload(pool, readers, GARAGE)
+    embedder = WordEmbedder()
+    await store_vectors(pool, embedder)
+    calls = len(embedder.calls)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("update tenant set max_daily_spend_usd = 0.5")
+        await connection.execute(
+            "insert into daily_spend (tenant_id, day, used_usd) values (%s, current_date, 0.5)", (LOCAL_TENANT,)
+        )
+    result = await library.search_library(pool, LOCAL_TENANT, "automobile", 10, models=LibraryModels(embedder))
+    assert [hit.name for hit in result.hits] == ["garage.md"]
+    assert ["The daily spending limit is reached." in notice for notice in result.notices] == [True]
+    assert len(embedder.calls) == calls
+
+
 async def test_the_reranker_orders_the_best_hits(pool: Database, readers: DocumentReaderPool) -> None:
     texts = {"short.md": "Tide tide tide.\n", "long.md": "The tide and the moon and many more words about it.\n"}
     await upload(pool, readers, texts)

@@ -99,7 +99,12 @@ async def embed_query(database: Database, tenant_id: UUID, query: str, embedder:
     if isinstance(result, str):
         log.warning("a query was not embedded", reason=result)
         return f"The passages are ranked by their words alone, because the embedding model was not used: {result}"
-    return QueryVector(model.id, result.vectors[0], model.is_complete)
+    (vector,) = result.vectors
+    if len(vector) != model.dimensions:
+        problem = f"the model returned {len(vector)} dimensions, but the stored vectors have {model.dimensions}"
+        log.warning("a query was not embedded", reason=problem)
+        return f"The passages are ranked by their words alone, because {problem}."
+    return QueryVector(model.id, vector, model.is_complete)
 
 
 async def rerank_hits(

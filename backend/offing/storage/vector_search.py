@@ -102,6 +102,8 @@ async def rank_vectors(
 
     A passage whose similarity is 0 or less is left out. Among equal similarities, the smallest number is first.
     """
+    if not query.vector.any():
+        return BestPassages([], [], [])  # a text without a direction is similar to none
     values = {"tenant": tenant_id, "model": query.model_id}
     if (texts & 0xFFFF_FFFF).sum() <= MAX_EXACT_PASSAGES:
         return await _rank_all(connection, values, query.vector, texts, limit)

@@ -86,7 +86,7 @@ DELETE_VECTORS_OF_MODEL = """
 DELETE_MODEL = "delete from embedding_model where tenant_id = %s and id = %s"
 
 FIND_MODEL = """
-    select m.id, m.filled_passage >= c.next_passage as is_complete
+    select m.id, m.dimensions, m.filled_passage >= c.next_passage as is_complete
       from embedding_model m join index_counter c using (tenant_id)
      where m.tenant_id = %s and m.key = %s and m.dimensions is not null
 """
@@ -117,6 +117,7 @@ class FilledModel:
     """An embedding model of which a tenant has vectors."""
 
     id: int
+    dimensions: int
     is_complete: bool
     """Whether all texts have vectors, except those that the model rejects."""
 
