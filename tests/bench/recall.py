@@ -149,7 +149,7 @@ async def describe_completed(
     shares, chars, passages = list[float](), [0, 0], [0, 0]
     access = library.build_library_access(db, LOCAL_TENANT)
     for question in requests:
-        hits = await access.search(question.ask, 10)
+        hits = (await access.search(question.ask, 10)).passages
         ranked = await library.search_passages(db, LOCAL_TENANT, question.ask, 10)
         spans, expected = [SourceSpan(h.text_id, h.start, h.end) for h in hits], [gold[g] for g in question.gold]
         shares.append(sum(any(_overlap(s, e) for s in spans) for e in expected) / len(expected))

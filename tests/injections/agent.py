@@ -16,7 +16,7 @@ from offing.kernel.tool_executor import ToolCallOutcome, ToolExecutor
 from offing.sdk import ToolCall
 from offing.tools import create_tools
 from offing.tools.default_policy import default_tool_policy
-from offing.tools.tool import FoundPassage, TextWindow, Tool, ToolArgs, ToolScope
+from offing.tools.tool import FoundPassage, FoundPassages, TextWindow, Tool, ToolArgs, ToolScope
 from offing.web.guard import AddressGuard
 from offing.web.provider import SearchHit
 from offing.web.search import MergedHit, SearchResults
@@ -79,13 +79,13 @@ class Outside:
 class Files:
     scene: Scene
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+    async def search(self, query: str, limit: int) -> FoundPassages:
         one = self.scene
         secret = FoundPassage(PRIVATE, PRIVATE, "Minutes", "minutes.md", "", 0, len(SECRET), SECRET, 1.0)
         message = FoundPassage(
             PUBLIC, PUBLIC, one.document_title, one.document_name, one.heading, 0, len(one.document), one.document, 0.5
         )
-        return (secret, message) if "merger" in query else (message,)
+        return FoundPassages((secret, message) if "merger" in query else (message,))
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         text = self.scene.document

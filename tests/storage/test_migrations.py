@@ -180,6 +180,11 @@ POPULATE = {
         values (%(tenant)s, 1, 0, 1, 1);
         insert into app.posting_bucket (tenant_id, segment, bucket, body) values (%(tenant)s, 1, 0, '\\x00');
     """,
+    "0017_vectors": """
+        insert into app.embedding_model (tenant_id, id, key) values (%(tenant)s, 7, 'model');
+        insert into app.text_vector (tenant_id, model_id, text_id, first_passage, vectors, signatures)
+        values (%(tenant)s, 7, %(run)s, 0, '\\x00', '\\x00');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

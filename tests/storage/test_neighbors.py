@@ -18,7 +18,7 @@ async def test_a_hit_in_a_long_table_has_its_header_row_and_an_exact_span(pool: 
     async with DocumentReaderPool(1) as readers:
         await ingestion.ingest_folder(pool, LOCAL_TENANT, tmp_path, readers=readers)
     access = library.build_library_access(pool, LOCAL_TENANT)
-    (hit,) = await access.search("harbor 250 1750", 1)
+    (hit,) = (await access.search("harbor 250 1750", 1)).passages
     assert hit.heading == "Harbors \u203a | Name | Boats |"
     assert hit.text == GUIDE[hit.start : hit.end]
     assert "| harbor 250 |" in hit.text
@@ -32,7 +32,7 @@ async def test_hits_that_touch_are_returned_once_and_the_ranking_of_the_api_stay
     async with DocumentReaderPool(1) as readers:
         await ingestion.ingest_folder(pool, LOCAL_TENANT, tmp_path, readers=readers)
     raw = await library.search_passages(pool, LOCAL_TENANT, "harbor boats quay", 20)
-    hits = await library.build_library_access(pool, LOCAL_TENANT).search("harbor boats quay", 20)
+    hits = (await library.build_library_access(pool, LOCAL_TENANT).search("harbor boats quay", 20)).passages
     assert 0 < len(hits) < len(raw) == 20
     spans = sorted((hit.start, hit.end) for hit in hits)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
@@ -44,5 +44,5 @@ async def test_a_short_document_is_returned_completely(pool: Database, tmp_path:
     (tmp_path / "pools.md").write_text(page)
     async with DocumentReaderPool(1) as readers:
         await ingestion.ingest_folder(pool, LOCAL_TENANT, tmp_path, readers=readers)
-    (hit,) = await library.build_library_access(pool, LOCAL_TENANT).search("tide pool", 5)
+    (hit,) = (await library.build_library_access(pool, LOCAL_TENANT).search("tide pool", 5)).passages
     assert (hit.text, hit.heading) == (page, "Pools")

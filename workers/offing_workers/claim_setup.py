@@ -19,6 +19,7 @@ from offing.services import mcp_access, prompt_library
 from offing.services.code_execution import build_run_sandbox
 from offing.services.graphs import custom_tools_of
 from offing.services.library import LibraryScope, build_library_access
+from offing.services.library_models import NO_MODELS
 from offing.services.store_items import TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.services.web_access import WebPageReader
@@ -189,7 +190,8 @@ def _build_tools(
     collections = tuple(row.scope.get("collections", ()))
     sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
     database, tenant, reach = epoch.database, epoch.fencing_token.tenant_id, epoch.tool_backends
-    library = build_library_access(database, tenant, LibraryScope(collections, sources))
+    models = reach.library_models if reach else NO_MODELS
+    library = build_library_access(database, tenant, LibraryScope(collections, sources), models)
     environment, web = str(row.scope.get("environment", "")), bool(row.scope.get("web"))
     port = WebPageReader(database, tenant, reach) if web and reach else None
     mcp = mcp_access.build_run_mcp_servers(database, tenant, row, reach)

@@ -1,7 +1,7 @@
 """A worker process: one event loop with all clients, the claimed runs and the watchers.
 
 The watchers are the heartbeat (a thread with its own connection), the sweepers of runs and of ended
-rollouts, the runner of distillation jobs, and the listeners for notifications.
+rollouts, the runner of distillation jobs, the filler of vectors, and the listeners for notifications.
 """
 
 import asyncio
@@ -39,6 +39,7 @@ from offing_workers.retention import remove_expired
 from offing_workers.rollout_finalizer import finalize_ended_rollout, finalize_overdue
 from offing_workers.run_claimer import RunClaimer, build_slots
 from offing_workers.slice import Slice, SliceLimits
+from offing_workers.vector_filler import VectorFiller
 
 MAX_THREADS = 512
 """Maximum number of threads. They are started when needed.
@@ -130,6 +131,7 @@ class WorkerProcess:
             self._run_distillation_jobs,
             self._listen_to_control,
             self._remove_expired,
+            *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
         self._run_claimer.check_queue()
@@ -263,6 +265,12 @@ class WorkerProcess:
         while True:
             await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
             more = await remove_expired(self._database, self._settings)
+
+    async def _fill_vectors(self) -> None:
+        """Compute missing vectors of the document library."""
+        embedder = self._tool_backends.library_models.embedder
+        assert embedder is not None
+        await VectorFiller(self._database, embedder, lambda: self._draining).run()
 
     async def _run_distillation_jobs(self) -> None:
         """Run distillation jobs, one at a time. Nearly all of their time is spent waiting for a model."""

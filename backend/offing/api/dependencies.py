@@ -22,6 +22,7 @@ from offing.models.engine_discovery import default_engine_config, role_engine_co
 from offing.sdk import Graph
 from offing.services import graphs
 from offing.services.access import CachedAuthenticator
+from offing.services.library_models import LibraryModels, open_library_models
 from offing.services.metrics import MetricsExporter
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
@@ -45,6 +46,8 @@ class AppDependencies:
     document_readers: DocumentReaderPool
     """Reader pool for the documents of all uploads."""
     upload_gate: UploadGate
+    library_models: LibraryModels
+    """The models that searches of the library use."""
 
 
 @asynccontextmanager
@@ -72,6 +75,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             mcp_servers=McpServerRegistry(settings.mcp_config),
             document_readers=readers,
             upload_gate=UploadGate(),
+            library_models=open_library_models(settings),
         )
         await bounded_notifier.close()
 

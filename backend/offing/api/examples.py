@@ -352,7 +352,17 @@ EXAMPLES: dict[str, Example] = {
     "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
     "CollectionOut": {"name": "undici", "count": 50},
     "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},
-    "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE]},
+    "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE], "notices": []},
+    "LibraryStatusOut": {
+        "text_count": 50,
+        "embedding": {
+            "model": "openai/text-embedding-3-small",
+            "dimensions": 1536,
+            "filled_count": 48,
+            "rejected_count": 0,
+        },
+        "reranks": False,
+    },
     "PassageOut": PASSAGE_EXAMPLE,
     "ErasureOut": {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3},
     "GraphOut": {

@@ -7,6 +7,7 @@ from uuid import UUID
 from offing.api.schemas import (
     BudgetIn,
     CitationOut,
+    LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
     RatingOut,
@@ -23,11 +24,13 @@ from offing.api.schemas import (
     TenantOut,
     ThreadOut,
     UsageOut,
+    VectorCoverageOut,
 )
 from offing.core.report import Citation, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.services.library import PassageInContext
+from offing.services.library_models import LibraryModels
 from offing.services.run_summaries import LiveStatus, RunWithLiveStatus
 from offing.services.threads import ThreadWithRuns
 from offing.storage.library import SourceRow
@@ -37,6 +40,7 @@ from offing.storage.run_summaries import RunSummary
 from offing.storage.runs import RunRow
 from offing.storage.search import PassageHitRow
 from offing.storage.tenants import TenantRow
+from offing.storage.vectors import VectorCoverage
 
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
@@ -182,6 +186,20 @@ def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
         text=hit.text,
         score=hit.score,
     )
+
+
+def serialize_library_status(coverage: VectorCoverage, models: LibraryModels) -> LibraryStatusOut:
+    embedding = (
+        None
+        if models.embedder is None
+        else VectorCoverageOut(
+            model=models.embedder.key,
+            dimensions=coverage.dimensions,
+            filled_count=coverage.filled_count,
+            rejected_count=coverage.rejected_count,
+        )
+    )
+    return LibraryStatusOut(text_count=coverage.text_count, embedding=embedding, reranks=models.reranker is not None)
 
 
 def serialize_passage(passage: PassageInContext) -> PassageOut:

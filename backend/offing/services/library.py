@@ -22,14 +22,26 @@ from offing.library.neighbors import (
 )
 from offing.library.passages import HEADING_SEPARATOR
 from offing.library.terms import extract_terms
+from offing.models.embedding import Embedder
+from offing.services.library_models import (
+    INCOMPLETE,
+    MAX_RERANKED,
+    NO_MODELS,
+    LibraryModels,
+    PassageSearch,
+    embed_query,
+    rerank_hits,
+)
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import search as ranking
+from offing.storage import vector_search, vectors
 from offing.storage.library import SourceRow
 from offing.storage.passages import SpanWindowRow
 from offing.storage.pool import Connection, Database
 from offing.storage.search import PassageHitRow
-from offing.tools.tool import FoundPassage, LibraryAccess, TextWindow
+from offing.storage.vectors import VectorCoverage
+from offing.tools.tool import FoundPassage, FoundPassages, LibraryAccess, TextWindow
 
 MAX_QUERY_TERMS = 100
 """Maximum number of terms of a query that are searched, with repetitions. Later terms are left out."""
@@ -76,6 +88,43 @@ async def search_passages(
         return await ranking.search_passages(
             connection, tenant_id, terms, limit, collections=scope.collections, source_ids=scope.sources
         )
+
+
+async def search_library(
+    db: Database,
+    tenant_id: UUID,
+    query: str,
+    limit: int,
+    scope: LibraryScope = UNLIMITED_SCOPE,
+    models: LibraryModels = NO_MODELS,
+) -> PassageSearch:
+    """Return the best passages by their words and, with an embedding model, by their meaning, best first.
+
+    If a model does not answer in time, the result is that without the model, and a notice says so.
+    """
+    depth = limit if models.reranker is None else max(limit, MAX_RERANKED)
+    if models.embedder is None or not query.strip():
+        result = PassageSearch(await search_passages(db, tenant_id, query, depth, scope))
+    else:
+        result = await _search_by_meaning(db, tenant_id, query, depth, scope, models.embedder)
+    if models.reranker is not None:
+        reranked = await rerank_hits(db, tenant_id, query, result.hits, models.reranker)
+        result = PassageSearch(reranked.hits, (*result.notices, *reranked.notices))
+    return PassageSearch(result.hits[:limit], result.notices)
+
+
+async def _search_by_meaning(
+    db: Database, tenant_id: UUID, query: str, limit: int, scope: LibraryScope, embedder: Embedder
+) -> PassageSearch:
+    vector = await embed_query(db, tenant_id, query, embedder)
+    if isinstance(vector, str):
+        return PassageSearch(await search_passages(db, tenant_id, query, limit, scope), (vector,))
+    terms = list(islice(extract_terms(query), MAX_QUERY_TERMS))
+    async with db.transaction(tenant_id) as connection:
+        hits = await vector_search.search_by_words_and_vector(
+            connection, tenant_id, terms, vector, limit, collections=scope.collections, source_ids=scope.sources
+        )
+    return PassageSearch(hits, () if vector.is_complete else (INCOMPLETE,))
 
 
 async def complete_hits(db: Database, tenant_id: UUID, hits: Sequence[PassageHitRow]) -> tuple[FoundPassage, ...]:
@@ -193,9 +242,11 @@ async def get_passage_in_context(
     )  # fmt: skip
 
 
-def build_library_access(db: Database, tenant_id: UUID, scope: LibraryScope = UNLIMITED_SCOPE) -> LibraryAccess:
+def build_library_access(
+    db: Database, tenant_id: UUID, scope: LibraryScope = UNLIMITED_SCOPE, models: LibraryModels = NO_MODELS
+) -> LibraryAccess:
     """Return the library as the tools of one run see it."""
-    return _LibraryAdapter(db, tenant_id, scope)
+    return _LibraryAdapter(db, tenant_id, scope, models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +254,11 @@ class _LibraryAdapter:
     db: Database
     tenant_id: UUID
     scope: LibraryScope
+    models: LibraryModels
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        hits = await search_passages(self.db, self.tenant_id, query, limit, self.scope)
-        return await complete_hits(self.db, self.tenant_id, hits)
+    async def search(self, query: str, limit: int) -> FoundPassages:
+        result = await search_library(self.db, self.tenant_id, query, limit, self.scope, self.models)
+        return FoundPassages(await complete_hits(self.db, self.tenant_id, result.hits), result.notices)
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         async with self.db.transaction(self.tenant_id) as connection:
@@ -219,6 +271,12 @@ class _LibraryAdapter:
     async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
         hits = await search_passages(self.db, self.tenant_id, reference, limit * 3, self.scope)
         return tuple(dict.fromkeys(h.name for h in hits))[:limit]
+
+
+async def get_vector_coverage(database: Database, tenant_id: UUID, models: LibraryModels) -> VectorCoverage:
+    """Return how many texts have vectors of the embedding model. Without such a model, none has."""
+    async with database.transaction(tenant_id) as connection:
+        return await vectors.get_coverage(connection, tenant_id, models.embedder.key if models.embedder else "")
 
 
 async def list_collections(database: Database, tenant_id: UUID) -> list[tuple[str, int]]:

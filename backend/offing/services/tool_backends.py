@@ -16,6 +16,7 @@ from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
 from offing.mcp.server_registry import McpServerRegistry
 from offing.services.code_execution import CodeRunner, open_code_runner
+from offing.services.library_models import NO_MODELS, LibraryModels, open_library_models
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import AddressGuard, resolve_host
@@ -49,6 +50,8 @@ class ToolBackends:
     """The code runner. `None` means that no code is run."""
     search_rate_limiter: SiteRateLimiter | None = None
     """Limits the requests to search engines. `None` means no limit."""
+    library_models: LibraryModels = NO_MODELS
+    """The models that searches of the library use."""
 
 
 @asynccontextmanager
@@ -66,7 +69,8 @@ async def open_tool_backends(settings: Settings) -> AsyncGenerator[ToolBackends]
         open_code_runner(settings) as sandbox,
     ):
         servers, limiter = McpServerRegistry(settings.mcp_config), build_search_rate_limiter(providers)
-        yield ToolBackends(web, readers, engines, providers, mcp, servers, sandbox, limiter)
+        models = open_library_models(settings)
+        yield ToolBackends(web, readers, engines, providers, mcp, servers, sandbox, limiter, models)
 
 
 def build_search_providers(

@@ -10,7 +10,10 @@ from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
 from offing.storage.postings import MAX_ROWS_PER_STATEMENT, PostingRow, delete_postings
 
-DELETE_PASSAGES = "delete from passage where tenant_id = %s and text_id = any(%s)"
+DELETE_PASSAGES = """
+    with vectors as (delete from text_vector where tenant_id = %(tenant)s and text_id = any(%(text_ids)s))
+    delete from passage where tenant_id = %(tenant)s and text_id = any(%(text_ids)s)
+"""
 
 INSERT_PASSAGES = """
     insert into passage (text_id, ordinal, tenant_id, start_char, end_char, heading)
@@ -130,9 +133,9 @@ async def insert_passages(connection: Connection, tenant_id: UUID, indexes: Sequ
 
 
 async def delete_indexes(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> None:
-    """Delete the passages and postings of texts."""
+    """Delete the passages, postings and vectors of texts."""
     await delete_postings(connection, tenant_id, text_ids)
-    await connection.execute(DELETE_PASSAGES, (tenant_id, list(text_ids)))
+    await connection.execute(DELETE_PASSAGES, {"tenant": tenant_id, "text_ids": list(text_ids)})
 
 
 async def set_index_versions(connection: Connection, tenant_id: UUID, indexes: Sequence[TextIndex]) -> None:

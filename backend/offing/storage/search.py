@@ -65,7 +65,7 @@ class PassageHitRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _BestPassages:
+class BestPassages:
     """The best passages, best first."""
 
     firsts: list[int]
@@ -88,13 +88,35 @@ async def search_passages(
     Empty `collections` or `sources` mean all of them.
     """
     scope = {"tenant": tenant_id, "collections": list(collections), "sources": list(source_ids)}
-    postings = select_terms(await read_postings(connection, tenant_id, terms))
-    texts = await _list_texts_in_scope(connection, scope)
+    postings = await _read_repeated_postings(connection, tenant_id, terms)
+    texts = await list_texts_in_scope(connection, scope)
     if not postings or not len(texts):
         return []
+    best = await asyncio.to_thread(rank_passages, texts, postings, limit)
+    return await read_hits(connection, scope, best)
+
+
+async def rank_terms(
+    connection: Connection, tenant_id: UUID, terms: Sequence[str], texts: Any, limit: int
+) -> BestPassages:
+    """Return the best passages of these texts for the terms, as `search_passages` ranks them."""
+    postings = await _read_repeated_postings(connection, tenant_id, terms)
+    if not postings or not len(texts):
+        return BestPassages([], [], [])
+    return await asyncio.to_thread(rank_passages, texts, postings, limit)
+
+
+async def _read_repeated_postings(
+    connection: Connection, tenant_id: UUID, terms: Sequence[str]
+) -> list[tuple[list[TermEntries], int]]:
+    """Return the entries of the selected terms, and how often the query contains each."""
+    postings = select_terms(await read_postings(connection, tenant_id, terms))
     repeats = Counter(terms)
-    counted = [(entries, repeats[term]) for term, entries in postings.items()]
-    best = await asyncio.to_thread(rank_passages, texts, counted, limit)
+    return [(entries, repeats[term]) for term, entries in postings.items()]
+
+
+async def read_hits(connection: Connection, scope: Mapping[str, Any], best: BestPassages) -> list[PassageHitRow]:
+    """Return the passages with their texts, best first. Those that are no longer in scope are left out."""
     values = {**scope, "firsts": best.firsts, "ordinals": best.ordinals, "scores": best.scores}
     async with connection.cursor(row_factory=class_row(PassageHitRow)) as cursor:
         await cursor.execute(READ_HITS, values, prepare=False)
@@ -117,7 +139,7 @@ def select_terms(postings: Mapping[str, list[TermEntries]]) -> dict[str, list[Te
     return selected
 
 
-async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any]) -> Any:
+async def list_texts_in_scope(connection: Connection, scope: Mapping[str, Any]) -> Any:
     """Return the passage numbers of the texts in scope, ascending: the first one times 2**32 plus their count."""
     async with connection.cursor(binary=True) as cursor:
         # A generic plan, for any scope, is twenty times slower than the plan for this one.
@@ -127,7 +149,7 @@ async def _list_texts_in_scope(connection: Connection, scope: Mapping[str, Any])
     return texts[np.flatnonzero(np.diff(texts, prepend=-1))]  # several sources can have the same text
 
 
-def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], int]], limit: int) -> _BestPassages:
+def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], int]], limit: int) -> BestPassages:
     """Add up rarity times weight for the passages of these texts, and return the best ones.
 
     `postings` are the entries of each term and how often the query contains it. Among equal scores, the passage with
@@ -149,7 +171,7 @@ def rank_passages(texts: Any, postings: Sequence[tuple[Sequence[TermEntries], in
             scores[numbers] += rarity * weights
     best = _select_largest(scores, limit)
     at: Any = firsts.searchsorted(best + base, side="right") - 1
-    return _BestPassages(firsts[at].tolist(), (best + base - firsts[at]).tolist(), scores[best].tolist())
+    return BestPassages(firsts[at].tolist(), (best + base - firsts[at]).tolist(), scores[best].tolist())
 
 
 def _select_in_scope(part: TermEntries, base: int, is_in_scope: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from offing.core.tool import SourceSpan
 from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
-from offing.tools.tool import FoundPassage, TextWindow
+from offing.tools.tool import FoundPassage, FoundPassages, TextWindow
 
 UUID_NAMESPACE = UUID("00000000-0000-7000-8000-000000000000")
 
@@ -47,11 +47,11 @@ class Documents:
         self._document_counts = Counter(term for one in self._cuts for term in one.counts)
         self._mean = sum(one.counts.total() for one in self._cuts) / max(len(self._cuts), 1)
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+    async def search(self, query: str, limit: int) -> FoundPassages:
         query_terms = set(extract_terms(query))
         scored = [(self._score(query_terms, one.counts), nth) for nth, one in enumerate(self._cuts)]
         best = sorted((s for s in scored if s[0] > 0), key=lambda s: (-s[0], s[1]))[:limit]
-        return tuple(_to_found_passage(self._cuts[nth], score) for score, nth in best)
+        return FoundPassages(tuple(_to_found_passage(self._cuts[nth], score) for score, nth in best))
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         document = next((d for d in self._documents if reference in (str(d.id), d.name, d.title)), None)

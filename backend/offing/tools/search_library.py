@@ -33,9 +33,13 @@ class SearchLibrary:
     )
 
     async def __call__(self, args: SearchLibraryArgs, scope: ToolScope) -> ToolOutput:
-        passages = await scope.library.search(args.query, args.limit)
+        result = await scope.library.search(args.query, args.limit)
+        passages = result.passages
+        content: dict[str, object] = {"query": args.query, "passages": [_render_passage(p) for p in passages]}
+        if result.notices:
+            content["notices"] = list(result.notices)
         return ToolOutput(
-            content={"query": args.query, "passages": [_render_passage(p) for p in passages]},
+            content=content,
             title=shorten_line(args.query),
             detail=_summarize(passages),
             spans=tuple(SourceSpan(p.text_id, p.start, p.end) for p in passages),

@@ -12,6 +12,7 @@ from offing.web.search import SearchResults
 
 __all__ = [
     "FoundPassage",
+    "FoundPassages",
     "LibraryAccess",
     "McpAccess",
     "McpToolOutput",
@@ -42,6 +43,16 @@ class FoundPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundPassages:
+    """The result of a search of the library."""
+
+    passages: tuple[FoundPassage, ...]
+    """The passages, best first. Empty if nothing matches."""
+    notices: tuple[str, ...] = ()
+    """What the search could not do, as sentences, such as that the embedding model did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class TextWindow:
     """A range of a source's text."""
 
@@ -58,8 +69,8 @@ class TextWindow:
 class LibraryAccess(Protocol):
     """The library as one run may see it: the run's collections and sources of its tenant."""
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
-        """Return the best passages, best first. Empty if nothing matches."""
+    async def search(self, query: str, limit: int) -> FoundPassages:
+        """Return the best passages."""
         ...
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import httpx
 
+from offing.core.rank_fusion import compute_fused_score
 from offing.telemetry.redaction import remove_secrets
 from offing.web.fetch import USER_AGENT
 from offing.web.provider import PagedSearchProvider, SearchHit, SearchProvider, SearchRequest
@@ -25,10 +26,6 @@ MAX_RESPONSE_BYTES = 2_000_000
 """Maximum bytes of a response."""
 MAX_PAGES = 3
 """Maximum number of pages of results that one search requests from an engine."""
-RRF_CONSTANT = 60
-"""The constant of reciprocal rank fusion. The higher it is, the more agreement of several engines counts
-against top ranks.
-"""
 
 _TRACKING = ("utm_", "fbclid", "gclid", "mc_cid", "mc_eid")
 
@@ -95,7 +92,7 @@ def merge_hits(lists: Mapping[str, Sequence[SearchHit]], limit: int) -> tuple[Me
     for engine, hits in lists.items():
         for page, ranked in _rank_pages(engine, hits, roots).items():
             pages.setdefault(page, []).append(ranked)
-    best = sorted(pages.values(), key=lambda ranked: -sum(1 / (RRF_CONSTANT + one.rank) for one in ranked))
+    best = sorted(pages.values(), key=lambda ranked: -compute_fused_score(one.rank for one in ranked))
     return tuple(_merge_page(ranked) for ranked in best[:limit])
 
 

@@ -10,7 +10,7 @@ from offing.core.tool import SourceSpan
 from offing.tools import create_tools
 from offing.tools.read_source import ReadSource, ReadSourceArgs
 from offing.tools.search_library import SearchLibrary, SearchLibraryArgs
-from offing.tools.tool import FoundPassage, TextWindow, ToolFailedError, ToolScope
+from offing.tools.tool import FoundPassage, FoundPassages, TextWindow, ToolFailedError, ToolScope
 
 TEXT_ID, SOURCE, RUN = UUID(int=1), UUID(int=2), UUID(int=3)
 TEXT = "A pool keeps sockets open. \U0001f600 An agent keeps pools. " * 4
@@ -20,9 +20,9 @@ TEXT = "A pool keeps sockets open. \U0001f600 An agent keeps pools. " * 4
 class OneDocument:
     """A library of one text; the tools ask for nothing else of it."""
 
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+    async def search(self, query: str, limit: int) -> FoundPassages:
         result = FoundPassage(TEXT_ID, SOURCE, "Pools", "pools.md", "Keeping", 0, 26, TEXT[:26], 1.23456)
-        return (result,)[:limit] if "pool" in query else ()
+        return FoundPassages((result,)[:limit] if "pool" in query else ())
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
         if reference != "pools.md":

@@ -8,7 +8,7 @@ from offing.core.tool import SideEffect
 from offing.core.tool_policy import decide
 from offing.tools import create_tools
 from offing.tools.default_policy import default_tool_policy
-from offing.tools.tool import FoundPassage, TextWindow, ToolFailedError, ToolScope
+from offing.tools.tool import FoundPassages, TextWindow, ToolFailedError, ToolScope
 from offing_world.facts import world_from_name
 from offing_world.semantics import RELATIONS, TOOLS, TOOLS_BY_RELATION
 from offing_world.tools import LookUpArgs, WorldTool
@@ -17,7 +17,7 @@ WORLD = "train-3@50"
 
 
 class NoLibrary:
-    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+    async def search(self, query: str, limit: int) -> FoundPassages:
         raise AssertionError("a world's tool reads no library")
 
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:

@@ -12,6 +12,7 @@ from offing.api.routes.responses import SOURCE_NOT_FOUND, UPLOAD_RESPONSES, desc
 from offing.api.schemas import (
     CollectionOut,
     ErasureOut,
+    LibraryStatusOut,
     PassageOut,
     SearchHitPage,
     SourceOut,
@@ -98,6 +99,14 @@ async def list_collections(caller: CurrentCaller, deps: Deps) -> list[Collection
     return [CollectionOut(name=name, count=count) for name, count in collections]
 
 
+@router.get("/status")
+async def get_library_status(caller: CurrentCaller, deps: Deps) -> LibraryStatusOut:
+    """Get the number of texts, and how many of them have vectors of the embedding model."""
+    models = deps.library_models
+    coverage = await library.get_vector_coverage(deps.database, caller.tenant_id, models)
+    return serializers.serialize_library_status(coverage, models)
+
+
 @router.get("/search")
 async def search_library(
     caller: CurrentCaller,
@@ -108,8 +117,9 @@ async def search_library(
 ) -> SearchHitPage:
     """Search the library for the passages that match a query best."""
     scope = LibraryScope(() if collection is None else (collection,))
-    hits = await library.search_passages(deps.database, caller.tenant_id, q, limit, scope)
-    return SearchHitPage(items=[serializers.serialize_search_hit(hit) for hit in hits])
+    result = await library.search_library(deps.database, caller.tenant_id, q, limit, scope, deps.library_models)
+    hits = [serializers.serialize_search_hit(hit) for hit in result.hits]
+    return SearchHitPage(items=hits, notices=list(result.notices))
 
 
 @router.get("/sources/{source_id}", responses=SOURCE_NOT_FOUND)

@@ -330,6 +330,24 @@ class SearchHitOut(ApiModel):
 
 class SearchHitPage(ApiModel):
     items: list[SearchHitOut]
+    notices: list[str] = Field(
+        default_factory=list[str], description="What the search could not do. Empty if it did everything."
+    )
+
+
+class VectorCoverageOut(ApiModel):
+    """How many texts have vectors of the embedding model. The others are found by their words alone."""
+
+    model: str = Field(description="The model with everything that makes vectors comparable.")
+    dimensions: int | None = Field(description="Null: there are no vectors yet.")
+    filled_count: int = Field(description="Number of texts with vectors.")
+    rejected_count: int = Field(description="Number of texts with passages that the model rejects.")
+
+
+class LibraryStatusOut(ApiModel):
+    text_count: int = Field(description="Number of texts that a search can find.")
+    embedding: VectorCoverageOut | None = Field(description="Null: no embedding model is set up.")
+    reranks: bool = Field(description="Whether a reranker is set up.")
 
 
 class PassageOut(ApiModel):

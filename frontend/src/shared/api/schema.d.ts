@@ -240,6 +240,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/library/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Library Status
+         * @description Get the number of texts, and how many of them have vectors of the embedding model.
+         */
+        get: operations["get_library_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mcp-servers": {
         parameters: {
             query?: never;
@@ -2507,6 +2527,33 @@ export interface components {
             text: string;
         };
         /**
+         * LibraryStatusOut
+         * @example {
+         *       "embedding": {
+         *         "dimensions": 1536,
+         *         "filled_count": 48,
+         *         "model": "openai/text-embedding-3-small",
+         *         "rejected_count": 0
+         *       },
+         *       "reranks": false,
+         *       "text_count": 50
+         *     }
+         */
+        LibraryStatusOut: {
+            /** @description Null: no embedding model is set up. */
+            embedding: components["schemas"]["VectorCoverageOut"] | null;
+            /**
+             * Reranks
+             * @description Whether a reranker is set up.
+             */
+            reranks: boolean;
+            /**
+             * Text Count
+             * @description Number of texts that a search can find.
+             */
+            text_count: number;
+        };
+        /**
          * LiveStatusOut
          * @description What a run does at this moment. It is not durable and is null when nothing is known.
          */
@@ -4350,12 +4397,18 @@ export interface components {
          *           "text_id": "01980000-0000-7000-8000-00000000000d",
          *           "title": "Pool"
          *         }
-         *       ]
+         *       ],
+         *       "notices": []
          *     }
          */
         SearchHitPage: {
             /** Items */
             items: components["schemas"]["SearchHitOut"][];
+            /**
+             * Notices
+             * @description What the search could not do. Empty if it did everything.
+             */
+            notices?: string[];
         };
         /** SectionOut */
         SectionOut: {
@@ -6056,6 +6109,32 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * VectorCoverageOut
+         * @description How many texts have vectors of the embedding model. The others are found by their words alone.
+         */
+        VectorCoverageOut: {
+            /**
+             * Dimensions
+             * @description Null: there are no vectors yet.
+             */
+            dimensions: number | null;
+            /**
+             * Filled Count
+             * @description Number of texts with vectors.
+             */
+            filled_count: number;
+            /**
+             * Model
+             * @description The model with everything that makes vectors comparable.
+             */
+            model: string;
+            /**
+             * Rejected Count
+             * @description Number of texts with passages that the model rejects.
+             */
+            rejected_count: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -6994,6 +7073,74 @@ export interface operations {
             };
             /** @description A run that has read the source has not ended. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_library_status: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LibraryStatusOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
