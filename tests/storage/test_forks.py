@@ -23,7 +23,7 @@ COPIED = {
 }
 
 LEFT = {
-    *("child_run", "evaluation_result", "experiment_judgement", "experiment_result"),
+    *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, and what is shared anyway."""

@@ -171,7 +171,7 @@ POPULATE = {
         insert into app.experiment_result (experiment_id, number, task_id, tenant_id, run_id, outcome, scores, turns,
                                            tokens, cost_usd, seconds)
         values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, 'answered', '{}', 1, 9, 0, 1);
-        insert into app.experiment_judgement (experiment_id, number, task_id, tenant_id, run_id, base_run_id, verdict)
+        insert into app.experiment_judgment (experiment_id, number, task_id, tenant_id, run_id, base_run_id, verdict)
         values (%(run)s, 0, %(run)s, %(tenant)s, %(rollout)s, %(rollout)s, 'tie');
     """,
     "0016_library_index": """

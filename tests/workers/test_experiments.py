@@ -272,7 +272,7 @@ async def test_an_interrupted_judge_is_not_asked_again_for_what_it_has_judged(la
         before = len(server.requests)
         results = await laboratory.finish(experiment)
     assert len(server.requests) - before == 2 * QUESTIONS - 6
-    assert len([row for row in results.judgements if row.verdict is not None]) == 2 * QUESTIONS
+    assert len([row for row in results.judgments if row.verdict is not None]) == 2 * QUESTIONS
 
 
 async def test_a_judge_that_fails_is_counted_and_gives_no_verdict(laboratory: Laboratory) -> None:
@@ -280,7 +280,7 @@ async def test_a_judge_that_fails_is_counted_and_gives_no_verdict(laboratory: La
         results = await laboratory.measure(judge=judge_at(server))
     (judged_pairs,) = results.summarize().comparisons
     assert (judged_pairs.failed, judged_pairs.wins, judged_pairs.net_wins) == (QUESTIONS, 0, None)
-    assert "authentication_failed" in results.judgements[0].reason
+    assert "authentication_failed" in results.judgments[0].reason
 
 
 async def test_the_judge_s_cost_counts_towards_the_daily_spending_limit(laboratory: Laboratory, sql: Sql) -> None:
@@ -289,13 +289,13 @@ async def test_the_judge_s_cost_counts_towards_the_daily_spending_limit(laborato
         judge = judge_at(server).model_copy(update={"model": "openai/gpt-4o-mini"})
         results = await laboratory.measure(judge=judge)
     assert server.requests == []
-    assert all("tenant spend limit" in row.reason for row in results.judgements)
+    assert all("tenant spend limit" in row.reason for row in results.judgments)
     sql("update app.tenant set max_daily_spend_usd = null")
     async with WireServer(prefers_towns_or_the_first) as server:
         judge = judge_at(server).model_copy(update={"model": "openai/gpt-4o-mini"})
         results = await laboratory.measure(judge=judge)
     ((charged,),) = sql("select used_usd from app.daily_spend")
-    assert float(charged) == pytest.approx(sum(row.cost_usd for row in results.judgements))
+    assert float(charged) == pytest.approx(sum(row.cost_usd for row in results.judgments))
     assert charged > 0
 
 

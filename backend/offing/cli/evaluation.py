@@ -243,13 +243,13 @@ def _render_experiment(experiment: Experiment) -> dict[str, Any]:
 
 
 def _render_questions(results: ExperimentResults) -> list[dict[str, Any]]:
-    """Return each question with its results and judgements."""
+    """Return each question with its results and judgments."""
     rows = sorted(results.results, key=lambda row: row.number)
     return [
         asdict(task)
         | {
             "results": [asdict(row) for row in rows if row.task_id == task.id],
-            "judgements": [asdict(row) for row in results.judgements if row.task_id == task.id],
+            "judgments": [asdict(row) for row in results.judgments if row.task_id == task.id],
         }
         for task in results.tasks
     ]

@@ -38,7 +38,7 @@ class PairVerdict(BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclass(frozen=True, slots=True)
-class PairJudgement:
+class PairJudgment:
     """The result of one call of the judge."""
 
     verdict: Literal["first", "second", "tie"] | None
@@ -68,14 +68,14 @@ def render_report(report: Report | None) -> str:
     return "(no report was written)" if report is None else render_markdown(report)[:MAX_REPORT_CHARS]
 
 
-async def judge_pair(pair: ReportPair, choice: EngineConfig, seed: int, meter: UsageMeter) -> PairJudgement:
+async def judge_pair(pair: ReportPair, choice: EngineConfig, seed: int, meter: UsageMeter) -> PairJudgment:
     """Let the engine compare two reports. A failure of the engine is a result without a verdict."""
     engine = create_engine(choice)
     if isinstance(engine, EngineFailure):
-        return PairJudgement(None, engine.message, "", Usage())
+        return PairJudgment(None, engine.message, "", Usage())
     response = await engine.answer(RoleRequest(PAIRWISE_JUDGE, pair, choice, 1, seed, meter))
     if isinstance(response, EngineFailure):
-        return PairJudgement(None, f"{response.kind}: {response.message}", "", response.usage)
+        return PairJudgment(None, f"{response.kind}: {response.message}", "", response.usage)
     output = response.output
     assert isinstance(output, PairVerdict)
-    return PairJudgement(output.verdict, output.reason, response.model, response.usage)
+    return PairJudgment(output.verdict, output.reason, response.model, response.usage)

@@ -1,6 +1,6 @@
 """Let a judge compare the reports of an experiment, each pair in both orders.
 
-Each judgement is stored as soon as it exists, so that an interrupted experiment does not pay twice. A failure of the
+Each judgment is stored as soon as it exists, so that an interrupted experiment does not pay twice. A failure of the
 judge is stored, and requested again when the experiment is resumed.
 """
 
@@ -16,7 +16,7 @@ from offing.services.experiment_summary import is_failed
 from offing.services.experiments import Experiment, ExperimentResults, read_results
 from offing.services.tenant_meter import TenantMeter
 from offing.storage import experiments, reports
-from offing.storage.experiments import JudgementRow, ResultRow
+from offing.storage.experiments import JudgmentRow, ResultRow
 from offing.storage.pool import Database
 
 MAX_CONCURRENT_CALLS = 4
@@ -62,7 +62,7 @@ async def judge_reports(
 
 def _list_pending(stored: ExperimentResults) -> tuple[list[_Comparison], int]:
     """Return the comparisons without a verdict, and the number of all comparisons."""
-    known = {(row.number, row.task_id, row.is_swapped) for row in stored.judgements if row.verdict is not None}
+    known = {(row.number, row.task_id, row.is_swapped) for row in stored.judgments if row.verdict is not None}
     questions = {task.id: task.question for task in stored.tasks}
     by_key: Mapping[tuple[int, UUID], ResultRow] = {
         (row.number, row.task_id): row for row in stored.results if not is_failed(row) and row.run_id is not None
@@ -94,7 +94,7 @@ async def _judge(
     first, second = (ours, theirs) if comparison.is_swapped else (theirs, ours)
     pair = ReportPair(question=comparison.question, first=first, second=second)
     result = await judge_pair(pair, choice, _derive_seed(row.task_id, comparison.is_swapped), meter)
-    judgement = JudgementRow(
+    judgment = JudgmentRow(
         number=row.number,
         task_id=row.task_id,
         is_swapped=comparison.is_swapped,
@@ -105,7 +105,7 @@ async def _judge(
         cost_usd=float(result.usage.cost_usd),
     )
     async with database.transaction(tenant_id) as connection:
-        await experiments.store_judgement(connection, tenant_id, experiment_id, judgement, row.run_id, base.run_id)
+        await experiments.store_judgment(connection, tenant_id, experiment_id, judgment, row.run_id, base.run_id)
 
 
 def _derive_seed(task_id: UUID, is_swapped: bool) -> int:

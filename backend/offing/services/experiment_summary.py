@@ -12,7 +12,7 @@ from uuid import UUID
 
 from offing.core.bootstrap import bootstrap_interval
 from offing.core.trajectory import Outcome
-from offing.storage.experiments import JudgementRow, ResultRow
+from offing.storage.experiments import JudgmentRow, ResultRow
 
 MIN_PAIRS = 8
 """Minimum number of compared questions for a verdict, as in the promotion gate."""
@@ -119,19 +119,19 @@ def summarize(
     unanswerable: Mapping[UUID, bool],
     weights: Mapping[str, float],
     results: Sequence[ResultRow],
-    judgements: Sequence[JudgementRow] | None,
+    judgments: Sequence[JudgmentRow] | None,
 ) -> ExperimentSummary:
     """Summarize an experiment.
 
     `names` are those of the configurations. `unanswerable` says of each task whether it has no answer. `weights` are
-    those of the scorers, by name. `judgements` is `None` without a judge.
+    those of the scorers, by name. `judgments` is `None` without a judge.
     """
     by_number = [[row for row in results if row.number == number] for number in range(len(names))]
     metrics = [_summarize_metric(name, by_number, weights) for name in list_metrics(weights)]
     comparisons = list[JudgeSummary]()
-    if judgements is not None:
+    if judgments is not None:
         comparisons = [
-            summarize_judgements(name, [row for row in judgements if row.number == number])
+            summarize_judgments(name, [row for row in judgments if row.number == number])
             for number, name in enumerate(names[1:], 1)
         ]
     answers = [_summarize_answers(rows, unanswerable) for rows in by_number]
@@ -171,7 +171,7 @@ def decide_verdict(difference: Estimate) -> ComparisonVerdict:
     return ComparisonVerdict.WORSE if difference.high < 0 else ComparisonVerdict.NO_DIFFERENCE
 
 
-def summarize_judgements(name: str, rows: Sequence[JudgementRow]) -> JudgeSummary:
+def summarize_judgments(name: str, rows: Sequence[JudgmentRow]) -> JudgeSummary:
     """Summarize the verdicts on the pairs of one configuration."""
     pairs: dict[UUID, dict[bool, float]] = {}
     for row in rows:
@@ -196,7 +196,7 @@ def summarize_judgements(name: str, rows: Sequence[JudgementRow]) -> JudgeSummar
     )
 
 
-def _vote(row: JudgementRow) -> float:
+def _vote(row: JudgmentRow) -> float:
     """Return 1 for the compared configuration, -1 for the first one, 0 for a tie."""
     if row.verdict == "tie":
         return 0.0

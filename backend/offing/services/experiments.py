@@ -33,7 +33,7 @@ from offing.storage.experiments import (
     EndedRollout,
     ExperimentRow,
     ExperimentTaskRow,
-    JudgementRow,
+    JudgmentRow,
     NewConfiguration,
     ResultRow,
 )
@@ -108,13 +108,13 @@ class ExperimentResults:
     experiment: Experiment
     tasks: list[ExperimentTaskRow]
     results: list[ResultRow]
-    judgements: list[JudgementRow]
+    judgments: list[JudgmentRow]
 
     def summarize(self) -> ExperimentSummary:
         """Return means, differences and verdicts. This is CPU-bound."""
         unanswerable = {task.id: task.is_unanswerable for task in self.tasks}
-        judgements = self.judgements if self.experiment.row.judge is not None else None
-        return summarize(self.experiment.names, unanswerable, self.experiment.weights, self.results, judgements)
+        judgments = self.judgments if self.experiment.row.judge is not None else None
+        return summarize(self.experiment.names, unanswerable, self.experiment.weights, self.results, judgments)
 
 
 async def create_experiment(
@@ -212,7 +212,7 @@ async def store_results(database: Database, tenant_id: UUID, experiment_id: UUID
 
 
 async def complete_experiment(database: Database, tenant_id: UUID, experiment_id: UUID) -> None:
-    """Mark an experiment as complete, when its results and judgements are stored."""
+    """Mark an experiment as complete, when its results and judgments are stored."""
     async with database.transaction(tenant_id) as connection:
         await experiments.complete(connection, experiment_id)
 
@@ -262,7 +262,7 @@ async def read_results(connection: Connection, experiment: Experiment) -> Experi
         experiment,
         await experiments.list_tasks(connection, id),
         await experiments.list_results(connection, id),
-        await experiments.list_judgements(connection, id),
+        await experiments.list_judgments(connection, id),
     )
 
 

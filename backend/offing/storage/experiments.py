@@ -87,7 +87,7 @@ LIST_RESULTS = """
 """
 
 STORE_JUDGEMENT = """
-    insert into experiment_judgement as j (experiment_id, number, task_id, is_swapped, tenant_id, run_id, base_run_id,
+    insert into experiment_judgment as j (experiment_id, number, task_id, is_swapped, tenant_id, run_id, base_run_id,
                                            verdict, reason, model, tokens, cost_usd)
     values (%(id)s, %(number)s, %(task)s, %(swapped)s, %(tenant)s, %(run)s, %(base_run)s, %(verdict)s, %(reason)s,
             %(model)s, %(tokens)s, %(cost_usd)s)
@@ -101,7 +101,7 @@ STORE_JUDGEMENT = """
 
 LIST_JUDGEMENTS = """
     select number, task_id, is_swapped, verdict, reason, model, tokens, cost_usd::float8 as cost_usd
-      from experiment_judgement where experiment_id = %s order by number, task_id, is_swapped
+      from experiment_judgment where experiment_id = %s order by number, task_id, is_swapped
 """
 
 COMPLETE = "update experiment set completed_at = clock_timestamp() where id = %s and completed_at is null"
@@ -202,7 +202,7 @@ class ResultRow:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgementRow:
+class JudgmentRow:
     """One comparison of the reports of a configuration and of configuration 0."""
 
     number: int
@@ -313,11 +313,11 @@ async def list_results(connection: Connection, experiment_id: UUID) -> list[Resu
         return await cursor.fetchall()
 
 
-async def store_judgement(
+async def store_judgment(
     connection: Connection,
     tenant_id: UUID,
     experiment_id: UUID,
-    judgement: JudgementRow,
+    judgment: JudgmentRow,
     run_id: UUID,
     base_run_id: UUID,
 ) -> None:
@@ -325,23 +325,23 @@ async def store_judgement(
     values = {
         "id": experiment_id,
         "tenant": tenant_id,
-        "number": judgement.number,
-        "task": judgement.task_id,
-        "swapped": judgement.is_swapped,
+        "number": judgment.number,
+        "task": judgment.task_id,
+        "swapped": judgment.is_swapped,
         "run": run_id,
         "base_run": base_run_id,
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "model": judgement.model,
-        "tokens": judgement.tokens,
-        "cost_usd": judgement.cost_usd,
+        "verdict": judgment.verdict,
+        "reason": judgment.reason,
+        "model": judgment.model,
+        "tokens": judgment.tokens,
+        "cost_usd": judgment.cost_usd,
     }
     await connection.execute(STORE_JUDGEMENT, values)
 
 
-async def list_judgements(connection: Connection, experiment_id: UUID) -> list[JudgementRow]:
+async def list_judgments(connection: Connection, experiment_id: UUID) -> list[JudgmentRow]:
     """Return all comparisons of an experiment."""
-    async with connection.cursor(row_factory=class_row(JudgementRow)) as cursor:
+    async with connection.cursor(row_factory=class_row(JudgmentRow)) as cursor:
         await cursor.execute(LIST_JUDGEMENTS, (experiment_id,))
         return await cursor.fetchall()
 

@@ -57,7 +57,7 @@ class JudgeInput(FrozenModel):
     """A result that is not a passage. Empty means that there is none."""
 
 
-class Judgement(FrozenModel):
+class Judgment(FrozenModel):
     """The judge's answer."""
 
     why: str = Field(description="Why it helps or does not, in one sentence.")
@@ -71,7 +71,7 @@ def render_prompt(inputs: JudgeInput) -> tuple[Message, ...]:
     return build_prompt(JUDGE_SYSTEM_PROMPT, (request, *parts))
 
 
-def judge_by_words(inputs: JudgeInput) -> Judgement:
+def judge_by_words(inputs: JudgeInput) -> Judgment:
     """Judge by words.
 
     A passage helps if its text, title or heading contains a telling word of the question or the
@@ -82,24 +82,24 @@ def judge_by_words(inputs: JudgeInput) -> Judgement:
         p.id for p in inputs.passages if telling_terms and not any(t.match(_stem_passage(p)) > 0 for t in telling_terms)
     )
     if inputs.passages and len(useless) == len(inputs.passages):
-        return Judgement(why="No passage holds a telling word of the question.", helps=False, discard=useless)
+        return Judgment(why="No passage holds a telling word of the question.", helps=False, discard=useless)
     if not inputs.passages and not inputs.value:
-        return Judgement(why="Nothing came back.", helps=False)
+        return Judgment(why="Nothing came back.", helps=False)
     why = (
         f"{len(useless)} of {len(inputs.passages)} passages share no word with it."
         if useless
         else "It is on the subject."
     )
-    return Judgement(why=why, helps=True, discard=useless)
+    return Judgment(why=why, helps=True, discard=useless)
 
 
-def judge_by_rule(inputs: JudgeInput, _context: RuleContext) -> Judgement:
+def judge_by_rule(inputs: JudgeInput, _context: RuleContext) -> Judgment:
     """Judge by rule: in a synthetic world every value of a tool helps, and there are no passages."""
     helps = inputs.status == ToolStatus.OK and bool(inputs.value)
-    return Judgement(why="The tool knows it." if helps else "The tool does not know it.", helps=helps)
+    return Judgment(why="The tool knows it." if helps else "The tool does not know it.", helps=helps)
 
 
-def parse_output(text: str, _inputs: JudgeInput) -> Judgement | InvalidOutput:
+def parse_output(text: str, _inputs: JudgeInput) -> Judgment | InvalidOutput:
     blocks = parse_tagged(text, TAGS)
     if isinstance(blocks, InvalidOutput):
         return blocks
@@ -107,15 +107,15 @@ def parse_output(text: str, _inputs: JudgeInput) -> Judgement | InvalidOutput:
     if helps is None:
         return InvalidOutput(f"<helps> holds true or false, and not: {shorten_line(blocks['helps'].text, 40)!r}")
     ids = tuple(i.strip() for i in blocks["discard"].text.split(",") if i.strip())
-    return Judgement(why=blocks["why"].text, helps=helps, discard=ids)
+    return Judgment(why=blocks["why"].text, helps=helps, discard=ids)
 
 
-def render_output(output: Judgement, _inputs: JudgeInput) -> str:
+def render_output(output: Judgment, _inputs: JudgeInput) -> str:
     values = (" ".join(output.why.split()), str(output.helps).lower(), ", ".join(output.discard))
     return render_tagged(zip(TAGS, values, strict=True))
 
 
-def _render_headline(output: Judgement) -> Headline:
+def _render_headline(output: Judgment) -> Headline:
     outcome = "kept" if output.helps else "set aside"
     less = f", without {', '.join(output.discard)}" if output.helps and output.discard else ""
     return Headline(shorten_line(output.why), outcome + less)
@@ -124,7 +124,7 @@ def _render_headline(output: Judgement) -> Headline:
 JUDGE = Role(
     "judge",
     JudgeInput,
-    Judgement,
+    Judgment,
     render_prompt,
     _render_headline,
     step_kind=StepKind.ROLE_CALL,
@@ -137,7 +137,7 @@ JUDGE = Role(
 
 async def judge_result(
     ctx: RunContext, question: str, goal: str, result: ToolResult, evidence: Sequence[Evidence], turn: int
-) -> RoleReply[Judgement] | EngineFailure:
+) -> RoleReply[Judgment] | EngineFailure:
     """Ask the judge about a finished tool call.
 
     There is one judgment per call, so that judging never loops.
@@ -153,18 +153,18 @@ async def judge_result(
     return await ctx.call_role(JUDGE, inputs, turn=turn)
 
 
-async def load_judgments(ctx: RunContext, before_turn: int) -> dict[int, Judgement]:
+async def load_judgments(ctx: RunContext, before_turn: int) -> dict[int, Judgment]:
     """Load the judgments before turn `before_turn`, by turn."""
     steps = await ctx.last_steps(StepKind.ROLE_CALL, MAX_JUDGMENTS)
     return {
-        s.turn: output_from_step(s, Judgement)
+        s.turn: output_from_step(s, Judgment)
         for s in steps
         if s.payload.get("role") == JUDGE.name and s.turn < before_turn
     }
 
 
 def filter_discarded(
-    memory: Sequence[MemoryRecord], judgments: Mapping[int, Judgement]
+    memory: Sequence[MemoryRecord], judgments: Mapping[int, Judgment]
 ) -> tuple[tuple[MemoryRecord, ...], frozenset[str]]:
     """Return the records as later prompts show them, and the ids of the discarded passages.
 
@@ -181,14 +181,14 @@ def filter_discarded(
     return tuple(_apply_judgment(r, judgments.get(r.turn), out) for r in memory), out
 
 
-def _apply_judgment(record: MemoryRecord, judgment: Judgement | None, discarded_ids: frozenset[str]) -> MemoryRecord:
+def _apply_judgment(record: MemoryRecord, judgment: Judgment | None, discarded_ids: frozenset[str]) -> MemoryRecord:
     left: dict[str, Any] = {"evidence": tuple(id for id in record.evidence if id not in discarded_ids)}
     if judgment is not None and not judgment.helps:
         left |= {"finding": f"Set aside: {shorten_line(judgment.why, 200)}", "value": ""}
     return record.model_copy(update=left)
 
 
-def _list_discarded(record: MemoryRecord, judgment: Judgement) -> frozenset[str]:
+def _list_discarded(record: MemoryRecord, judgment: Judgment) -> frozenset[str]:
     return frozenset(judgment.discard) & set(record.evidence) if judgment.helps else frozenset(record.evidence)
 
 

@@ -10,7 +10,7 @@ from offing_graphs.research_team import graph
 from offing_graphs.research_team.graph import configure_graph
 from offing_graphs.research_team.nodes import TeamConfig
 from offing_graphs.shared import judge
-from offing_graphs.shared.judge import JudgeInput, Judgement, filter_discarded
+from offing_graphs.shared.judge import JudgeInput, Judgment, filter_discarded
 from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage
 from tests.graphs.corpus import harbour
 from tests.graphs.in_memory_context import Engine, InMemoryContext, carry_out
@@ -41,7 +41,7 @@ def observed(*pieces: RetrievedPassage, value: str = "") -> JudgeInput:
     )
 
 
-def judging(*message: Judgement) -> Engine:
+def judging(*message: Judgment) -> Engine:
     """A judge that says these, then the last again and again."""
     left = list(message)
     return lambda _inputs: left.pop(0) if len(left) > 1 else left[0]
@@ -62,9 +62,9 @@ def test_an_observation_without_any_is_discarded_whole() -> None:
 
 
 def test_a_discarded_passage_is_deleted_unless_another_turn_kept_it() -> None:
-    useless = Judgement(why="Off the subject.", helps=False)
+    useless = Judgment(why="Off the subject.", helps=False)
     memory = (record(1, "E1", "E2", value="v"), record(2, "E2", "E3"))
-    rendered, out = filter_discarded(memory, {1: useless, 2: Judgement(why="", helps=True, discard=("E3",))})
+    rendered, out = filter_discarded(memory, {1: useless, 2: Judgment(why="", helps=True, discard=("E3",))})
     assert out == {"E1", "E3"}
     assert [r.evidence for r in rendered] == [("E2",), ("E2",)]
     assert (rendered[0].finding, rendered[0].value) == ("Set aside: Off the subject.", "")
@@ -73,20 +73,20 @@ def test_a_discarded_passage_is_deleted_unless_another_turn_kept_it() -> None:
 
 def test_a_judge_cannot_discard_what_its_turn_did_not_bring() -> None:
     _, out = filter_discarded(
-        (record(1, "E1"), record(2, "E2")), {2: Judgement(why="", helps=True, discard=("E1", "E9"))}
+        (record(1, "E1"), record(2, "E2")), {2: Judgment(why="", helps=True, discard=("E1", "E9"))}
     )
     assert out == frozenset()
 
 
-def test_without_judgements_nothing_changes() -> None:
+def test_without_judgments_nothing_changes() -> None:
     memory = (record(1, "E1"),)
     assert filter_discarded(memory, {}) == (memory, frozenset())
 
 
 @pytest.mark.parametrize(
-    "message", [Judgement(why="It says so.", helps=True, discard=("E1", "E2")), Judgement(why="No.", helps=False)]
+    "message", [Judgment(why="It says so.", helps=True, discard=("E1", "E2")), Judgment(why="No.", helps=False)]
 )
-def test_the_text_format_reads_what_it_writes(message: Judgement) -> None:
+def test_the_text_format_reads_what_it_writes(message: Judgment) -> None:
     assert judge.parse_output(judge.render_output(message, observed()), observed()) == message
 
 
@@ -101,7 +101,7 @@ def inputs_after(ctx: InMemoryContext, role: str) -> list[Any]:
 
 
 async def test_what_is_discarded_is_in_no_later_prompt_and_not_in_the_report() -> None:
-    nothing_helps = judging(Judgement(why="Nothing of it helps.", helps=False))
+    nothing_helps = judging(Judgment(why="Nothing of it helps.", helps=False))
     ctx = InMemoryContext(harbour(), QUESTION, budget=Budget(max_turns=3), engines={"judge": nothing_helps})
     await carry_out(ctx, graph)
     assert ctx.collected
@@ -111,8 +111,8 @@ async def test_what_is_discarded_is_in_no_later_prompt_and_not_in_the_report() -
 
 
 async def test_after_a_useless_observation_the_planner_hears_why() -> None:
-    first = Judgement(why="These are other gauges.", helps=False)
-    ctx = InMemoryContext(harbour(), QUESTION, engines={"judge": judging(first, Judgement(why="Good.", helps=True))})
+    first = Judgment(why="These are other gauges.", helps=False)
+    ctx = InMemoryContext(harbour(), QUESTION, engines={"judge": judging(first, Judgment(why="Good.", helps=True))})
     await carry_out(ctx, graph)
     planner = inputs_after(ctx, "planner")[1]
     assert planner.memory[0].finding == "Set aside: These are other gauges."
@@ -120,7 +120,7 @@ async def test_after_a_useless_observation_the_planner_hears_why() -> None:
 
 
 async def test_each_call_is_judged_once() -> None:
-    ctx = InMemoryContext(harbour(), QUESTION, engines={"judge": judging(Judgement(why="No.", helps=False))})
+    ctx = InMemoryContext(harbour(), QUESTION, engines={"judge": judging(Judgment(why="No.", helps=False))})
     await carry_out(ctx, graph)
     assert len(inputs_after(ctx, "judge")) == len(ctx.calls) == ctx.turns
 

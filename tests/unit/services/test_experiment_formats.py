@@ -12,7 +12,7 @@ from offing.services.experiment_formats import (
     render_text,
 )
 from offing.services.experiment_summary import ExperimentSummary, summarize
-from offing.storage.experiments import ExperimentTaskRow, JudgementRow, ResultRow
+from offing.storage.experiments import ExperimentTaskRow, JudgmentRow, ResultRow
 
 TASKS = [UUID(int=n) for n in range(12)]
 
@@ -28,14 +28,14 @@ RESULTS = [a_result(number, task, float(n % 2)) for number in range(3) for n, ta
 
 
 def a_summary() -> ExperimentSummary:
-    judgements = [
-        JudgementRow(number, task, swapped, "first", "", "", 0, 0.0)
+    judgments = [
+        JudgmentRow(number, task, swapped, "first", "", "", 0, 0.0)
         for number in (1, 2)
         for task in TASKS
         for swapped in (False, True)
     ]
     weights = {"exact_match": 1.0, "citation_precision": 0.0}
-    return summarize(NAMES, dict.fromkeys(TASKS, False), weights, RESULTS, judgements)
+    return summarize(NAMES, dict.fromkeys(TASKS, False), weights, RESULTS, judgments)
 
 
 def test_the_text_is_at_most_100_columns_wide() -> None:

@@ -9,9 +9,9 @@ from offing.services.experiment_summary import (
     ComparisonVerdict,
     ExperimentSummary,
     summarize,
-    summarize_judgements,
+    summarize_judgments,
 )
-from offing.storage.experiments import JudgementRow, ResultRow, Verdict
+from offing.storage.experiments import JudgmentRow, ResultRow, Verdict
 
 TASKS = [UUID(int=n) for n in range(20)]
 
@@ -39,8 +39,8 @@ def compare(first: list[float], second: list[float]) -> ExperimentSummary:
     return summarize(["a", "b"], UNANSWERABLE, MATCH, rows, None)
 
 
-def a_judgement(task: int, verdict: Verdict | None, *, swapped: bool) -> JudgementRow:
-    return JudgementRow(1, TASKS[task], swapped, verdict, "", "", 0, 0.0)
+def a_judgment(task: int, verdict: Verdict | None, *, swapped: bool) -> JudgmentRow:
+    return JudgmentRow(1, TASKS[task], swapped, verdict, "", "", 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_refusals_are_right_only_where_there_is_no_answer() -> None:
 
 def test_only_verdicts_that_agree_in_both_orders_are_wins() -> None:
     rows = [
-        *(a_judgement(0, "second", swapped=False), a_judgement(0, "first", swapped=True)),
-        *(a_judgement(1, "first", swapped=False), a_judgement(1, "second", swapped=True)),
-        *(a_judgement(2, "first", swapped=False), a_judgement(2, "first", swapped=True)),
-        *(a_judgement(3, "tie", swapped=False), a_judgement(3, "tie", swapped=True)),
-        *(a_judgement(4, "tie", swapped=False), a_judgement(4, None, swapped=True)),
-        *(a_judgement(5, "second", swapped=False), a_judgement(5, "first", swapped=True)),
+        *(a_judgment(0, "second", swapped=False), a_judgment(0, "first", swapped=True)),
+        *(a_judgment(1, "first", swapped=False), a_judgment(1, "second", swapped=True)),
+        *(a_judgment(2, "first", swapped=False), a_judgment(2, "first", swapped=True)),
+        *(a_judgment(3, "tie", swapped=False), a_judgment(3, "tie", swapped=True)),
+        *(a_judgment(4, "tie", swapped=False), a_judgment(4, None, swapped=True)),
+        *(a_judgment(5, "second", swapped=False), a_judgment(5, "first", swapped=True)),
     ]
-    result = summarize_judgements("b", rows)
+    result = summarize_judgments("b", rows)
     assert (result.wins, result.losses, result.ties, result.failed) == (2, 1, 2, 1)
     assert (result.agreement, result.first_preferred) == (0.8, 5 / 8)
     assert result.net_wins is not None
@@ -130,5 +130,5 @@ def test_only_verdicts_that_agree_in_both_orders_are_wins() -> None:
 
 def test_without_a_judge_there_is_no_comparison_and_without_verdicts_no_number() -> None:
     assert compare([1.0], [1.0]).comparisons == ()
-    nothing = summarize_judgements("b", [])
+    nothing = summarize_judgments("b", [])
     assert (nothing.net_wins, nothing.verdict, nothing.agreement, nothing.first_preferred) == (None, None, None, None)
