@@ -251,6 +251,25 @@ test("a search of the library finds names and passages", async () => {
   expect(await screen.findByText("A pool of clients")).toBeVisible();
 });
 
+test("a search says what it could not do, and the library how many texts are found by meaning", async () => {
+  const notice = "Some documents have no vectors yet, and are found by their words alone.";
+  server.use(
+    http.get(at("/library/search"), () => HttpResponse.json({ items: [], notices: [notice] })),
+    http.get(at("/library/status"), () =>
+      HttpResponse.json({
+        text_count: 50,
+        embedding: { model: "openai/text-embedding-3-small", dimensions: 1536, filled_count: 48, rejected_count: 1 },
+        reranks: false,
+      }),
+    ),
+  );
+  const { user } = renderPage("/library");
+  expect(await screen.findByText(/48 of 50 texts can be found by meaning.*rejects passages of 1 text\./)).toBeVisible();
+  await user.type(await screen.findByRole("searchbox", { name: "Search the library" }), "pool");
+  expect(await screen.findByText(notice)).toBeVisible();
+  expect(await screen.findByText("No passage contains these words.")).toBeVisible();
+});
+
 test("the question mark lists the active keyboard shortcuts", async () => {
   const { user } = renderPage("/library");
   await screen.findByText("1 document");

@@ -4,6 +4,8 @@ import {
   collectionLabel,
   collectionsQuery,
   isServerFolder,
+  type LibraryStatus,
+  libraryStatusQuery,
   passagesQuery,
   type Source,
   sourcesQuery,
@@ -35,6 +37,7 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
   const [erasing, setErasing] = useState<Source | null>(null);
   const debouncedSearch = useDebounced(search.trim(), 250);
   const upload = useUpload("library.documents");
+  const status = useQuery(libraryStatusQuery);
   const collections = useQuery(collectionsQuery);
   const sources = useInfiniteQuery(sourcesQuery(collection, debouncedSearch));
   const hits = useQuery(passagesQuery(collection, debouncedSearch));
@@ -93,6 +96,8 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
         </select>
       </div>
       <Failure query={collections} />
+      <Failure query={status} />
+      {status.data?.embedding && <VectorCoverage status={status.data} embedding={status.data.embedding} />}
       {debouncedSearch.length > 1 && <HitList query={hits} />}
       <Loaded
         query={sources}
@@ -117,6 +122,25 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
       <LoadMore query={sources} text="More documents" />
       {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
     </main>
+  );
+}
+
+/** Says which texts are found by their words alone. */
+function VectorCoverage({
+  status,
+  embedding,
+}: {
+  status: LibraryStatus;
+  embedding: NonNullable<LibraryStatus["embedding"]>;
+}) {
+  const { filled_count: filled, rejected_count: rejected } = embedding;
+  if (filled === status.text_count && rejected === 0) return null;
+  return (
+    <p className="quiet">
+      {formatCount(filled)} of {pluralize(status.text_count, "text")} can be found by meaning; the others by their words
+      alone.
+      {rejected > 0 && ` The embedding model rejects passages of ${pluralize(rejected, "text")}.`}
+    </p>
   );
 }
 

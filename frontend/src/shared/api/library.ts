@@ -3,7 +3,8 @@ import type { PickedFile } from "../upload/read-drop";
 import { api, type Schemas, unwrap } from "./client";
 
 export type Source = Schemas["SourceOut"];
-export type Hit = Schemas["SearchHitOut"];
+export type Hits = Schemas["SearchHitPage"];
+export type LibraryStatus = Schemas["LibraryStatusOut"];
 export type Passage = Schemas["PassageOut"];
 export type Uploaded = Schemas["UploadedFileOut"];
 export type Erased = Schemas["ErasureOut"];
@@ -49,6 +50,16 @@ export function passagesQuery(collection: string | null, search: string) {
     enabled: search.trim().length > 1,
   });
 }
+
+/** How many texts have vectors of the embedding model. Repeated while some have none, because they are computed in the background. */
+export const libraryStatusQuery = queryOptions({
+  queryKey: ["library", "status"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/library/status", { signal })),
+  refetchInterval: ({ state }) => {
+    const { embedding, text_count: textCount } = state.data ?? {};
+    return embedding && embedding.filled_count + embedding.rejected_count < (textCount ?? 0) ? 5_000 : false;
+  },
+});
 
 /** Return the label of a collection. A folder on the server is shown by its last path segment. */
 export function collectionLabel(name: string): string {
