@@ -154,12 +154,21 @@ def _select_candidates(parts: Sequence[tuple[bytes, bytes]], vector: Any, texts:
     in_scope = np.repeat(np.isin(head[:, 0], texts >> 32), head[:, 1] // query.nbytes)
     if not in_scope.all():
         firsts, ordinals, rows = firsts[in_scope], ordinals[in_scope], rows[in_scope]
-    distances = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.uint16)
+    distances = _count_different_bits(rows, query)
     chosen = _select_smallest(distances, firsts + ordinals, max(MAX_ESTIMATED, limit))
     signs = np.unpackbits(rows[chosen].view(np.uint8), axis=1, count=len(vector))
     estimates = signs.astype(np.float32) @ vector.astype(np.float32)
     chosen = chosen[np.argsort(-estimates, kind="stable")[: max(MAX_CANDIDATES, 2 * limit)]]
     return firsts[chosen], ordinals[chosen]
+
+
+def _count_different_bits(rows: Any, query: Any) -> Any:
+    """Return the Hamming distance of each row to the query. Adding column by column is faster than row by row."""
+    bits = np.bitwise_count(rows ^ query)
+    distances = np.zeros(len(rows), np.uint16)
+    for column in range(bits.shape[1]):
+        distances += bits[:, column]
+    return distances
 
 
 def _select_smallest(distances: Any, numbers: Any, count: int) -> Any:
