@@ -34,6 +34,7 @@ from tests.bench.sandbox import sandbox_speed
 from tests.bench.sdk import per_node
 from tests.bench.trainer import trainer_speed
 from tests.bench.training_loop import loop_speed
+from tests.bench.vectors import vector_search_speed
 from tests.bench.waiting_runs import RUNS, many_waiting
 from tests.bench.web_pages import pages_speed
 
@@ -95,6 +96,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "fairness": Alone(fairness, 3),
     "retrieval": Alone(retrieval_quality),
     "library": Alone(library_size),
+    "vectors": Alone(vector_search_speed),
 }
 
 

@@ -31,7 +31,7 @@ MODEL = "openai/words"
 
 @dataclass(slots=True)
 class FailingEmbedder(WordEmbedder):
-    """An embedding model that fails until it is told otherwise."""
+    """An embedding model whose third call a test can await."""
 
     third_call: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -43,7 +43,7 @@ class FailingEmbedder(WordEmbedder):
 
 
 async def coverage_when(platform: Platform, filled_count: int, key: str = MODEL) -> VectorCoverage:
-    """The coverage as soon as so many texts have vectors."""
+    """The coverage as soon as `filled_count` texts have vectors."""
     give_up = time.monotonic() + 60
     while True:
         async with platform.database.transaction(platform.tenant) as connection:
@@ -55,7 +55,7 @@ async def coverage_when(platform: Platform, filled_count: int, key: str = MODEL)
 
 
 async def wait_for_lines(logs: Sequence[MutableMapping[str, Any]], count: int) -> None:
-    """Wait until so many lines are logged."""
+    """Wait until `count` lines are logged."""
     give_up = time.monotonic() + 60
     while True:
         if len(logs) >= count:

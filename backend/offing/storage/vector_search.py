@@ -43,8 +43,11 @@ READ_VECTORS = """
 READ_SIGNATURES = """
     select string_agg(int4send(first_passage) || int4send(octet_length(signatures)), ''), string_agg(signatures, '')
       from text_vector where tenant_id = %(tenant)s and model_id = %(model)s
+     group by first_passage / 8192
 """
-"""Both aggregates have the same order, because one node reads the rows for both."""
+"""Both aggregates have the same order, because one node reads the rows for both. Groups of some hundred kilobytes take
+two thirds of the time of one value, which the server enlarges by copying.
+"""
 
 READ_CANDIDATES = """
     select n.number, substring(v.vectors from n.ordinal * %(size)s + 1 for %(size)s)
@@ -129,10 +132,8 @@ async def _rank_candidates(
     connection: Connection, values: Mapping[str, Any], vector: Any, texts: Any, limit: int
 ) -> BestPassages:
     async with connection.cursor(binary=True) as cursor:
-        row = await (await cursor.execute(READ_SIGNATURES, values, prepare=False)).fetchone()
-        if row is None or not row[0]:
-            return BestPassages([], [], [])
-        firsts, ordinals = await asyncio.to_thread(_select_candidates, row[0], row[1], vector, texts, limit)
+        parts = await (await cursor.execute(READ_SIGNATURES, values, prepare=False)).fetchall()
+        firsts, ordinals = await asyncio.to_thread(_select_candidates, parts, vector, texts, limit)
         size = len(vector) * VECTOR_TYPE.itemsize
         numbers = {"firsts": firsts.tolist(), "ordinals": ordinals.tolist(), "size": size}
         rows = await (await cursor.execute(READ_CANDIDATES, {**values, **numbers}, prepare=False)).fetchall()
@@ -141,24 +142,33 @@ async def _rank_candidates(
     return await asyncio.to_thread(_select_most_similar, firsts[at], ordinals[at], bodies, vector, limit)
 
 
-def _select_candidates(heads: bytes, signatures: bytes, vector: Any, texts: Any, limit: int) -> tuple[Any, Any]:
+def _select_candidates(parts: Sequence[tuple[bytes, bytes]], vector: Any, texts: Any, limit: int) -> tuple[Any, Any]:
     """Return the passages of these texts whose signatures are most similar to the query.
 
-    `heads` has the first passage number and the bytes of signatures of each text, in the order of the signatures.
+    A part has the first passage number and the bytes of signatures of each text, and the signatures in the same order.
     """
     query = np.frombuffer(pack_signatures(vector[np.newaxis]), np.uint64)
-    head = np.frombuffer(heads, ">i4").astype(np.int64).reshape(-1, 2)
+    head = np.frombuffer(b"".join(heads for heads, _ in parts), ">i4").astype(np.int64).reshape(-1, 2)
     firsts, ordinals = _number_passages(head[:, 0], head[:, 1] // query.nbytes)
-    rows = np.frombuffer(signatures, np.uint64).reshape(-1, len(query))
+    rows = np.frombuffer(b"".join(signatures for _, signatures in parts), np.uint64).reshape(-1, len(query))
     in_scope = np.repeat(np.isin(head[:, 0], texts >> 32), head[:, 1] // query.nbytes)
     if not in_scope.all():
         firsts, ordinals, rows = firsts[in_scope], ordinals[in_scope], rows[in_scope]
-    distances = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.uint16)
+    distances = _count_different_bits(rows, query)
     chosen = _select_smallest(distances, firsts + ordinals, max(MAX_ESTIMATED, limit))
     signs = np.unpackbits(rows[chosen].view(np.uint8), axis=1, count=len(vector))
     estimates = signs.astype(np.float32) @ vector.astype(np.float32)
     chosen = chosen[np.argsort(-estimates, kind="stable")[: max(MAX_CANDIDATES, 2 * limit)]]
     return firsts[chosen], ordinals[chosen]
+
+
+def _count_different_bits(rows: Any, query: Any) -> Any:
+    """Return the Hamming distance of each row to the query. Adding column by column is faster than row by row."""
+    bits = np.bitwise_count(rows ^ query)
+    distances = np.zeros(len(rows), np.uint16)
+    for column in range(bits.shape[1]):
+        distances += bits[:, column]
+    return distances
 
 
 def _select_smallest(distances: Any, numbers: Any, count: int) -> Any:

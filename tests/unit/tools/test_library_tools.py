@@ -58,6 +58,20 @@ async def test_a_search_without_matches_says_so() -> None:
     assert (output.content["passages"], output.detail) == ([], "nothing found")
 
 
+@dataclass(frozen=True)
+class LibraryWithNotice(OneDocument):
+    async def search(self, query: str, limit: int) -> FoundPassages:
+        return FoundPassages((), ("The passages are ranked by their words alone.",))
+
+
+async def test_a_search_tells_the_model_what_it_could_not_do() -> None:
+    scope = ToolScope(UUID(int=9), RUN, "key", LibraryWithNotice())
+    output = await SearchLibrary()(SearchLibraryArgs(query="connection pool"), scope)
+    assert output.content["notices"] == ["The passages are ranked by their words alone."]
+    without = await SearchLibrary()(SearchLibraryArgs(query="connection pool"), SCOPE)
+    assert "notices" not in without.content
+
+
 async def test_reading_on_goes_window_by_window_to_the_end() -> None:
     at, read = 0, ""
     while at is not None:
