@@ -7,7 +7,7 @@ interrupted for longer than a claim.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -120,7 +120,7 @@ class _Turn:
         is_stopping: Callable[[], bool],
     ) -> None:
         self._database, self._claim, self._is_stopping = database, claim, is_stopping
-        self._passages = _PassageEmbedder(embedder, TenantMeter(database, claim.tenant_id), failure_count)
+        self._passages = _PassageEmbedder(embedder, TenantMeter(database, claim.tenant_id), failure_count, self._renew)
         self._ends_at = time.monotonic() + MAX_TURN_SECONDS
 
     async def fill_tenant(self) -> FillingResult:
@@ -160,8 +160,8 @@ class _Turn:
         inputs = [_render_passage(text, passage) for text, own in zip(texts, passages, strict=True) for passage in own]
         rows: list[Any] = []
         for first in range(0, len(inputs), MAX_BATCH_PASSAGES):
-            if first and not await self._renew():
-                raise LeaseLostError("The claim of the tenant has ended.")
+            if first:
+                await self._renew()
             part = await self._passages.embed_each(inputs[first : first + MAX_BATCH_PASSAGES])
             if isinstance(part, AttemptFailure):
                 return part
@@ -172,9 +172,10 @@ class _Turn:
             for text, count, end in zip(texts, counts, np.cumsum(counts), strict=True)
         ]
 
-    async def _renew(self) -> bool:
+    async def _renew(self) -> None:
         async with self._database.transaction(self._claim.tenant_id) as connection:
-            return await vectors.renew_claim(connection, self._claim, CLAIM_SECONDS, None) is not None
+            if await vectors.renew_claim(connection, self._claim, CLAIM_SECONDS, None) is None:
+                raise LeaseLostError("The claim of the tenant has ended.")
 
     async def _store(self, texts: Sequence[TextVectors]) -> int | AttemptFailure:
         dimensions = next((t.vectors.shape[1] for t in texts if t.vectors.any()), None)
@@ -203,8 +204,10 @@ class _Turn:
 class _PassageEmbedder:
     """Embeds passages within the daily spending limit, and finds those that the model rejects."""
 
-    def __init__(self, embedder: Embedder, meter: TenantMeter, failure_count: int) -> None:
-        self._embedder, self._meter, self._failure_count = embedder, meter, failure_count
+    def __init__(
+        self, embedder: Embedder, meter: TenantMeter, failure_count: int, renew: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._embedder, self._meter, self._failure_count, self._renew = embedder, meter, failure_count, renew
         self._works = False
         """Whether the model has embedded a text."""
         self._cost_per_char: Decimal | None = None
@@ -227,6 +230,7 @@ class _PassageEmbedder:
             return [result.message]
         rows: list[Any] = []
         for part in (texts[: len(texts) // 2], texts[len(texts) // 2 :]):
+            await self._renew()
             embedded = await self.embed_each(part)
             if isinstance(embedded, AttemptFailure):
                 return embedded

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.answers import load_squad
-from tests.bench.retrieval import compute_ndcg, index_documents, rank
+from tests.bench.retrieval import Collection, Document, compute_ndcg, rank_by_index
 
 
 def test_ndcg_falls_with_the_rank_of_a_relevant_document() -> None:
@@ -16,10 +16,11 @@ def test_ndcg_falls_with_the_rank_of_a_relevant_document() -> None:
 
 
 def test_a_repeated_word_counts_only_if_repeats_are_counted() -> None:
-    index = index_documents({"a": "tide tide gauge", "b": "tide pilot", "c": "tide"})
-    assert rank(index, "gauge gauge pilot", counts_repeats=True)[0] == "a"
-    once = rank(index, "pilot pilot gauge", counts_repeats=False)
-    assert once == rank(index, "pilot gauge", counts_repeats=False)
+    texts = {"a": "tide tide gauge", "b": "tide pilot", "c": "tide"}
+    collection = Collection({name: Document("", text) for name, text in texts.items()}, {}, {})
+    assert rank_by_index(collection)("gauge gauge pilot")[0] == "a"
+    once = rank_by_index(collection, counts_repeats=False)
+    assert once("pilot pilot gauge") == once("pilot gauge")
 
 
 def test_a_gold_sentence_is_the_one_that_contains_the_answer(tmp_path: Path) -> None:
