@@ -5,8 +5,8 @@ import pytest
 from offing.storage.postings import (
     NARROW_PASSAGES,
     SEGMENTS_PER_MERGE,
-    PostingRow,
     SegmentRow,
+    TextPostings,
     choose_merge,
     pack_bucket,
     pack_postings,
@@ -16,8 +16,8 @@ from offing.storage.postings import (
 
 SEGMENT = SegmentRow(1, 100, 110)
 TEXTS = [
-    (100, [PostingRow("mole", [0, 2], [0.5, 1.0]), PostingRow("tide", [1], [0.2])]),
-    (104, [PostingRow("mole", [1], [0.9])]),
+    (100, TextPostings(["mole", "tide"], [2, 1], [0, 2, 1], [0.5, 1.0, 0.2])),
+    (104, TextPostings(["mole"], [1], [1], [0.9])),
 ]
 
 

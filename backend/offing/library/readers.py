@@ -48,6 +48,10 @@ INHERITED_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "L
 """Environment variables that a reader inherits. No address and no key reaches a process that parses untrusted files."""
 
 
+NO_POSTINGS = ((), (), (), ())
+"""The postings of a text that has no index."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """A file that was read: its text and its index."""
@@ -60,8 +64,8 @@ class ParsedDocument:
     """Version of passages and postings."""
     passages: Sequence[tuple[int, int, str]]
     """Start, end and heading path of each passage."""
-    postings: Sequence[tuple[str, Sequence[int], Sequence[float]]]
-    """Term, ordinals of passages, and weights of each posting."""
+    postings: tuple[Sequence[str], Sequence[int], Sequence[int], Sequence[float]]
+    """The terms, the number of passages that contain each, and the ordinals of these passages with their weights."""
 
 
 class ReadersBusyError(Exception):

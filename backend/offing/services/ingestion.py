@@ -19,14 +19,14 @@ from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.library import document_index
 from offing.library.extraction import MAX_FILE_BYTES, DocumentRejectedError
 from offing.library.folder import list_documents
-from offing.library.readers import DocumentReaderPool, ParsedDocument, ReadersBusyError, ReaderTurn
+from offing.library.readers import NO_POSTINGS, DocumentReaderPool, ParsedDocument, ReadersBusyError, ReaderTurn
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import postings
 from offing.storage.library import NewSource, StoredText
 from offing.storage.passages import PassageRow, TextIndex
 from offing.storage.pool import Connection, Database
-from offing.storage.postings import NumberRange, PostingRow
+from offing.storage.postings import NumberRange, TextPostings
 
 log = logging.getLogger(__name__)
 
@@ -455,7 +455,7 @@ async def store_unindexed(connection: Connection, tenant_id: UUID, data: bytes, 
 
     Bytes that are already stored keep their text and its index.
     """
-    unindexed = replace(document, digest=document_index.NOT_INDEXED, passages=(), postings=())
+    unindexed = replace(document, digest=document_index.NOT_INDEXED, passages=(), postings=NO_POSTINGS)
     return (await store_documents(connection, tenant_id, [(data, unindexed)]))[0]
 
 
@@ -480,7 +480,7 @@ async def store_documents(
     indexes = [
         TextIndex(
             text_id, one.index_version, one.first_passage,
-            [PassageRow(*p) for p in document.passages], [PostingRow(*p) for p in document.postings],
+            [PassageRow(*p) for p in document.passages], TextPostings(*document.postings),
         )
         for text_id, one, document in stored
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from offing.clock import new_id
 from offing.core.errors import InvalidInput
 from offing.library.document_index import NOT_INDEXED
 from offing.library.extraction import clean_text
-from offing.library.readers import ParsedDocument
+from offing.library.readers import NO_POSTINGS, ParsedDocument
 from offing.mcp.allowed_tools import AllowedMcpTool, McpServerTools
 from offing.mcp.client import McpClient, McpToolResult, render_error
 from offing.mcp.server_registry import McpServerRegistry
@@ -76,7 +76,7 @@ class RunMcpServers:
         name = f"mcp:{tool.server}/{tool.remote_name}/{_run_prefix(self.run_id)}{digest}"
         raw = orjson.dumps({"server": tool.server, "tool": tool.remote_name, "text": text})
         title = f"{tool.remote_name} ({tool.server})"
-        document = ParsedDocument(text, title, "application/json", EXTRACTOR, NOT_INDEXED, (), ())
+        document = ParsedDocument(text, title, "application/json", EXTRACTOR, NOT_INDEXED, (), NO_POSTINGS)
         async with self.database.transaction(self.tenant_id) as connection:
             text_id = await ingestion.store_unindexed(connection, self.tenant_id, raw, document)
             await mcp_results.upsert_result(

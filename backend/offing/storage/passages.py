@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
-from offing.storage.postings import MAX_ROWS_PER_STATEMENT, PostingRow, delete_postings
+from offing.storage.postings import MAX_ROWS_PER_STATEMENT, TextPostings, delete_postings
 
 DELETE_PASSAGES = """
     with vectors as (delete from text_vector where tenant_id = %(tenant)s and text_id = any(%(text_ids)s))
@@ -93,7 +93,7 @@ class TextIndex:
     first_passage: int
     """Number of its first passage among all passages of the tenant."""
     passages: Sequence[PassageRow]
-    postings: Sequence[PostingRow]
+    postings: TextPostings
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -106,15 +106,16 @@ READ_POSTINGS = """
 """One statement, because another transaction may merge segments between two."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostingRow:
-    """The passages of one text that contain a term."""
+class TextPostings(NamedTuple):
+    """Which passages of one text contain which terms."""
 
-    term: str
-    passages: Sequence[int]
-    """Ordinals, ascending."""
+    terms: Sequence[str]
+    counts: Sequence[int]
+    """Number of passages that contain each term."""
+    ordinals: Sequence[int]
+    """Ordinals of these passages, ascending, for one term after the other."""
     weights: Sequence[float]
-    """Weights between 0 and 1."""
+    """Weight of the term in each of these passages, between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ async def insert_segment(
     tenant_id: UUID,
     numbers: NumberRange,
     passage_count: int,
-    texts: Iterable[tuple[int, Sequence[PostingRow]]],
+    texts: Iterable[tuple[int, TextPostings]],
 ) -> None:
     """Store the postings of texts as a new segment, and merge small segments when there are many.
 
@@ -162,7 +163,8 @@ async def insert_segment(
     """
     first = numbers.first_passage
     segment = SegmentRow(numbers.segment, first, first + passage_count)
-    await _write_segment(connection, tenant_id, segment, pack_postings(segment, texts))
+    packed = pack_postings(segment, texts)
+    await _write_segment(connection, tenant_id, segment, packed)
     rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
     if small := choose_merge([SegmentRow(*row) for row in rows]):
         await _merge_segments(connection, tenant_id, small)
@@ -172,17 +174,15 @@ def _entry_type(segment: SegmentRow) -> Any:
     return NARROW_ENTRY if segment.passage_count <= NARROW_PASSAGES else WIDE_ENTRY
 
 
-def pack_postings(segment: SegmentRow, texts: Iterable[tuple[int, Sequence[PostingRow]]]) -> PackedPostings:
+def pack_postings(segment: SegmentRow, texts: Iterable[tuple[int, TextPostings]]) -> PackedPostings:
     """Return the postings of texts as entries of a segment."""
     packed: dict[str, bytearray] = {}
     for first_passage, postings in texts:
-        counts = [len(posting.passages) for posting in postings]
-        entries: Any = np.empty(sum(counts), _entry_type(segment))
-        ordinals = np.array([ordinal for posting in postings for ordinal in posting.passages], np.int64)
-        entries["place"] = ordinals + (first_passage - segment.first_passage)
-        weights = np.array([weight for posting in postings for weight in posting.weights], np.float64)
+        entries: Any = np.empty(len(postings.ordinals), _entry_type(segment))
+        entries["place"] = np.array(postings.ordinals, np.int64) + (first_passage - segment.first_passage)
+        weights = np.array(postings.weights, np.float64)
         entries["weight"] = np.clip(np.rint(weights * MAX_WEIGHT), 1, MAX_WEIGHT)
-        _add_entries(packed, [posting.term for posting in postings], counts, entries)
+        _add_entries(packed, postings.terms, postings.counts, entries)
     return packed
 
 
@@ -198,17 +198,26 @@ def _add_entries(packed: dict[str, bytearray], terms: Sequence[str], counts: Seq
 
 
 async def _write_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow, packed: PackedPostings) -> None:
-    size = _entry_type(segment).itemsize
-    bucket_count, buckets = distribute_terms(packed)
+    bucket_count, bodies = pack_segment(segment, packed)
     values = (tenant_id, segment.segment, segment.first_passage, segment.end_passage, bucket_count)
     await connection.execute(INSERT_SEGMENT, values)
-    numbers = sorted(buckets)
+    numbers = sorted(bodies)
     for first in range(0, len(numbers), MAX_ROWS_PER_STATEMENT):
         part = numbers[first : first + MAX_ROWS_PER_STATEMENT]
-        bodies = [pack_bucket([(term, packed[term]) for term in buckets[number]], size) for number in part]
-        await connection.execute(INSERT_BUCKETS, (tenant_id, segment.segment, part, bodies))
+        values = (tenant_id, segment.segment, part, [bodies[number] for number in part])
+        await connection.execute(INSERT_BUCKETS, values)
 
 
+def pack_segment(segment: SegmentRow, packed: PackedPostings) -> tuple[int, dict[int, bytes]]:
+    """Return the number of shared buckets of a segment, and the body of each bucket."""
+    size = _entry_type(segment).itemsize
+    bucket_count, buckets = distribute_terms(packed)
+    return bucket_count, {
+        number: pack_bucket([(term, packed[term]) for term in terms], size) for number, terms in buckets.items()
+    }
+
+
+@lru_cache(maxsize=65_536)
 def hash_term(term: str) -> int:
     """Return 28 bits that decide the bucket of a term."""
     digest = hashlib.md5(term.encode(), usedforsecurity=False).digest()
@@ -266,14 +275,22 @@ async def _merge_segments(connection: Connection, tenant_id: UUID, segments: Seq
     merged = SegmentRow(numbers.segment, segments[0].first_passage, segments[-1].end_passage)
     packed: dict[str, bytearray] = {}
     for segment in segments:
-        for _, body in await _read_segment(connection, tenant_id, segment):
-            terms, counts, entries = unpack_bucket(body, segment)
-            moved: Any = np.empty(len(entries), _entry_type(merged))
-            moved["place"] = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
-            moved["weight"] = entries["weight"]
-            _add_entries(packed, terms, counts, moved)
+        buckets = await _read_segment(connection, tenant_id, segment)
+        _add_segment(packed, [body for _, body in buckets], segment, merged)
     await _write_segment(connection, tenant_id, merged, packed)
     await connection.execute(DELETE_SEGMENTS, (tenant_id, [segment.segment for segment in segments]))
+
+
+def _add_segment(
+    packed: dict[str, bytearray], bodies: Iterable[bytes], segment: SegmentRow, merged: SegmentRow
+) -> None:
+    """Add the entries of a segment's buckets to those of the merged segment."""
+    for body in bodies:
+        terms, counts, entries = unpack_bucket(body, segment)
+        moved: Any = np.empty(len(entries), _entry_type(merged))
+        moved["place"] = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
+        moved["weight"] = entries["weight"]
+        _add_entries(packed, terms, counts, moved)
 
 
 async def _read_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow) -> list[tuple[int, bytes]]:
