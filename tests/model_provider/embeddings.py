@@ -49,6 +49,7 @@ class WordEmbedder:
 
     key: str = "test/words dimensions=64"
     dimensions: int = DIMENSIONS
+    batch_size: int = 32
     failure: AttemptFailure | None = None
     calls: list[tuple[EmbeddingPurpose, tuple[str, ...]]] = field(
         default_factory=list[tuple[EmbeddingPurpose, tuple[str, ...]]]

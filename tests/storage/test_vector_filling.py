@@ -15,7 +15,7 @@ from offing.core.model import FailureKind, Usage
 from offing.library.readers import DocumentReaderPool
 from offing.models.embedding import EmbeddingPurpose, Embeddings
 from offing.models.role_call import AttemptFailure
-from offing.services import ingestion, vector_filling
+from offing.services import ingestion
 from offing.services.ingestion import Upload
 from offing.services.vector_filling import MAX_UNCLEAR_FAILURES, FillingResult, fill_next_tenant
 from offing.storage import vectors
@@ -34,6 +34,7 @@ class PickyEmbedder:
     kind: FailureKind = FailureKind.BAD_REQUEST
     price_usd: Decimal = Decimal(0)
     key: str = "test/picky"
+    batch_size: int = 32
     calls: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     gate: asyncio.Event | None = None
     """A call waits for it. `None` means that no call waits."""
@@ -107,11 +108,10 @@ async def test_each_tenant_gets_vectors_of_its_own_texts(
 
 
 async def test_a_text_of_many_passages_is_embedded_in_several_calls(
-    pool: Database, readers: DocumentReaderPool, monkeypatch: pytest.MonkeyPatch
+    pool: Database, readers: DocumentReaderPool
 ) -> None:
-    monkeypatch.setattr(vector_filling, "MAX_BATCH_PASSAGES", 2)
     await upload(pool, readers, {"long.md": "".join(f"# Part {n}\n\n{'word ' * 150}\n\n" for n in range(5))})
-    embedder = WordEmbedder()
+    embedder = WordEmbedder(batch_size=2)
     assert await fill_next_tenant(pool, embedder) == FillingResult(1)
     assert [len(texts) for _, texts in embedder.calls] == [2, 2, 1]
     async with pool.transaction(LOCAL_TENANT) as connection:
@@ -203,10 +203,9 @@ async def test_a_text_at_which_the_model_crashes_again_and_again_is_given_up(
 
 
 async def test_the_daily_spending_limit_holds_and_pauses_the_tenant(
-    pool: Database, readers: DocumentReaderPool, monkeypatch: pytest.MonkeyPatch
+    pool: Database, readers: DocumentReaderPool
 ) -> None:
-    monkeypatch.setattr(vector_filling, "MAX_BATCH_PASSAGES", 1)
-    embedder = PickyEmbedder(price_usd=Decimal("0.40"))
+    embedder = PickyEmbedder(price_usd=Decimal("0.40"), batch_size=1)
     await upload(pool, readers, NOTES)
     await execute(pool, "update tenant set max_daily_spend_usd = 1")
     result = await fill_next_tenant(pool, embedder)

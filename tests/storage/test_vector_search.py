@@ -37,6 +37,10 @@ class SynonymEmbedder:
     def key(self) -> str:
         return self.words.key
 
+    @property
+    def batch_size(self) -> int:
+        return self.words.batch_size
+
     async def embed(self, texts: Sequence[str], purpose: EmbeddingPurpose) -> Embeddings | AttemptFailure:
         return await self.words.embed(
             [" ".join(SYNONYMS.get(w, w) for w in text.lower().replace(".", "").split()) for text in texts], purpose

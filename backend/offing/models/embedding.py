@@ -28,6 +28,11 @@ class Embedder(Protocol):
         """Name of everything that makes vectors comparable: the model, its dimensions and its prefixes."""
         ...
 
+    @property
+    def batch_size(self) -> int:
+        """Maximum number of texts per request."""
+        ...
+
     async def embed(self, texts: Sequence[str], purpose: EmbeddingPurpose) -> Embeddings | AttemptFailure:
         """Return the vectors of these texts."""
         ...

@@ -46,9 +46,6 @@ still use it, and they check their tenants more often.
 SPEND_PAUSE_SECONDS = 300.0
 """Pause of a tenant whose daily spending limit is reached."""
 
-MAX_BATCH_PASSAGES = 32
-"""Maximum number of passages per call of the embedding model."""
-
 MAX_CONCURRENT_CALLS = 4
 """Maximum number of concurrent calls of one process. Until the cost of a call is known, there is one at a time."""
 
@@ -120,6 +117,7 @@ class _Turn:
         is_stopping: Callable[[], bool],
     ) -> None:
         self._database, self._claim, self._is_stopping = database, claim, is_stopping
+        self._batch_size = embedder.batch_size
         self._passages = _PassageEmbedder(embedder, TenantMeter(database, claim.tenant_id), failure_count, self._renew)
         self._ends_at = time.monotonic() + MAX_TURN_SECONDS
 
@@ -143,7 +141,7 @@ class _Turn:
     async def _fill_texts(self, texts: Sequence[UnfilledText]) -> FillingResult:
         """Store the vectors of texts until the turn is over, the model fails or the claim is lost."""
         count = 0
-        batches = _split_batches(texts)
+        batches = _split_batches(texts, self._batch_size)
         while not self._is_over():
             concurrent = list(islice(batches, MAX_CONCURRENT_CALLS if self._passages.knows_cost else 1))
             embedded = await asyncio.gather(*(self._embed_texts(batch) for batch in concurrent))
@@ -159,10 +157,10 @@ class _Turn:
             passages = await vectors.read_passages(connection, self._claim.tenant_id, texts)
         inputs = [_render_passage(text, passage) for text, own in zip(texts, passages, strict=True) for passage in own]
         rows: list[Any] = []
-        for first in range(0, len(inputs), MAX_BATCH_PASSAGES):
+        for first in range(0, len(inputs), self._batch_size):
             if first:
                 await self._renew()
-            part = await self._passages.embed_each(inputs[first : first + MAX_BATCH_PASSAGES])
+            part = await self._passages.embed_each(inputs[first : first + self._batch_size])
             if isinstance(part, AttemptFailure):
                 return part
             rows += part
@@ -263,12 +261,12 @@ class _PassageEmbedder:
         return result
 
 
-def _split_batches(texts: Sequence[UnfilledText]) -> Iterator[list[UnfilledText]]:
-    """Split texts into batches of passages for one call. A text with more passages is a batch of its own."""
+def _split_batches(texts: Sequence[UnfilledText], max_passages: int) -> Iterator[list[UnfilledText]]:
+    """Split texts into batches of at most `max_passages` passages. A text with more passages is a batch of its own."""
     batch: list[UnfilledText] = []
     count = 0
     for text in texts:
-        if batch and count + text.passage_count > MAX_BATCH_PASSAGES:
+        if batch and count + text.passage_count > max_passages:
             yield batch
             batch, count = [], 0
         batch.append(text)
