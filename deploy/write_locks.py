@@ -63,7 +63,9 @@ FOR_CUDA = re.compile(r"(nvidia|cuda)-|triton$")
 """Names of packages that only the CUDA build of torch needs."""
 
 Lock = dict[str, str]
-"""Entry of each package by name: pin, marker and hashes, in uv's format."""
+"""Entries of each package by name: pin, marker and hashes, in uv's format. One entry, or one per range of Python
+versions.
+"""
 
 
 def main(options: list[str]) -> None:
@@ -104,8 +106,10 @@ def compile_peers(options: list[str]) -> Lock:
 
 def parse_lock(text: str) -> Lock:
     """Return the entries of a lock. Lines before the first pin are left out."""
-    entries = re.findall(r"^([\w.-]+)(==.*\n(?: .*\n)*)", text, re.MULTILINE)
-    return {name: name + rest for name, rest in entries}
+    lock: Lock = {}
+    for name, rest in re.findall(r"^([\w.-]+)(==.*\n(?: .*\n)*)", text, re.MULTILINE):
+        lock[name] = lock.get(name, "") + name + rest
+    return lock
 
 
 def cpu_builds(pin: str) -> Lock:

@@ -60,6 +60,19 @@ def test_no_two_locks_disagree_on_a_version() -> None:
     assert {name: result for name, result in versions.items() if len(result) > 1} == {}
 
 
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_what_the_project_requires_is_locked_for_each_version_of_python(python: str) -> None:
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    versions = {
+        requirement.name: str(requirement.specifier).removeprefix("==")
+        for requirement in (Requirement(entry.split(" --hash")[0]) for entry in entries(ROOT / "requirements.lock"))
+        if requirement.marker is None or requirement.marker.evaluate(environment)
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"]["dev"])]
+    assert [r for r in required if not r.specifier.contains(versions.get(r.name.lower(), "0"))] == []
+
+
 def test_what_builds_the_project_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = dict(entry.split()[0].split("==") for entry in entries(ROOT / "requirements-build.lock"))
