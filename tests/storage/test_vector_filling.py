@@ -17,7 +17,7 @@ from offing.models.embedding import EmbeddingPurpose, Embeddings
 from offing.models.role_call import AttemptFailure
 from offing.services import ingestion
 from offing.services.ingestion import Upload
-from offing.services.vector_filling import MAX_UNCLEAR_FAILURES, FillingResult, fill_next_tenant
+from offing.services.vector_filling import MAX_UNCLEAR_FAILURES, FillingResult, fill_next_tenant, wait_until_filled
 from offing.storage import vectors
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -91,6 +91,26 @@ async def test_texts_are_embedded_once_with_title_and_heading_and_those_of_the_n
     await upload(pool, readers, {"late.md": "A late one.\n"})
     assert await fill_next_tenant(pool, embedder) == FillingResult(1)
     assert len(embedder.calls) == 2
+
+
+async def test_a_command_waits_for_vectors_as_long_as_their_number_grows(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    embedder, counts = WordEmbedder(batch_size=1), list[int]()
+
+    def count(coverage: vectors.VectorCoverage) -> None:
+        counts.append(coverage.filled_count)
+
+    async def wait(max_idle_seconds: float) -> vectors.VectorCoverage:
+        return await wait_until_filled(pool, LOCAL_TENANT, embedder, count, max_idle_seconds=max_idle_seconds)
+
+    assert (await wait(9)).text_count == 0
+    await upload(pool, readers, NOTES)
+    assert (await wait(0.5)).filled_count == 0
+    assert len(counts) > 2
+    waiting = asyncio.create_task(wait(9))
+    assert await fill_next_tenant(pool, embedder) == FillingResult(4)
+    assert (await waiting).filled_count == 4
 
 
 async def test_each_tenant_gets_vectors_of_its_own_texts(

@@ -26,10 +26,12 @@ from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
 from offing.local.stack import open_stack
 from offing.mcp.server_registry import McpServerRegistry
+from offing.models.embedding_models import open_embedder
 from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
 from offing.sdk import Graph
 from offing.services.ingestion import ingest_folder
 from offing.services.runs import RunRequest, choose_engines, submit_run
+from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -108,7 +110,12 @@ async def _ask(
     progress: ProgressPrinter,
 ) -> int:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        embedder = open_embedder(settings)
         collections = await _ingest_folders(database, options.docs, settings, progress)
+        if collections and embedder is not None:
+            progress.vectors_computed(
+                await wait_until_filled(database, LOCAL_TENANT, embedder, progress.vectors_counted)
+            )
         request = RunRequest(
             options.question,
             options.graph,

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from offing.core.step import Step, StepKind
 from offing.services.ingestion import IngestedFolder
+from offing.storage.vectors import VectorCoverage
 
 COLORS = {
     StepKind.PLAN: "magenta",
@@ -93,6 +94,15 @@ class ProgressPrinter:
                 self._console.print(
                     f"  [red]{outcome.outcome}[/red] {strip_control(outcome.name)}: {strip_control(outcome.problem)}"
                 )
+
+    def vectors_counted(self, coverage: VectorCoverage) -> None:
+        self._status.update(f"computing vectors · {coverage.filled_count} of {coverage.text_count} documents")
+
+    def vectors_computed(self, coverage: VectorCoverage) -> None:
+        """Say which documents are searched by their words alone."""
+        if coverage.filled_count < coverage.text_count:
+            line = f"{coverage.filled_count} of {coverage.text_count} documents of the library have vectors yet."
+            self._console.print(f"[yellow]{line}[/yellow] The others are found by their words alone.")
 
     def print_step(self, step: Step) -> None:
         """Print one step as a line of the timeline."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from offing.services.library_models import MIN_CALL_COST_USD
 from offing.services.tenant_meter import TenantMeter
 from offing.storage import vectors
 from offing.storage.pool import Database
-from offing.storage.vectors import FillingClaim, PassageText, TextVectors, UnfilledText
+from offing.storage.vectors import FillingClaim, PassageText, TextVectors, UnfilledText, VectorCoverage
 
 CLAIM_SECONDS = 120.0
 """Seconds after which another process may claim the tenant of a process that does not store anything."""
@@ -45,6 +46,11 @@ still use it, and they check their tenants more often.
 
 SPEND_PAUSE_SECONDS = 300.0
 """Pause of a tenant whose daily spending limit is reached."""
+
+MAX_IDLE_SECONDS = 20.0
+"""Seconds without a new vector after which nobody waits for further ones."""
+
+WAIT_POLL_SECONDS = 0.3
 
 MAX_CONCURRENT_CALLS = 4
 """Maximum number of concurrent calls of one process. Until the cost of a call is known, there is one at a time."""
@@ -103,6 +109,30 @@ async def fill_next_tenant(
         async with database.transaction(claim.tenant_id) as connection:
             await vectors.release_claim(connection, claim, pause)
     return result
+
+
+async def wait_until_filled(
+    database: Database,
+    tenant_id: UUID,
+    embedder: Embedder,
+    on_progress: Callable[[VectorCoverage], None],
+    *,
+    max_idle_seconds: float = MAX_IDLE_SECONDS,
+) -> VectorCoverage:
+    """Wait until other processes have computed the vectors of all texts, or no further ones for `max_idle_seconds`.
+
+    Returns how many texts have vectors at the end.
+    """
+    done, changed_at = -1, time.monotonic()
+    while True:
+        async with database.transaction(tenant_id) as connection:
+            coverage = await vectors.get_coverage(connection, tenant_id, embedder.key)
+        on_progress(coverage)
+        if coverage.filled_count + coverage.rejected_count != done:
+            done, changed_at = coverage.filled_count + coverage.rejected_count, time.monotonic()
+        if done >= coverage.text_count or time.monotonic() - changed_at > max_idle_seconds:
+            return coverage
+        await asyncio.sleep(WAIT_POLL_SECONDS)
 
 
 class _Turn:
