@@ -47,7 +47,7 @@ still use it, and they check their tenants more often.
 SPEND_PAUSE_SECONDS = 300.0
 """Pause of a tenant whose daily spending limit is reached."""
 
-MAX_IDLE_SECONDS = 20.0
+MAX_IDLE_SECONDS = 60.0
 """Seconds without a new vector after which nobody waits for further ones."""
 
 WAIT_POLL_SECONDS = 0.3
