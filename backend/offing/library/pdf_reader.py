@@ -11,7 +11,7 @@ from offing.library.pdf.page_layout import analyze_layout, needs_layout
 from offing.library.pdf.page_reader import HYPHENS, PageReader, join_surrogates
 from offing.library.pdf.paragraphs import Block, join_page, join_sentences, remove_headers_and_footers
 from offing.library.pdf.tables import continue_tables
-from offing.library.pdf.title import MAX_TITLE_CHARS, find_type_title, is_usable_title
+from offing.library.pdf.title import MAX_TITLE_CHARS, find_type_title, is_form_line, is_usable_title
 
 MAX_PAGES = 3_000
 
@@ -81,5 +81,6 @@ def write_pages(pages: Sequence[list[Element]], images: set[int]) -> str:
 
 
 def _find_first_line(text: str) -> str:
+    """Return the first line of a text. Empty if it is a row of a table, a form's line or too long for a title."""
     line = text.split("\n", 1)[0].strip("# ")
-    return line if 3 < len(line) <= 200 else ""
+    return line if 3 < len(line) <= 200 and not (line.startswith("|") or is_form_line(line)) else ""

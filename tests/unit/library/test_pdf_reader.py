@@ -7,6 +7,8 @@ import pytest
 
 from offing.library.extraction import ExtractedDocument, extract_text
 from offing.library.passages import split_passages
+from offing.library.pdf.geometry import Line
+from offing.library.pdf.title import find_type_title
 from tests.bench.pdf_pages import DOCS, render_document
 from tests.unit.library.pdf_pages import LEADING, PROSE, SAMPLES, STATEMENT, Page, place_statement, read, table_lines
 
@@ -159,6 +161,21 @@ def test_metadata_without_a_subject_is_no_title(metadata: str) -> None:
     page.left(72, 80, "Connection Pools That").left(72, 102, "Follow the Load")
     page.type().lines(72, 140, 460, PROSE)
     assert read(page).title == "Connection Pools That Follow the Load"
+
+
+def test_check_boxes_and_rows_of_tables_are_no_title() -> None:
+    boxes = Line("Yes \u2612 No \u2610", 72, 200, 700, 720)
+    name = Line("The Pool Company", 72, 300, 660, 680)
+    prose = [Line(PROSE, 72, 500, 600 - 14 * n, 610 - 14 * n) for n in range(6)]
+    assert find_type_title([boxes, name, *prose]) == "The Pool Company"
+    page = Page()
+    page.grid(72, 72, (100, 80), 20, [("Country", "Number"), ("Japan", "10"), ("Spain", "30")])
+    result = read(page)
+    assert result.text.startswith("| Country |")
+    assert result.title == ""
+    page = Page()
+    page.left(72, 72, "UNITED STATES SECURITIES AND EXCHANGE COMMISSION").lines(72, 92, 460, PROSE)
+    assert read(page).title == ""
 
 
 def test_cells_that_stand_in_no_certain_columns_stay_lines() -> None:

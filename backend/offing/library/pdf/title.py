@@ -19,15 +19,20 @@ _NO_TITLE = re.compile(
 )
 """Matches a title that names no subject, such as the name of a program, a file or an accession number."""
 _FORM = re.compile(
-    r"united states(?: of america)?$|(?:u\.?s\.? )?securities and exchange commission|washington,? d\.?\s?c|"
-    r"form \w+-\w+|table of contents$|contents$|arxiv:|annual report$",
+    r"united states(?: of america)?$|(?:u\.?s\.? |united states )?securities and exchange commission|"
+    r"washington,? d\.?\s?c|form \w+-\w+|table of contents$|contents$|arxiv:|annual report$|.*[\u2610-\u2612]",
     re.I,
 )
-"""Matches a line in large type that the first pages of many documents share."""
+"""Matches a line in large type that the first pages of many documents share, or that has check boxes."""
 
 
 def is_usable_title(title: str) -> bool:
     return len(title) > 3 and not _NO_TITLE.search(title)
+
+
+def is_form_line(line: str) -> bool:
+    """Return whether a line names a form that many documents share, or has check boxes."""
+    return _FORM.match(line) is not None
 
 
 def find_type_title(elements: Sequence[Element]) -> str:
@@ -40,7 +45,7 @@ def find_type_title(elements: Sequence[Element]) -> str:
     large = {
         number: line.y1 - line.y0
         for number, line in enumerate(lines)
-        if line.y1 - line.y0 >= MIN_TITLE_TYPE * usual and not _FORM.match(line.text)
+        if line.y1 - line.y0 >= MIN_TITLE_TYPE * usual and not is_form_line(line.text)
     }
     if not large:
         return ""
@@ -48,7 +53,7 @@ def find_type_title(elements: Sequence[Element]) -> str:
     start = next(number for number, height in large.items() if height >= 0.97 * tallest)
     parts = list[str]()
     for line in lines[start : start + MAX_TITLE_LINES]:
-        if not 0.9 * tallest <= line.y1 - line.y0 <= 1.05 * tallest or _FORM.match(line.text):
+        if not 0.9 * tallest <= line.y1 - line.y0 <= 1.05 * tallest or is_form_line(line.text):
             break
         parts.append(line.text)
     title = " ".join(" ".join(parts).split())
