@@ -59,7 +59,7 @@ def read_html(data: bytes) -> ExtractedDocument:
         raise DocumentRejectedError(
             "The HTML cannot be parsed.", "Save the page again, or save it as plain text."
         ) from None
-    extractor = f"html/2+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
+    extractor = f"html/3+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
     title = find_title(tree)
     text = _extract_text(tree)
     check_page(tree, text, title)

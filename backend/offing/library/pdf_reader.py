@@ -44,7 +44,7 @@ def read_pdf(data: bytes) -> ExtractedDocument:
     first = next((page for page in pages if page), list[Element]())
     text = join_surrogates(write_pages(pages, images))
     title = named if is_usable_title(named) else find_type_title(first) or _find_first_line(text)
-    return ExtractedDocument(text, title, "application/pdf", f"pdf/3+pypdfium2-{version('pypdfium2')}")
+    return ExtractedDocument(text, title, "application/pdf", f"pdf/4+pypdfium2-{version('pypdfium2')}")
 
 
 def read_page(document: Any, number: int) -> list[Element]:
