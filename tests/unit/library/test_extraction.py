@@ -93,7 +93,7 @@ def test_a_pdf_gives_its_paragraphs_and_title() -> None:
     text = extract_text(a_pdf(WORDS * 4, title="On Pools"), "a.pdf")
     assert text.title == "On Pools"
     assert text.text == (WORDS * 4).strip()
-    assert text.extractor.startswith("pdf/3+pypdfium2-")
+    assert text.extractor.startswith("pdf/4+pypdfium2-")
 
 
 def test_lines_that_head_every_page_are_left_out() -> None:
