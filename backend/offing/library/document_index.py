@@ -12,7 +12,9 @@ from offing.library import passages, terms
 from offing.library.passages import Passage
 
 INDEX_VERSION = 100 * 2 + terms.TERMS_VERSION
-"""Version of passages, terms and weights together."""
+"""Version of passages, terms and weights together. Increase it also when a reader extracts a better text, because files
+of the current version are not read again.
+"""
 
 NOT_INDEXED = 0
 """Version of a text that no search has to find, so that it has neither passages nor postings."""
