@@ -62,6 +62,7 @@ test("a folder and single files are added, found and erased", async () => {
   const single = await library.uploadFiles([picked("b.md", `${text}Once.`)], "");
   expect(single.files[0]?.outcome).toBe("added");
   expect((await client.fetchQuery(library.collectionsQuery)).map(({ name }) => name)).toContain("papers");
+  expect((await client.fetchQuery(library.libraryStatusQuery)).embedding).toBeNull();
   for (const collection of [null, "papers", ""]) {
     await client.fetchInfiniteQuery(library.sourcesQuery(collection, ""));
     await client.fetchInfiniteQuery(library.sourcesQuery(collection, "salt"));

@@ -1,6 +1,9 @@
 """litellm's own warnings are not ours to fix; everything else stays an error."""
 
 import asyncio
+import gc
+import warnings
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -24,3 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def litellm() -> None:
     """Imported before the first call, whose timeout it would use up on a busy machine."""
     asyncio.run(litellm_client.get_litellm())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_clients(litellm: None) -> Generator[None]:
+    """litellm keeps clients until their loop is gone, and some are never closed: here, and not in a later test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.run(_close_clients())
+        gc.collect()
+
+
+async def _close_clients() -> None:
+    await (await litellm_client.get_litellm()).close_litellm_async_clients()
