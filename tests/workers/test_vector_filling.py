@@ -64,6 +64,7 @@ async def wait_for_lines(logs: Sequence[MutableMapping[str, Any]], count: int) -
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.timeout(300)
 async def test_a_worker_computes_vectors_and_its_runs_search_by_them(
     platform: Platform, start_worker: StartWorker, tmp_path: Path
 ) -> None:
