@@ -4,7 +4,6 @@ It uses its own servers. The rows are inserted by SQL, because writing them is m
 """
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from itertools import product
@@ -16,15 +15,13 @@ import psycopg
 
 from offing.clock import new_id
 from offing.exports.format import FORMATS, ExportOptions
-from offing.local import open_servers
-from offing.packaged_files import get_migrations_dir
 from offing.services import trajectories
-from offing.settings import Settings
-from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.token_columns import pack_ids
 from offing.storage.trajectories import TrajectoryQuery
 from tests.bench.measurement import Aim, Measurement, Samples
+from tests.bench.servers import open_migrated_servers
 
 ROLLOUTS, TURNS = 1000, 20
 
@@ -148,15 +145,9 @@ async def _measured(app_url: str, folder: Path) -> dict[str, list[float]]:
 
 
 def export_speed() -> list[Measurement]:
-    with (
-        tempfile.TemporaryDirectory(prefix="offing-bench-") as home,
-        open_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as servers,
-    ):
-        migrate(
-            servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
-        )
+    with open_migrated_servers(durable=False) as (servers, files):
         size = lay_down(servers.owner_url)
-        taken = asyncio.run(_measured(servers.app_url, Path(home)))
+        taken = asyncio.run(_measured(servers.app_url, files))
     rates = {way: tuple(size / seconds / 1e6 for seconds in each) for way, each in taken.items()}
     return [
         *(_measurement(name, rates[name], rates["copy"], HALF) for name in ("parquet", "verl")),

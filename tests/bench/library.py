@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import os
 import random
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,14 +28,13 @@ from offing.clock import new_id
 from offing.library.reader_process import read_document
 from offing.library.readers import DocumentReaderPool, ParsedDocument
 from offing.library.terms import STOP_WORDS
-from offing.local import open_servers
-from offing.packaged_files import get_migrations_dir
 from offing.services import ingestion, library
-from offing.settings import Settings
+from offing.services.document_storage import store_documents
 from offing.storage import library as rows
-from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.bench.measurement import Aim, Measurement, percentile
+from tests.bench.servers import open_migrated_servers
 
 FOLDERS = (1_500, 15_000)
 """Number of files of each folder that is ingested, one after the other."""
@@ -173,7 +171,7 @@ async def _store_copies(db: Database, texts: TextGenerator, count: int) -> None:
         numbers = range(first, min(count, first + ingestion.MAX_BATCH_DOCUMENTS))
         copies = [_copy(originals[number % len(originals)], number) for number in numbers]
         async with db.transaction(LOCAL_TENANT) as connection:
-            text_ids = await ingestion.store_documents(connection, LOCAL_TENANT, copies)
+            text_ids = await store_documents(connection, LOCAL_TENANT, copies)
             sources = [
                 rows.NewSource(new_id(), f"{number}.md", copy.title, text_id)
                 for number, text_id, (_, copy) in zip(numbers, text_ids, copies, strict=True)
@@ -212,18 +210,8 @@ def _bytes_by_table(owner_url: str) -> dict[str, int]:
 
 
 def measure_library(folders: Sequence[int] = FOLDERS, document_count: int = DOCUMENTS) -> GrownLibrary:
-    with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
-        settings = Settings(home=Path(home, "servers"), database_url=None, redis_url=None)
-        with open_servers(settings) as servers:
-            migrate(
-                servers.owner_url,
-                folder=get_migrations_dir(),
-                app_role=servers.app_role,
-                app_password=servers.app_password,
-            )
-            return asyncio.run(
-                _measured(servers.app_url, servers.owner_url, Path(home, "docs"), folders, document_count)
-            )
+    with open_migrated_servers() as (servers, files):
+        return asyncio.run(_measured(servers.app_url, servers.owner_url, files, folders, document_count))
 
 
 async def _measured(

@@ -11,7 +11,6 @@ import asyncio
 import os
 import re
 import statistics
-import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
@@ -22,13 +21,11 @@ import psycopg
 
 from offing.core.tool import SourceSpan
 from offing.library.readers import DocumentReaderPool
-from offing.local import open_servers
-from offing.packaged_files import get_migrations_dir
 from offing.services import ingestion, library
-from offing.settings import Settings
-from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.bench.candidates import CANDIDATES, Candidate, rank_with
+from tests.bench.servers import open_migrated_servers
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / ".demo" / "docs"
@@ -204,13 +201,7 @@ def main() -> None:
     chosen = arguments()
     if not chosen.docs.is_dir():
         raise SystemExit(f"{chosen.docs} is missing; run deploy/fetch-demo-docs first.")
-    with (
-        tempfile.TemporaryDirectory(prefix="offing-recall-", ignore_cleanup_errors=True) as home,
-        open_servers(Settings(home=Path(home), database_url=None, redis_url=None)) as servers,
-    ):
-        migrate(
-            servers.owner_url, folder=get_migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
-        )
+    with open_migrated_servers() as (servers, _):
         asyncio.run(compare(servers.app_url, servers.owner_url, chosen.docs, chosen.misses))
 
 

@@ -13,11 +13,9 @@ rounding, that are among the 50 results. CPU time is that of this process and of
 import argparse
 import asyncio
 import os
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -25,16 +23,14 @@ import numpy as np
 import psutil
 import psycopg
 
-from offing.local import open_servers
-from offing.packaged_files import get_migrations_dir
-from offing.settings import Settings
 from offing.storage import vector_search
-from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.search import list_texts_in_scope
 from offing.storage.vector_search import QueryVector
 from offing.storage.vectors import pack_floats, pack_signatures
 from tests.bench.measurement import Aim, Measurement, percentile
+from tests.bench.servers import open_migrated_servers
 
 TEXTS = 50_000
 PASSAGES_PER_TEXT = 9
@@ -281,16 +277,8 @@ async def compare(app_url: str, owner_url: str, text_count: int = TEXTS, *, has_
 
 
 def measure_vectors(text_count: int = TEXTS, *, has_hnsw: bool = True) -> list[Figures]:
-    with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
-        settings = Settings(home=Path(home, "servers"), database_url=None, redis_url=None)
-        with open_servers(settings) as servers:
-            migrate(
-                servers.owner_url,
-                folder=get_migrations_dir(),
-                app_role=servers.app_role,
-                app_password=servers.app_password,
-            )
-            return asyncio.run(compare(servers.app_url, servers.owner_url, text_count, has_hnsw=has_hnsw))
+    with open_migrated_servers() as (servers, _):
+        return asyncio.run(compare(servers.app_url, servers.owner_url, text_count, has_hnsw=has_hnsw))
 
 
 def vector_search_speed() -> list[Measurement]:

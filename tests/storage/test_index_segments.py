@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -15,12 +16,12 @@ from offing.library.readers import DocumentReaderPool
 from offing.library.terms import extract_terms
 from offing.local import ServerUrls
 from offing.packaged_files import get_migrations_dir
-from offing.services import ingestion, library
+from offing.services import document_storage, ingestion, library
 from offing.services.erasure import erase_source
 from offing.services.ingestion import Upload
 from offing.storage import erasure, search
 from offing.storage.migrate import LOCAL_TENANT, migrate
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.postings import SEGMENTS_PER_MERGE, SegmentRow, unpack_bucket
 from tests.conftest import at_database
 
@@ -170,19 +171,25 @@ async def test_a_text_with_an_earlier_index_is_indexed_anew_when_it_is_ingested_
     assert count_entries(owner_url) == before
 
 
-async def test_a_source_can_be_erased_while_another_text_replaces_it(
-    pool: Database, readers: DocumentReaderPool
-) -> None:
-    source_id = await upload(pool, readers, "tide.txt", "The tide turns.")
+@asynccontextmanager
+async def erasing(pool: Database, source_id: UUID) -> AsyncGenerator[Connection]:
+    """A transaction that has deleted a source, and deletes its texts at the end."""
     async with pool.transaction(LOCAL_TENANT) as connection:
         deleted = await erasure.delete_source(connection, LOCAL_TENANT, source_id)
         assert deleted is not None
+        orphans = await erasure.list_orphaned_texts(connection, LOCAL_TENANT, deleted.text_ids)
+        yield connection
+        await erasure.delete_texts(connection, LOCAL_TENANT, orphans)
+
+
+async def test_a_source_can_be_erased_while_another_text_replaces_it(
+    pool: Database, readers: DocumentReaderPool
+) -> None:
+    async with erasing(pool, await upload(pool, readers, "tide.txt", "The tide turns.")) as connection:
         replacing = asyncio.create_task(upload(pool, readers, "tide.txt", "The tide stays."))
         await asyncio.sleep(0.5)
         assert not replacing.done()
         await connection.execute("select 1 from index_counter for update nowait")
-        orphans = await erasure.list_orphaned_texts(connection, LOCAL_TENANT, deleted.text_ids)
-        await erasure.delete_texts(connection, LOCAL_TENANT, orphans)
     await replacing
     (hit,) = await library.search_passages(pool, LOCAL_TENANT, "tide", 5)
     assert hit.text == "The tide stays."
@@ -191,15 +198,10 @@ async def test_a_source_can_be_erased_while_another_text_replaces_it(
 async def test_a_stored_text_that_is_erased_while_it_gets_another_name_is_reported(
     pool: Database, readers: DocumentReaderPool
 ) -> None:
-    source_id = await upload(pool, readers, "tide.txt", "The tide turns.")
-    async with pool.transaction(LOCAL_TENANT) as connection:
-        deleted = await erasure.delete_source(connection, LOCAL_TENANT, source_id)
-        assert deleted is not None
-        orphans = await erasure.list_orphaned_texts(connection, LOCAL_TENANT, deleted.text_ids)
+    async with erasing(pool, await upload(pool, readers, "tide.txt", "The tide turns.")):
         again = Upload("copy.txt", b"The tide turns.")
         adding = asyncio.create_task(ingestion.ingest_uploads(pool, LOCAL_TENANT, [again], readers=readers))
         await asyncio.sleep(0.5)
-        await erasure.delete_texts(connection, LOCAL_TENANT, orphans)
     (file,) = await adding
     assert (file.outcome, file.source_id) == ("failed", None)
     assert "erased" in file.problem
@@ -212,7 +214,7 @@ async def test_a_text_that_no_search_has_to_find_takes_no_index_away(
     async def store_unindexed(text: str) -> None:
         document = await readers.read("page.txt", text.encode(), LOCAL_TENANT)
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await ingestion.store_unindexed(connection, LOCAL_TENANT, text.encode(), document)
+            await document_storage.store_unindexed(connection, LOCAL_TENANT, text.encode(), document)
 
     await upload(pool, readers, "tide.txt", "The tide turns.")
     await store_unindexed("The tide turns.")

@@ -102,7 +102,7 @@ async def test_a_command_waits_for_vectors_as_long_as_their_number_grows(
         counts.append(coverage.filled_count)
 
     async def wait(max_idle_seconds: float) -> vectors.VectorCoverage:
-        return await wait_until_filled(pool, LOCAL_TENANT, embedder, count, max_idle_seconds=max_idle_seconds)
+        return await wait_until_filled(pool, LOCAL_TENANT, embedder, [""], count, max_idle_seconds=max_idle_seconds)
 
     assert (await wait(9)).text_count == 0
     await upload(pool, readers, NOTES)
@@ -111,6 +111,9 @@ async def test_a_command_waits_for_vectors_as_long_as_their_number_grows(
     waiting = asyncio.create_task(wait(9))
     assert await fill_next_tenant(pool, embedder) == FillingResult(4)
     assert (await waiting).filled_count == 4
+    other = Upload("late.md", b"A late one.")
+    await ingestion.ingest_uploads(pool, LOCAL_TENANT, [other], collection="papers", readers=readers)
+    assert (await wait(9)).text_count == 4
 
 
 async def test_each_tenant_gets_vectors_of_its_own_texts(

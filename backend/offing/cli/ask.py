@@ -114,7 +114,7 @@ async def _ask(
         collections = await _ingest_folders(database, options.docs, settings, progress)
         if collections and embedder is not None:
             progress.vectors_computed(
-                await wait_until_filled(database, LOCAL_TENANT, embedder, progress.vectors_counted)
+                await wait_until_filled(database, LOCAL_TENANT, embedder, collections, progress.vectors_counted)
             )
         request = RunRequest(
             options.question,

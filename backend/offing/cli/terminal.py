@@ -101,7 +101,7 @@ class ProgressPrinter:
     def vectors_computed(self, coverage: VectorCoverage) -> None:
         """Say which documents are searched by their words alone."""
         if coverage.filled_count < coverage.text_count:
-            line = f"{coverage.filled_count} of {coverage.text_count} documents of the library have vectors yet."
+            line = f"Only {coverage.filled_count} of {coverage.text_count} documents have vectors."
             self._console.print(f"[yellow]{line}[/yellow] The others are found by their words alone.")
 
     def print_step(self, step: Step) -> None:

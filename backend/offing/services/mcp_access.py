@@ -20,7 +20,7 @@ from offing.library.readers import NO_POSTINGS, ParsedDocument
 from offing.mcp.allowed_tools import AllowedMcpTool, McpServerTools
 from offing.mcp.client import McpClient, McpToolResult, render_error
 from offing.mcp.server_registry import McpServerRegistry
-from offing.services import ingestion
+from offing.services.document_storage import store_unindexed
 from offing.services.tool_backends import ToolBackends
 from offing.storage import mcp_results
 from offing.storage.pool import Database
@@ -78,7 +78,7 @@ class RunMcpServers:
         title = f"{tool.remote_name} ({tool.server})"
         document = ParsedDocument(text, title, "application/json", EXTRACTOR, NOT_INDEXED, (), NO_POSTINGS)
         async with self.database.transaction(self.tenant_id) as connection:
-            text_id = await ingestion.store_unindexed(connection, self.tenant_id, raw, document)
+            text_id = await store_unindexed(connection, self.tenant_id, raw, document)
             await mcp_results.upsert_result(
                 connection, self.tenant_id, source_id=new_id(), call_name=name, title=title, text_id=text_id
             )

@@ -50,7 +50,7 @@ SPEND_PAUSE_SECONDS = 300.0
 MAX_IDLE_SECONDS = 60.0
 """Seconds without a new vector after which nobody waits for further ones."""
 
-WAIT_POLL_SECONDS = 0.3
+WAIT_POLL_SECONDS = 0.5
 
 MAX_CONCURRENT_CALLS = 4
 """Maximum number of concurrent calls of one process. Until the cost of a call is known, there is one at a time."""
@@ -115,18 +115,19 @@ async def wait_until_filled(
     database: Database,
     tenant_id: UUID,
     embedder: Embedder,
+    collections: Sequence[str],
     on_progress: Callable[[VectorCoverage], None],
     *,
     max_idle_seconds: float = MAX_IDLE_SECONDS,
 ) -> VectorCoverage:
-    """Wait until other processes have computed the vectors of all texts, or no further ones for `max_idle_seconds`.
+    """Wait until other processes have computed the vectors of collections, or no further ones for `max_idle_seconds`.
 
     Returns how many texts have vectors at the end.
     """
     done, changed_at = -1, time.monotonic()
     while True:
         async with database.transaction(tenant_id) as connection:
-            coverage = await vectors.get_coverage(connection, tenant_id, embedder.key)
+            coverage = await vectors.get_coverage(connection, tenant_id, embedder.key, collections)
         on_progress(coverage)
         if coverage.filled_count + coverage.rejected_count != done:
             done, changed_at = coverage.filled_count + coverage.rejected_count, time.monotonic()

@@ -10,7 +10,7 @@ from uuid import UUID
 from offing.clock import new_id
 from offing.library.extraction import DocumentRejectedError as Unreadable
 from offing.library.readers import ParsedDocument, ReadersBusyError
-from offing.services import ingestion
+from offing.services.document_storage import store_unindexed
 from offing.services.tool_backends import ToolBackends
 from offing.storage import web_pages
 from offing.storage.pool import Database
@@ -74,7 +74,7 @@ class WebPageReader:
         except (Unreadable, ReadersBusyError) as error:
             return str(error)
         async with self.database.transaction(self.tenant_id) as connection:
-            text_id = await ingestion.store_unindexed(connection, self.tenant_id, fetched.body, document)
+            text_id = await store_unindexed(connection, self.tenant_id, fetched.body, document)
             title = document.title or fetched.url
             await web_pages.upsert_page(
                 connection, self.tenant_id, source_id=new_id(), url=fetched.url, title=title, text_id=text_id

@@ -141,7 +141,8 @@ async def delete_indexes(connection: Connection, tenant_id: UUID, text_ids: Sequ
 async def set_index_versions(connection: Connection, tenant_id: UUID, indexes: Sequence[TextIndex]) -> None:
     """Note the version and the passage numbers of a document index that replaces an earlier one."""
     ids, versions = [index.text_id for index in indexes], [index.version for index in indexes]
-    counts, firsts = [len(index.passages) for index in indexes], [index.first_passage for index in indexes]
+    counts = [len(index.passages) for index in indexes]
+    firsts = [index.first_passage if index.passages else None for index in indexes]
     await connection.execute(SET_INDEX_VERSION, (ids, versions, counts, firsts, tenant_id))
     await connection.execute(SET_SOURCE_NUMBERS, (tenant_id, ids))
 

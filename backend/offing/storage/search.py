@@ -88,31 +88,21 @@ async def search_passages(
     Empty `collections` or `sources` mean all of them.
     """
     scope = {"tenant": tenant_id, "collections": list(collections), "sources": list(source_ids)}
-    postings = await _read_repeated_postings(connection, tenant_id, terms)
     texts = await list_texts_in_scope(connection, scope)
-    if not postings or not len(texts):
-        return []
-    best = await asyncio.to_thread(rank_passages, texts, postings, limit)
-    return await read_hits(connection, scope, best)
+    best = await rank_terms(connection, tenant_id, terms, texts, limit)
+    return await read_hits(connection, scope, best) if best.firsts else []
 
 
 async def rank_terms(
     connection: Connection, tenant_id: UUID, terms: Sequence[str], texts: Any, limit: int
 ) -> BestPassages:
     """Return the best passages of these texts for the terms, as `search_passages` ranks them."""
-    postings = await _read_repeated_postings(connection, tenant_id, terms)
-    if not postings or not len(texts):
+    postings = select_terms(await read_postings(connection, tenant_id, terms)) if len(texts) else {}
+    if not postings:
         return BestPassages([], [], [])
-    return await asyncio.to_thread(rank_passages, texts, postings, limit)
-
-
-async def _read_repeated_postings(
-    connection: Connection, tenant_id: UUID, terms: Sequence[str]
-) -> list[tuple[list[TermEntries], int]]:
-    """Return the entries of the selected terms, and how often the query contains each."""
-    postings = select_terms(await read_postings(connection, tenant_id, terms))
     repeats = Counter(terms)
-    return [(entries, repeats[term]) for term, entries in postings.items()]
+    counted = [(entries, repeats[term]) for term, entries in postings.items()]
+    return await asyncio.to_thread(rank_passages, texts, counted, limit)
 
 
 async def read_hits(connection: Connection, scope: Mapping[str, Any], best: BestPassages) -> list[PassageHitRow]:

@@ -14,6 +14,7 @@ import numpy as np
 from psycopg.rows import class_row
 
 from offing.storage.pool import Connection, Database
+from offing.storage.search import IN_SCOPE
 
 VECTOR_TYPE = np.dtype("<f2")
 SIGNATURE_WORD_BYTES = 8
@@ -91,14 +92,14 @@ FIND_MODEL = """
      where m.tenant_id = %s and m.key = %s and m.dimensions is not null
 """
 
-GET_COVERAGE = """
+GET_COVERAGE = f"""
     select m.key, m.dimensions, count(distinct s.first_passage) as text_count,
            count(distinct s.first_passage) filter (where octet_length(v.vectors) > 0) as filled_count,
            count(distinct s.first_passage) filter (where v.rejection <> '') as rejected_count
       from source s
       left join embedding_model m on m.tenant_id = s.tenant_id and m.key = %(key)s
       left join text_vector v on v.tenant_id = s.tenant_id and v.model_id = m.id and v.first_passage = s.first_passage
-     where s.tenant_id = %(tenant)s and s.removed_at is null and s.passage_count > 0
+     where s.passage_count > 0 and {IN_SCOPE}
      group by 1, 2
 """
 
@@ -269,9 +270,12 @@ async def find_model(connection: Connection, tenant_id: UUID, key: str) -> Fille
         return await cursor.fetchone()
 
 
-async def get_coverage(connection: Connection, tenant_id: UUID, key: str) -> VectorCoverage:
-    """Return how many texts have vectors of a model."""
-    row = await (await connection.execute(GET_COVERAGE, {"tenant": tenant_id, "key": key}, prepare=False)).fetchone()
+async def get_coverage(
+    connection: Connection, tenant_id: UUID, key: str, collections: Sequence[str] = ()
+) -> VectorCoverage:
+    """Return how many texts of these collections have vectors of a model. Empty `collections` mean all of them."""
+    values = {"tenant": tenant_id, "key": key, "collections": list(collections), "sources": list[UUID]()}
+    row = await (await connection.execute(GET_COVERAGE, values, prepare=False)).fetchone()
     if row is None:
         return VectorCoverage(0, 0, 0, None)
     return VectorCoverage(text_count=row[2], filled_count=row[3], rejected_count=row[4], dimensions=row[1])
