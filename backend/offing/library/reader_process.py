@@ -50,13 +50,7 @@ def read_document(name: str, data: bytes) -> dict[str, Any]:
     except MemoryError:
         return {"problem": "The file needs too much memory to be read.", "remedy": "Split it."}
     passages = [(p.start, p.end, HEADING_SEPARATOR.join(p.headings)) for p in index.passages]
-    # Four flat lists, because thousands of small ones take most of the time that the receiver has for a document.
-    postings = (
-        [p.term for p in index.postings],
-        [len(p.passages) for p in index.postings],
-        [ordinal for p in index.postings for ordinal in p.passages],
-        [weight for p in index.postings for weight in p.weights],
-    )
+    postings = tuple(map(list, index.flat_postings))
     return {**asdict(extracted), "digest": index.version, "passages": passages, "postings": postings}
 
 
