@@ -62,6 +62,10 @@ class FlatPostings(NamedTuple):
     """Saturated frequency of the term in each of these passages, between 0 and 1."""
 
 
+NO_POSTINGS = FlatPostings((), array("I"), array("I"), array("d"))
+"""The postings of a text that has no index."""
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentIndex:
     """The passages and postings of a text."""
