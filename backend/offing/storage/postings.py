@@ -268,8 +268,9 @@ def distribute_terms(terms: Sequence[str], counts: Any, entry_bytes: int) -> tup
     """
     total = sum(map(len, terms)) + int(counts.sum()) * entry_bytes + 5 * len(terms)
     bucket_count = max(1, total // BUCKET_BYTES)
-    hashes = hash_terms(terms)
-    buckets: Any = np.where(counts * entry_bytes > OWN_ROW_BYTES, -1 - hashes, hashes % bucket_count)
+    hashes, has_own = hash_terms(terms), counts * entry_bytes > OWN_ROW_BYTES
+    buckets = hashes % bucket_count
+    buckets[has_own] = -1 - hashes[has_own]
     return bucket_count, buckets
 
 
