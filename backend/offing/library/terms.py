@@ -68,13 +68,20 @@ def _terms_of_word(joined: str) -> tuple[str, ...]:
     `pool.maxSize` gives poolmaxsize, pool, maxsize, max and size.
     """
     if joined.isascii() and joined.isalpha() and (joined.islower() or joined.istitle() or joined.isupper()):
-        return tuple(_word_forms(joined))  # the word has one part
+        return _terms_of_plain_word(joined.lower())
     parts = _WORD_PART.findall(joined)
     forms = _word_forms("".join(parts)) if len(parts) > 1 else []
     for part in parts:
         humps = _CAMEL_PART.findall(part) if part.isascii() else []
         forms += _word_forms(part) + (_terms_of_words(humps) if len(humps) > 1 else [])
     return tuple(forms)
+
+
+def _terms_of_plain_word(folded: str) -> tuple[str, ...]:
+    """Return what `_word_forms` returns for a word of Latin letters, as nearly all words of a text are."""
+    if folded in STOP_WORDS or not 1 < len(folded) <= MAX_TERM_CHARS:
+        return ()
+    return (_load_english_stemmer()(folded),)
 
 
 def _terms_of_words(words: list[str]) -> list[str]:

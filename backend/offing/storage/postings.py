@@ -310,12 +310,12 @@ async def _merge_segments(connection: Connection, tenant_id: UUID, segments: Seq
     runs = list[PostingRuns]()
     for segment in segments:
         bodies = [body for _, body in await _read_segment(connection, tenant_id, segment)]
-        runs.append(await asyncio.to_thread(_move_buckets, bodies, segment, merged))
+        runs.append(await asyncio.to_thread(move_buckets, bodies, segment, merged))
     await _write_segment(connection, tenant_id, merged, runs)
     await connection.execute(DELETE_SEGMENTS, (tenant_id, [segment.segment for segment in segments]))
 
 
-def _move_buckets(bodies: Iterable[bytes], segment: SegmentRow, merged: SegmentRow) -> PostingRuns:
+def move_buckets(bodies: Iterable[bytes], segment: SegmentRow, merged: SegmentRow) -> PostingRuns:
     """Return the postings of a segment's buckets as entries of the merged segment."""
     terms, counts, entries = _join_runs(segment, (unpack_bucket(body, segment) for body in bodies))
     moved: Any = np.empty(len(entries), _entry_type(merged))
