@@ -155,7 +155,7 @@ async def _time_folder(db: Database, folder: Path, readers: DocumentReaderPool) 
 
 def _cpu_seconds() -> dict[str, float]:
     """Return the CPU time of this process and of the living processes below it, by kind."""
-    total = dict.fromkeys(("readers", "this process", "servers"), 0.0)
+    total: dict[str, float] = {"readers": 0.0, "this process": 0.0, "servers": 0.0}
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
             times, words = process.cpu_times(), process.cmdline()
