@@ -39,7 +39,7 @@ HYPHENS = "\ufffe\x02"
 
 _LINE = re.compile(rf"[^\s{HYPHENS}](?:[^\r\n{HYPHENS}]*[^\s{HYPHENS}])?[ \t]*[{HYPHENS}]?")
 _WORD = re.compile(rf"[^\s{HYPHENS}]+[{HYPHENS}]?")
-_LEADER = re.compile(
+LEADER = re.compile(
     r"[._\-=\u2026](?:[._\-=\u2026]{3,}|(?<=[.\u2026_])[ \t](?:[.\u2026_][ \t]){2,}[.\u2026_]?)",
 )
 """Matches dots or lines between a text and its number. It starts with one set of characters, which is found fast."""
@@ -86,7 +86,7 @@ class PageReader:
 
     def read_words(self) -> list[Word]:
         """Return the words in the order of the file. Empty if there are more than `MAX_PAGE_WORDS`."""
-        text = _LEADER.sub(lambda match: " " * len(match.group()), self.text)
+        text = LEADER.sub(lambda match: " " * len(match.group()), self.text)
         spans = [match.span() for match in islice(_WORD.finditer(text), MAX_PAGE_WORDS + 1)]
         if len(spans) > MAX_PAGE_WORDS:
             return []

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 BoxTuple = tuple[float, float, float, float]
 """`(x0, x1, y0, y1)` in points."""
 
+Call = Callable[..., Any]
+
 
 class Boxes(NamedTuple):
     """The coordinates of many boxes in points: those of a box are at the same place of each list."""
@@ -22,9 +24,6 @@ class Boxes(NamedTuple):
     x1: list[float]
     y0: list[float]
     y1: list[float]
-
-
-Call = Callable[..., Any]
 
 
 @cache
@@ -36,14 +35,14 @@ def bind_call(name: str, *types: Any) -> Call:
     """
     from pypdfium2 import raw
 
-    address = ctypes.cast(getattr(raw, name), ctypes.c_void_p).value
-    assert address is not None
-    return ctypes.PYFUNCTYPE(*types)(address)
+    return ctypes.PYFUNCTYPE(*types)(get_address(getattr(raw, name)))
 
 
 def get_address(handle: Any) -> int:
-    """Return the address of a handle of `pypdfium2.raw`."""
-    return ctypes.addressof(handle.contents)
+    """Return the address of a handle or function of `pypdfium2.raw`."""
+    address = ctypes.cast(handle, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def read_char_boxes(text_page: int, positions: Sequence[int]) -> Boxes:
