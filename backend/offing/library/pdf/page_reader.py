@@ -1,7 +1,7 @@
 """Read lines, words and drawn lines of a page with pypdfium2.
 
-To ask pdfium for the box of one character costs about as much as to extract fifty characters of text. So a page is
-first read by the first and the last character of each line, and only a page that needs more is read by words.
+To read the words of a page with their boxes takes almost as long as to extract its plain text. So a page is first read
+by the first and the last character of each line, and only a page that needs more is read by words.
 """
 
 import re
