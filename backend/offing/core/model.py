@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -44,6 +44,10 @@ class Usage:
     cost_usd: Decimal = field(default_factory=Decimal)
     priced: bool = True
     """`False` means that the provider's price is unknown, so `cost_usd` is a lower bound."""
+    cached_prompt_tokens: int = 0
+    """The part of `prompt_tokens` that the provider read from its cache. 0 also means unknown."""
+    reasoning_tokens: int = 0
+    """The part of `completion_tokens` that the model thought before it answered. 0 also means unknown."""
 
     @property
     def tokens(self) -> int:
@@ -55,6 +59,8 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cost_usd + other.cost_usd,
             self.priced and other.priced,
+            self.cached_prompt_tokens + other.cached_prompt_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
     def __sub__(self, part: "Usage") -> "Usage":
@@ -64,6 +70,8 @@ class Usage:
             self.completion_tokens - part.completion_tokens,
             self.cost_usd - part.cost_usd,
             self.priced,
+            self.cached_prompt_tokens - part.cached_prompt_tokens,
+            self.reasoning_tokens - part.reasoning_tokens,
         )
 
 
@@ -78,6 +86,8 @@ class FailureKind(StrEnum):
     CONTENT_FILTERED = "content_filtered"
     INVALID_OUTPUT = "invalid_output"
     """The engine answered, but no attempt had the format that the role requires."""
+    THINKING_TOO_LONG = "thinking_too_long"
+    """Thinking took the completion tokens of an attempt, so its answer is missing or incomplete."""
     BUDGET_EXHAUSTED = "budget_exhausted"
     UNKNOWN_ENGINE = "unknown_engine"
     UNKNOWN_VERSION = "unknown_version"
@@ -168,6 +178,9 @@ class EngineFailure:
 
 LIBRARY_SEPARATOR = ";library="
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
+"""How much a model thinks before it answers. Providers without one of these levels reject it."""
+
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """Which engine answers a role, and with which options."""
@@ -188,6 +201,8 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
 
     For a policy, `None` means 1, the only value at which logprobs need no correction.
     """
+    reasoning_effort: ReasoningEffort | None = None
+    """How much the model thinks before it answers. `None` means the provider's default."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Maximum completion tokens of an answer, without thinking. `None` means by the model and the role."""
     context_tokens: int | None = Field(default=None, ge=1)
@@ -204,7 +219,8 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
 
     `None` means by the model and `reasoning_effort` until a run pins it, and 0 for older runs.
     """
-    timeout_seconds: float = 120.0
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    """Maximum seconds until a response is complete. `None` means 120, or more for long completions."""
     api_base: str = ""
     """URL of another server with the provider's protocol. Empty means the provider's own server."""
     options: dict[str, Any] = {}
@@ -213,10 +229,10 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """NAME@VERSION of the prompt library that the role's prompt includes. Empty means none."""
 
 
-_LATER_FIELDS = ("context_tokens", "output_tokens", "answer_tokens", "thinking_tokens")
+_LATER_FIELDS = ("reasoning_effort", "context_tokens", "output_tokens", "answer_tokens", "thinking_tokens")
 """Fields that engine configs of earlier versions did not have."""
-_EARLIER_MAX_TOKENS = 2_048
-"""The default of `max_tokens` in earlier versions."""
+_EARLIER_DEFAULTS: dict[str, Any] = {"max_tokens": 2_048, "timeout_seconds": 120.0}
+"""Defaults of fields in earlier versions which are `None` now."""
 
 
 def engine_to_json(config: EngineConfig) -> dict[str, Any]:
@@ -232,7 +248,7 @@ def engine_to_digest_json(config: EngineConfig) -> dict[str, Any]:
     An unchanged request has the same digest as in earlier versions, so it can be repeated after an upgrade.
     """
     dumped = engine_to_json(config)
-    return dumped if dumped["max_tokens"] is not None else {**dumped, "max_tokens": _EARLIER_MAX_TOKENS}
+    return dumped | {name: value for name, value in _EARLIER_DEFAULTS.items() if dumped[name] is None}
 
 
 def describe_engine(config: EngineConfig) -> str:

@@ -29,6 +29,7 @@ from offing.models.litellm_request import (
 )
 from offing.models.model_table import SELF_HOSTED_PROVIDERS
 from offing.models.role_call import AttemptFailure
+from offing.models.thinking import split_thinking
 from offing.sdk.native_chat import NativeCall
 from offing.telemetry.redaction import remove_secrets
 
@@ -47,6 +48,8 @@ class LitellmReply:
     """Number of tool calls."""
     native_calls: tuple[NativeCall, ...] = ()
     """Tool calls of a chat with tools. `text` is then the text in addition to them."""
+    thinking: str = ""
+    """What the model thought before the answer, if the provider sent it."""
 
 
 async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure:
@@ -205,15 +208,22 @@ def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed
         raise ConnectionError("the provider's response has no choices")
     choice = response.choices[0]
     calls: list[Any] = choice.message.tool_calls or []
-    text: str = (calls[0].function.arguments if calls else choice.message.content) or ""
-    usage = _read_usage(litellm, request, response) if billed else estimate_usage(litellm, request, text)
+    thinking, content = _read_content(choice.message)
+    text: str = (calls[0].function.arguments if calls else content) or ""
+    usage = _read_usage(litellm, request, response) if billed else estimate_usage(litellm, request, text, thinking)
+    reason = choice.finish_reason or ""
     if request.native_chat is not None:
         native_calls = tuple(
             NativeCall(_redact(call.function.name), _redact(call.function.arguments)) for call in calls
         )
-        content = _redact(choice.message.content)
-        return LitellmReply(content, choice.finish_reason or "", usage, not billed, len(calls), native_calls)
-    return LitellmReply(_redact(text), choice.finish_reason or "", usage, not billed, len(calls))
+        return LitellmReply(_redact(content), reason, usage, not billed, len(calls), native_calls, thinking)
+    return LitellmReply(_redact(text), reason, usage, not billed, len(calls), thinking=thinking)
+
+
+def _read_content(message: Any) -> tuple[str, str]:
+    """Return the thinking and the text of a message. Some servers leave the thinking in the text."""
+    thinking, content = split_thinking(message.content or "")
+    return (getattr(message, "reasoning_content", None) or "") + thinking, content
 
 
 def _redact(text: str | None) -> str:
@@ -222,11 +232,12 @@ def _redact(text: str | None) -> str:
     return clean
 
 
-def estimate_usage(litellm: Any, request: LitellmRequest, text: str) -> Usage:
+def estimate_usage(litellm: Any, request: LitellmRequest, text: str, thinking: str = "") -> Usage:
     """Estimate the usage for a provider that sends none."""
-    prompt, completion = estimate_prompt_tokens(request), estimate_tokens(text)
+    prompt, thought = estimate_prompt_tokens(request), estimate_tokens(thinking)
+    completion = estimate_tokens(text) + thought
     cost_usd = _price_tokens(litellm, request.engine_config.model, prompt, completion)
-    return Usage(prompt, completion, cost_usd or Decimal(), priced=cost_usd is not None)
+    return Usage(prompt, completion, cost_usd or Decimal(), priced=cost_usd is not None, reasoning_tokens=thought)
 
 
 def _has_usage(response: Any) -> bool:
@@ -237,8 +248,17 @@ def _has_usage(response: Any) -> bool:
 def _read_usage(litellm: Any, request: LitellmRequest, response: Any) -> Usage:
     """Return the tokens that the provider sent, with the list's price of cached and reasoning tokens."""
     provider_usage, cost_usd = response.usage, _price_response(litellm, request.engine_config.model, response)
-    tokens = provider_usage.prompt_tokens or 0, provider_usage.completion_tokens or 0
-    return Usage(*tokens, cost_usd or Decimal(), priced=cost_usd is not None)
+    prompt, completion = provider_usage.prompt_tokens or 0, provider_usage.completion_tokens or 0
+    cached = _read_detail(provider_usage, "prompt_tokens_details", "cached_tokens")
+    cached = cached or getattr(provider_usage, "cache_read_input_tokens", None) or 0
+    thought = _read_detail(provider_usage, "completion_tokens_details", "reasoning_tokens")
+    known = cost_usd is not None
+    return Usage(prompt, completion, cost_usd or Decimal(), known, min(cached, prompt), min(thought, completion))
+
+
+def _read_detail(provider_usage: Any, details: str, name: str) -> int:
+    """Return a number from the details of a usage, as OpenAI names them. 0 if the provider does not send it."""
+    return getattr(getattr(provider_usage, details, None), name, None) or 0
 
 
 def _price_response(litellm: Any, model: str, response: Any) -> Decimal | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from offing import environment
 from offing.core.model import EngineFailure, EngineResponse, FailureKind, InvalidOutput
+from offing.core.run import StopReason
 from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.engine import RoleRequest
 from offing.models.litellm_client import (
@@ -33,9 +34,12 @@ from offing.models.litellm_request import (
     add_schema_instructions,
     build_sampling_params,
     estimate_prompt_tokens,
+    estimate_tokens,
     parse_options,
+    raise_completion,
+    reduce_completion,
 )
-from offing.models.model_limits import get_completion_limit
+from offing.models.model_limits import get_timeout_seconds
 from offing.models.prompt_formats import (
     RolePromptFormat,
     cut_at_stop,
@@ -46,8 +50,16 @@ from offing.models.prompt_formats import (
 )
 from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
-from offing.models.role_call import AttemptFailure, CallSettings, RoleCallRunner, correction_messages, truncated_output
+from offing.models.role_call import (
+    AttemptFailure,
+    BudgetCutOff,
+    CallSettings,
+    RoleCallRunner,
+    correction_messages,
+    truncated_output,
+)
 from offing.models.structured_output import Schema, parse_output
+from offing.models.thinking import describe_overflow, took_the_room
 from offing.sdk.native_chat import NativeChatAdapter
 
 
@@ -85,9 +97,8 @@ class LitellmEngine:
         prompt = prompt_format.render(request.inputs) if prompt_format else request.role.render(request.inputs)
         if prompt_format is None:
             prompt = add_schema_instructions(prompt, output_mode, json.dumps(schema, ensure_ascii=False))
-        seconds = request.engine_config.timeout_seconds
         attempt_request = LitellmRequest(
-            request.engine_config, options, endpoint, output_mode, schema, prompt, request.seed, seconds
+            request.engine_config, options, endpoint, output_mode, schema, prompt, request.seed
         )
         return await self._run(request, prompt_format, attempt_request)
 
@@ -100,9 +111,8 @@ class LitellmEngine:
     ) -> EngineResponse | EngineFailure:
         """Answer as a native chat with the role's own tools. It is recorded as text."""
         chat, prompt = native.build_chat(request.inputs), request.role.render(request.inputs)
-        seconds = request.engine_config.timeout_seconds
         attempt_request = LitellmRequest(
-            request.engine_config, options, endpoint, "native", {}, prompt, request.seed, seconds, native_chat=chat
+            request.engine_config, options, endpoint, "native", {}, prompt, request.seed, native_chat=chat
         )
         return await self._run(request, None, attempt_request)
 
@@ -126,7 +136,7 @@ class _LitellmAdapter:
 
     async def estimate_max_usage(self, request: LitellmRequest) -> tuple[int, Decimal]:
         prompt = estimate_prompt_tokens(request)
-        limit = get_completion_limit(request.engine_config)
+        limit = request.max_completion_tokens
         max_cost_usd = await estimate_price(request.engine_config.model, prompt, limit)
         return prompt + limit, max_cost_usd or Decimal()
 
@@ -151,7 +161,7 @@ class _LitellmAdapter:
 
     def read_output(self, request: LitellmRequest, reply: LitellmReply) -> Any | InvalidOutput:
         if reply.finish_reason == "length":
-            return truncated_output(get_completion_limit(request.engine_config))
+            return _describe_cut_off(request, reply)
         if request.native_chat is not None and self.request.role.native_chat is not None:
             return self.request.role.native_chat.parse_reply(reply.text, reply.native_calls, self.request.inputs)
         if reply.tool_call_count > 1:
@@ -163,6 +173,15 @@ class _LitellmAdapter:
     def build_correction(self, request: LitellmRequest, text: str, problem: InvalidOutput) -> LitellmRequest:
         messages = correction_messages(text, problem)
         return replace(request, messages=request.messages + messages, corrections=request.corrections + messages)
+
+    def timeout_seconds(self, request: LitellmRequest) -> float:
+        return get_timeout_seconds(request.engine_config, request.max_completion_tokens)
+
+    def reduce_completion(self, request: LitellmRequest, reason: StopReason) -> LitellmRequest | None:
+        return reduce_completion(request, reason)
+
+    def raise_completion(self, request: LitellmRequest) -> LitellmRequest | None:
+        return raise_completion(request)
 
     def sampled_completion(self, request: LitellmRequest, reply: LitellmReply) -> None:
         """Return `None`, because providers send no token ids."""
@@ -184,3 +203,17 @@ class _LitellmAdapter:
             return ""
         variable = key_variable(self.provider)
         return f" Set a valid {variable} where the workers run, or choose another engine."
+
+
+def _describe_cut_off(request: LitellmRequest, reply: LitellmReply) -> InvalidOutput:
+    """Describe why a reply that reached its limit is incomplete: thinking, the budget, or its own length."""
+    limit, room = request.max_completion_tokens, request.engine_config.thinking_tokens or 0
+    thinking = reply.usage.reasoning_tokens or estimate_tokens(reply.thinking)
+    overflow = describe_overflow(limit, thinking) if took_the_room(reply.text, thinking, room, reply.usage) else None
+    if request.reduced_by is not None:
+        cause = f" {overflow.problem}" if overflow else ""
+        problem = (
+            f"The answer was cut off at {limit} tokens: {request.reduced_by.replace('_', ' ')} left no more.{cause}"
+        )
+        return BudgetCutOff(problem, request.reduced_by)
+    return overflow or truncated_output(limit)

@@ -3,14 +3,16 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from offing.core.model import EngineConfig, EngineFailure, FailureKind, Message
+from offing.core.run import StopReason
 from offing.models.credentials import EngineEndpoint
-from offing.models.model_limits import get_completion_limit
+from offing.models.model_limits import find_effort, get_completion_limit
+from offing.models.model_table import find_model_limits
 from offing.models.structured_output import Schema, to_strict_schema
 from offing.sdk.native_chat import NativeChat
 
@@ -26,6 +28,8 @@ NON_HTTPX_PROVIDERS = frozenset({"aiohttp_openai"})
 """Providers whose requests litellm sends through another HTTP client, which follows redirects. Use
 `openai` for the same servers.
 """
+MIN_COMPLETION_TOKENS = 1_024
+"""Smallest number of completion tokens to which a limit is reduced so that an attempt fits."""
 BYTES_PER_TOKEN = 3.5
 """Slightly below the value of English prose, so that a reservation is rarely too small."""
 _UNSAFE_MODEL_NAME = re.compile(r"://|[\\?#%\x00-\x1f\x7f]|(?:^|/)\.+(?:/|$)")
@@ -49,6 +53,7 @@ class LitellmSampling(BaseModel):
     presence_penalty: float | None = None
     stop: list[str] | None = None
     reasoning_effort: str | None = None
+    """Level that is sent without a check. `EngineConfig.reasoning_effort` is checked against the model table."""
 
 
 class LitellmOptions(BaseModel):
@@ -75,8 +80,8 @@ class LitellmRequest:
     schema: Schema
     messages: tuple[Message, ...]
     seed: int
-    timeout_seconds: float
-    """Maximum time until the response is complete."""
+    timeout_seconds: float = 0.0
+    """Maximum time until the response is complete. It is set when the request is sent."""
     streamed_texts: list[str] = field(default_factory=list[str])
     """Text streamed so far. It is filled during the attempt, so that an interrupted one can be charged."""
     corrections: tuple[Message, ...] = ()
@@ -85,6 +90,20 @@ class LitellmRequest:
     """Chat in the provider's format, for the mode `native`. `messages` are then the same as text, for the
     record.
     """
+    completion_tokens: int | None = None
+    """Maximum completion tokens of this attempt. `None` means those of the engine config."""
+    min_completion_tokens: int = 0
+    """The attempt is not worth making with fewer completion tokens. 0 means a quarter of the maximum."""
+    reduced_by: StopReason | None = None
+    """The limit of the budget for which `completion_tokens` was reduced. `None` means that it was not."""
+
+    @property
+    def max_completion_tokens(self) -> int:
+        """Maximum completion tokens of this attempt, including thinking, within the context window."""
+        limit = self.completion_tokens or get_completion_limit(self.engine_config)
+        context = self.engine_config.context_tokens
+        left = limit if context is None else context - estimate_prompt_tokens(self)
+        return min(limit, left) if left >= MIN_COMPLETION_TOKENS else limit
 
 
 def parse_options(engine_config: EngineConfig) -> LitellmOptions | EngineFailure:
@@ -112,12 +131,42 @@ def build_sampling_params(request: LitellmRequest) -> dict[str, Any]:
 
     Unset ones are not sent.
     """
-    sent: dict[str, Any] = {"max_tokens": get_completion_limit(request.engine_config)}
+    sent: dict[str, Any] = {"max_tokens": request.max_completion_tokens}
     if request.engine_config.temperature is not None:
         sent["temperature"] = request.engine_config.temperature
     if request.options.send_seed:
         sent["seed"] = request.seed
-    return sent | request.options.sampling.model_dump(exclude_none=True)
+    return sent | request.options.sampling.model_dump(exclude_none=True) | _build_effort(request.engine_config)
+
+
+def _build_effort(engine_config: EngineConfig) -> dict[str, Any]:
+    """Return the reasoning effort. `none` is not sent to a model that is known not to think."""
+    effort, listed = find_effort(engine_config), find_model_limits(engine_config.model)
+    is_moot = effort == "none" and listed.is_listed and not listed.supports_reasoning
+    return {} if effort is None or is_moot else {"reasoning_effort": effort}
+
+
+def reduce_completion(request: LitellmRequest, reason: StopReason) -> LitellmRequest | None:
+    """Return the request with half of the completion tokens, so that it fits what a budget leaves.
+
+    `None` means that they would be too few. Thinking keeps its share.
+    """
+    limit = request.max_completion_tokens
+    least = request.min_completion_tokens or min(limit, max(MIN_COMPLETION_TOKENS, limit // 4))
+    if limit <= least:
+        return None
+    return replace(request, completion_tokens=max(least, limit // 2), min_completion_tokens=least, reduced_by=reason)
+
+
+def raise_completion(request: LitellmRequest) -> LitellmRequest | None:
+    """Return the same request with twice the completion tokens, for a model that thought for too long.
+
+    `None` means that the model cannot write noticeably more.
+    """
+    limit, output = request.max_completion_tokens, request.engine_config.output_tokens
+    raised = replace(request, completion_tokens=min(2 * limit, output or 2 * limit), reduced_by=None)
+    least = limit + limit // 4
+    return replace(raised, min_completion_tokens=least) if raised.max_completion_tokens >= least else None
 
 
 def build_arguments(request: LitellmRequest) -> dict[str, Any]:

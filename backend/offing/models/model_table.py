@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from offing.core.model import ReasoningEffort
 
 FILE_NAME = "model_prices_and_context_window_backup.json"
+EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
 CHAT_MODES = frozenset({"chat", "responses"})
 """Modes of the models that can answer a role."""
 SELF_HOSTED_PROVIDERS = frozenset(
@@ -32,9 +35,22 @@ class ModelLimits:
     """Whether the model can think before it answers. `False` also means unknown."""
     supports_prompt_caching: bool = False
     """Whether the provider can reuse the beginning of a prompt. `False` also means unknown."""
+    rejected_efforts: frozenset[str] = frozenset()
+    """Levels of reasoning effort that a reasoning model is known to reject."""
+    is_listed: bool = True
+    """`False` means that the table does not have the model."""
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Levels of reasoning effort that are not known to be rejected. Empty if the model does not think."""
+        return tuple(effort for effort in EFFORTS if effort not in self.rejected_efforts) * self.supports_reasoning
+
+    def accepts_effort(self, effort: str) -> bool:
+        """Return whether a listed model accepts a level. A model that does not think accepts `none`."""
+        return effort in self.efforts if self.supports_reasoning else effort == "none"
 
 
-UNKNOWN_LIMITS = ModelLimits()
+UNKNOWN_LIMITS = ModelLimits(is_listed=False)
 
 
 def find_model_limits(model: str) -> ModelLimits:
@@ -47,11 +63,6 @@ def find_model_limits(model: str) -> ModelLimits:
         return UNKNOWN_LIMITS
     listed = _limits_by_model()
     return listed.get((provider, model)) or listed.get((provider, name)) or UNKNOWN_LIMITS
-
-
-def is_listed(model: str) -> bool:
-    """Return whether the model table says anything about a litellm model."""
-    return find_model_limits(model) is not UNKNOWN_LIMITS
 
 
 def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -86,6 +97,7 @@ def _read_limits(row: Mapping[str, Any]) -> ModelLimits:
         _positive_or_none(row.get("max_output_tokens")),
         row.get("supports_reasoning") is True,
         row.get("supports_prompt_caching") is True,
+        frozenset(effort for effort in EFFORTS if row.get(f"supports_{effort}_reasoning_effort") is False),
     )
 
 

@@ -29,11 +29,14 @@ from offing.models.engine import RoleRequest
 from offing.models.model_limits import get_completion_limit
 from offing.models.reservation import Reservation, reserve_usage
 from offing.models.retry import RetryPolicy
+from offing.models.thinking import ThinkingOverflow
 from offing.telemetry import attributes as names
 from offing.telemetry.tracing import mark_failed, open_span
 
 MAX_CORRECTIONS = 2
 """Default number of times that a model is told what was wrong with its output."""
+MAX_ROOM_RAISES = 3
+"""Maximum number of times that a model gets twice the room because its thinking took too much of it."""
 MAX_RETAINED_CHARS = 8_000
 """Maximum number of code points of an invalid output that are stored and shown to the model."""
 
@@ -91,6 +94,21 @@ class ProviderAdapter(Protocol[RequestT, ReplyT]):
         """Build the request that follows an invalid output."""
         ...
 
+    def timeout_seconds(self, request: RequestT) -> float:
+        """Return the maximum seconds of an attempt."""
+        ...
+
+    def reduce_completion(self, request: RequestT, reason: StopReason) -> RequestT | None:
+        """Build the same request with a smaller maximum, because a limit of the budget does not leave more.
+
+        `None` means that the attempt must fit as it is.
+        """
+        ...
+
+    def raise_completion(self, request: RequestT) -> RequestT | None:
+        """Build the same request with more room for thinking. `None` means that there is no more."""
+        ...
+
     def sampled_completion(self, request: RequestT, reply: ReplyT) -> SampledCompletion | None:
         """Return the tokens of an invalid reply. `None` means that they are unknown."""
         ...
@@ -136,8 +154,9 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
 
         OUT_OF_BUDGET carries the limit, and every failure carries all attempts.
         """
-        for _ in range(1 + self.max_corrections):
-            reply, ms = await self._send_with_retries(request_body)
+        following: RequestT | None = request_body
+        while following is not None:
+            reply, request_body, ms = await self._send_with_retries(following)
             if isinstance(reply, EngineFailure):
                 return reply
             output = self.adapter.read_output(request_body, reply)
@@ -145,51 +164,75 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
                 answer = self.adapter.build_response(request_body, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
             text, sampled = _to_storable(reply.text), self.adapter.sampled_completion(request_body, reply)
-            self.attempts.append(
-                FailedAttempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage, sampled)
-            )
-            request_body = self.adapter.build_correction(request_body, text, output)
+            kind = _kind_of_problem(output)
+            self.attempts.append(FailedAttempt(kind, output.problem, text, ms, reply.usage, sampled))
+            if isinstance(output, BudgetCutOff):
+                return self._out_of_budget(output.reason, output.problem)
+            following = self._build_following(request_body, text, output)
         role = self.request.role.name
         return self._build_failure(FailureKind.INVALID_OUTPUT, f"{role}: {self.attempts[-1].message}")
 
-    async def _send_with_retries(self, body: RequestT) -> tuple[ReplyT | EngineFailure, int]:
-        """Send a request with the retries of the policy. Return the reply and its duration in milliseconds."""
+    def _build_following(self, body: RequestT, text: str, output: InvalidOutput) -> RequestT | None:
+        """Build the request after an invalid output. `None` means that there were enough attempts."""
+        overflows = sum(one.failure is FailureKind.THINKING_TOO_LONG for one in self.attempts)
+        if isinstance(output, ThinkingOverflow):
+            return self.adapter.raise_completion(body) if overflows <= MAX_ROOM_RAISES else None
+        invalid = sum(one.failure is FailureKind.INVALID_OUTPUT for one in self.attempts)
+        return self.adapter.build_correction(body, text, output) if invalid <= self.max_corrections else None
+
+    async def _send_with_retries(self, body: RequestT) -> tuple[ReplyT | EngineFailure, RequestT, int]:
+        """Send a request with the retries of the policy.
+
+        Return the reply, the request as it was sent, and the duration in milliseconds.
+        """
         failed, settings = 0, self.settings
         while True:
             started = settings.clock()
-            outcome = await self._send_once(body)
+            outcome, sent = await self._send_once(body)
             ms = round((settings.clock() - started) * 1000)
             if not isinstance(outcome, AttemptFailure):
-                return outcome, ms
+                return outcome, sent, ms
             failed += 1
             stored_text = _to_storable(outcome.text)
             self.attempts.append(FailedAttempt(outcome.kind, outcome.message, stored_text, ms, outcome.usage))
             if self._remaining_seconds() == 0:
-                return self._out_of_budget(StopReason.TIME_LIMIT), ms
+                return self._out_of_budget(StopReason.TIME_LIMIT), sent, ms
             wait = settings.retry_policy.next_wait_seconds(
                 outcome.kind, failed, outcome.retry_after, settings.random_float()
             )
             if wait is None or wait >= self._remaining_seconds():
-                return self._build_failure(outcome.kind, outcome.message, outcome.retry_after), ms
+                return self._build_failure(outcome.kind, outcome.message, outcome.retry_after), sent, ms
             await settings.sleep(wait)
 
-    async def _send_once(self, body: RequestT) -> ReplyT | AttemptFailure | EngineFailure:
-        """Send one metered request, in its own trace span."""
+    async def _send_once(self, body: RequestT) -> tuple[ReplyT | AttemptFailure | EngineFailure, RequestT]:
+        """Send one metered request with the largest completion that the budget allows."""
+        while True:
+            outcome, denied_by = await self._send_reserved(body)
+            smaller = None if denied_by is None else self.adapter.reduce_completion(body, denied_by)
+            if smaller is None:
+                return outcome, body
+            body = smaller
+
+    async def _send_reserved(self, body: RequestT) -> tuple[ReplyT | AttemptFailure | EngineFailure, StopReason | None]:
+        """Send one request if its maximum usage can be reserved, in its own trace span.
+
+        Return the outcome, and the limit that denied the reservation.
+        """
         if self._remaining_seconds() == 0:
-            return self._out_of_budget(StopReason.TIME_LIMIT)
+            return self._out_of_budget(StopReason.TIME_LIMIT), None
         async with reserve_usage(self.request.meter, *await self.adapter.estimate_max_usage(body)) as reservation:
-            if reservation.denied_by is not None:
-                return self._out_of_budget(reservation.denied_by)
+            if (denied_by := reservation.denied_by) is not None:
+                return self._out_of_budget(denied_by), None if denied_by is StopReason.TIME_LIMIT else denied_by
             if self._remaining_seconds() == 0:  # the reservation waited for other calls of the run
-                return self._out_of_budget(StopReason.TIME_LIMIT)
+                return self._out_of_budget(StopReason.TIME_LIMIT), None
             with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
-                seconds = min(self.request.engine_config.timeout_seconds, self._remaining_seconds())
+                seconds = min(self.adapter.timeout_seconds(body), self._remaining_seconds())
                 outcome = await self.adapter.send(body, seconds, reservation)
                 current.set_attributes(names.build_usage_attributes(reservation.usage))
                 if isinstance(outcome, AttemptFailure):
                     mark_failed(current, outcome.kind, outcome.message)
         self.usage += reservation.usage
-        return outcome
+        return outcome, None
 
     def _remaining_seconds(self) -> float:
         """Return the seconds until the deadline, or 0 if it has passed."""
@@ -199,8 +242,8 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
         text = message + self.adapter.remedy(kind)
         return EngineFailure(kind, text, self.usage, tuple(self.attempts), retry_after)
 
-    def _out_of_budget(self, reason: StopReason) -> EngineFailure:
-        message = f"No room for another attempt: {reason.replace('_', ' ')}."
+    def _out_of_budget(self, reason: StopReason, problem: str = "") -> EngineFailure:
+        message = problem or f"No room for another attempt: {reason.replace('_', ' ')}."
         return replace(self._build_failure(FailureKind.BUDGET_EXHAUSTED, message), stop_reason=reason.value)
 
     def _trace_attributes(self) -> dict[str, names.Attribute]:
@@ -211,6 +254,24 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             names.REQUEST_MAX_TOKENS: get_completion_limit(self.request.engine_config),
             names.ATTEMPT: len(self.attempts) + 1,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCutOff(InvalidOutput):
+    """An answer that was cut off because the budget did not leave more completion tokens."""
+
+    reason: StopReason
+    """The limit of the budget."""
+
+
+def _kind_of_problem(output: InvalidOutput) -> FailureKind:
+    match output:
+        case ThinkingOverflow():
+            return FailureKind.THINKING_TOO_LONG
+        case BudgetCutOff():
+            return FailureKind.BUDGET_EXHAUSTED
+        case _:
+            return FailureKind.INVALID_OUTPUT
 
 
 def truncated_output(max_tokens: int) -> InvalidOutput:

@@ -9,6 +9,7 @@ from offing import environment
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure
 from offing.models.credentials import resolve_endpoint, resolve_policy_endpoint
+from offing.models.model_limits import find_limit_problem
 
 
 def check_engines(engines: Mapping[str, EngineConfig], field: str = "engines") -> None:
@@ -18,7 +19,11 @@ def check_engines(engines: Mapping[str, EngineConfig], field: str = "engines") -
 
 
 def check_engine(field: str, engine_config: EngineConfig) -> None:
-    """Raise InvalidInput for an address that the operator has neither configured nor accepted."""
+    """Raise InvalidInput for a limit or reasoning effort that the model cannot have, and for an address that the
+    operator has neither configured nor accepted.
+    """
+    if (contradiction := find_limit_problem(engine_config)) is not None:
+        raise InvalidInput(f"{field}.{contradiction.field}", contradiction.problem, contradiction.remedy)
     if engine_config.engine == "policy":
         endpoint = resolve_policy_endpoint(engine_config, environment.VARIABLES) if engine_config.api_base else None
     else:

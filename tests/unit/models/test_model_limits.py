@@ -83,4 +83,4 @@ def test_an_unchanged_request_has_the_same_digest_as_in_earlier_versions() -> No
         "timeout_seconds": 120.0, "api_base": "", "options": {}, "prompt_library": "",
     }  # fmt: skip
     assert engine_to_digest_json(EngineConfig()) == fields
-    assert engine_to_json(EngineConfig()) == fields | {"max_tokens": None}
+    assert engine_to_json(EngineConfig()) == fields | {"max_tokens": None, "timeout_seconds": None}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from offing.models.model_table import ModelLimits, find_model_limits, is_listed
+from offing.models.model_table import UNKNOWN_LIMITS, ModelLimits, find_model_limits
 
 
 def test_a_listed_model_has_its_window_its_output_limit_and_its_capabilities() -> None:
@@ -24,18 +24,17 @@ def test_a_listed_model_has_its_window_its_output_limit_and_its_capabilities() -
     ],
 )
 def test_a_model_is_found_with_and_without_its_provider_in_the_list(model: str) -> None:
-    assert is_listed(model)
+    assert find_model_limits(model).is_listed
     assert find_model_limits(model).output_tokens
 
 
 @pytest.mark.parametrize("model", ["openai/no-such-model", "gpt-4o", "", "mistral/gpt-4o", "sample_spec"])
 def test_nothing_is_known_about_a_model_that_is_not_listed_for_its_provider(model: str) -> None:
-    assert find_model_limits(model) == ModelLimits()
-    assert not is_listed(model)
+    assert find_model_limits(model) == UNKNOWN_LIMITS
 
 
 def test_the_list_says_nothing_about_a_server_of_ones_own_which_may_have_a_smaller_window() -> None:
-    assert find_model_limits("ollama/llama3") == ModelLimits()
+    assert find_model_limits("ollama/llama3") == UNKNOWN_LIMITS
 
 
 def test_the_limits_are_read_without_importing_litellm() -> None:
