@@ -223,7 +223,8 @@ def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed
 def _read_content(message: Any) -> tuple[str, str]:
     """Return the thinking and the text of a message. Some servers leave the thinking in the text."""
     thinking, content = split_thinking(message.content or "")
-    return (getattr(message, "reasoning_content", None) or "") + thinking, content
+    thinking = (getattr(message, "reasoning_content", None) or "") + thinking
+    return thinking, content.lstrip() if thinking else content
 
 
 def _redact(text: str | None) -> str:

@@ -37,6 +37,7 @@ MAX_CORRECTIONS = 2
 """Default number of times that a model is told what was wrong with its output."""
 MAX_ROOM_RAISES = 3
 """Maximum number of times that a model gets twice the room because its thinking took too much of it."""
+THINKING_REMEDY = " Lower reasoning_effort for this role, or choose a model that can write more."
 MAX_RETAINED_CHARS = 8_000
 """Maximum number of code points of an invalid output that are stored and shown to the model."""
 
@@ -169,8 +170,9 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if isinstance(output, BudgetCutOff):
                 return self._out_of_budget(output.reason, output.problem)
             following = self._build_following(request_body, text, output)
-        role = self.request.role.name
-        return self._build_failure(FailureKind.INVALID_OUTPUT, f"{role}: {self.attempts[-1].message}")
+        role, last = self.request.role.name, self.attempts[-1]
+        remedy = THINKING_REMEDY if last.failure is FailureKind.THINKING_TOO_LONG else ""
+        return self._build_failure(FailureKind.INVALID_OUTPUT, f"{role}: {last.message}{remedy}")
 
     def _build_following(self, body: RequestT, text: str, output: InvalidOutput) -> RequestT | None:
         """Build the request after an invalid output. `None` means that there were enough attempts."""
