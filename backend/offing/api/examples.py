@@ -16,14 +16,20 @@ QUOTE = "A Pool keeps several Client instances connected to the same upstream ta
 
 Example = dict[str, Any]
 
+TOKEN_DETAILS_EXAMPLE: Example = {
+    "prompt_tokens": 5200,
+    "completion_tokens": 900,
+    "cached_prompt_tokens": 3800,
+    "reasoning_tokens": 250,
+}
 BUDGET_EXAMPLE: Example = {"max_turns": 12, "max_tokens": 200_000, "max_cost_usd": 0.5, "max_seconds": 600}
 
 EXTRACTIVE_ENGINE_EXAMPLE: Example = {
     "engine": "extractive",
     "model": "",
     "temperature": None,
-    "max_tokens": 2048,
-    "timeout_seconds": 120,
+    "max_tokens": None,
+    "timeout_seconds": None,
     "api_base": "",
     "options": {},
 }
@@ -284,7 +290,8 @@ EXAMPLES: dict[str, Example] = {
         "scope": {"collections": ["undici"]},
     },
     "RunOut": RUN_EXAMPLE,
-    "RunDetail": RUN_EXAMPLE | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm"},
+    "RunDetail": RUN_EXAMPLE
+    | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm", "token_details": TOKEN_DETAILS_EXAMPLE},
     "RunPage": {"items": [RUN_EXAMPLE], "next": None},
     "StepOut": STEP_EXAMPLE,
     "StepDetail": STEP_EXAMPLE | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},

@@ -1,6 +1,7 @@
 """Serialize the values of services to API schemas. The opposite direction is in the routes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from offing.api.schemas import (
     StepOut,
     TenantOut,
     ThreadOut,
+    TokenDetailsOut,
     UsageOut,
     VectorCoverageOut,
 )
@@ -89,7 +91,9 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
 def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
     brief = serialize_run_summary(detail.summary)
     fields = {name: getattr(brief, name) for name in RunOut.model_fields}
-    return RunDetail.model_construct(**fields, live=serialize_live_status(detail.live), step_marks=detail.step_marks)
+    details = detail.token_details and TokenDetailsOut(**asdict(detail.token_details))
+    live = serialize_live_status(detail.live)
+    return RunDetail.model_construct(**fields, live=live, step_marks=detail.step_marks, token_details=details)
 
 
 def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,7 +22,7 @@ from offing.core.report_formats import render_html, render_markdown, report_to_j
 from offing.local.background import get_status
 from offing.local.servers import open_servers
 from offing.settings import load_settings
-from offing.storage import reports, runs, steps
+from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
@@ -103,6 +104,18 @@ def print_run(result: dict[str, Any]) -> None:
         return
     console.print(Markdown(result["report"]) if console.is_terminal else result["report"], soft_wrap=True, markup=False)
     console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}", style="dim")
+    if (tokens := describe_tokens(result["token_details"])) != "":
+        console.print(tokens, style="dim")
+
+
+def describe_tokens(details: dict[str, int]) -> str:
+    """Describe the tokens of a run's role calls in one line. Empty if no engine counted any."""
+    prompt, completion = details["prompt_tokens"], details["completion_tokens"]
+    if not prompt + completion:
+        return ""
+    cached = f" ({details['cached_prompt_tokens']:,} cached)" if details["cached_prompt_tokens"] else ""
+    thought = f" ({details['reasoning_tokens']:,} thinking)" if details["reasoning_tokens"] else ""
+    return f"tokens: {prompt:,} prompt{cached}, {completion:,} completion{thought}"
 
 
 async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
@@ -111,8 +124,10 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         row = await runs.get_run(connection, run_id)
         log = await steps.list_steps_after(connection, run_id, 0, 100_000)
         report = await reports.find_latest_report(connection, run_id)
+        details = await run_summaries.get_token_details(connection, run_id)
     return {
         **_summarize_run(row),
+        "token_details": asdict(details),
         "error": row.error,
         "answer": report.answer.text if report and report.answer else None,
         "report": render_markdown(report) if report else None,

@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from offing.core.errors import InvalidInput
 from offing.core.tokens import CompletionSpan, TokenTrace
 
 
@@ -176,7 +177,8 @@ class EngineFailure:
     """The StopReason of the limit that was reached, for BUDGET_EXHAUSTED."""
 
 
-LIBRARY_SEPARATOR = ";library="
+SETTING_SEPARATOR = ";"
+"""Separates an engine in a text from its settings."""
 
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 """How much a model thinks before it answers. Providers without one of these levels reject it."""
@@ -260,21 +262,49 @@ def describe_engine(config: EngineConfig) -> str:
     return f"{named} with {config.prompt_library}" if config.prompt_library else named
 
 
+TEXT_SETTINGS = {
+    "library": "prompt_library",
+    "max_tokens": "max_tokens",
+    "reasoning_effort": "reasoning_effort",
+    "context_tokens": "context_tokens",
+    "output_tokens": "output_tokens",
+}
+"""Settings in the text of an engine config, with the names of their fields."""
+
+
 def parse_engine(text: str) -> EngineConfig:
     """Parse an engine config.
 
     Accepts `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE` and, with a prompt format of the role,
-    `ENGINE+FORMAT:MODEL`. Each of them may be followed by `;library=NAME@VERSION` for a prompt library.
+    `ENGINE+FORMAT:MODEL`. Each of them may be followed by settings such as `;library=NAME@VERSION` or
+    `;max_tokens=8000;reasoning_effort=low`. Raises InvalidInput that names an invalid setting.
 
     A model name may itself contain an @, for example before a date. Only a number from 0 to 2 after the
     last @ is a temperature. After the name of a policy it is the version.
     """
-    text, marked, library = text.partition(LIBRARY_SEPARATOR)
-    if marked:
-        return parse_engine(text).model_copy(update={"prompt_library": library})
+    text, *settings = text.split(SETTING_SEPARATOR)
     named, _, rest = text.partition(":")
     engine, _, prompt_format = named.partition("+")
     model, at, heat = rest.rpartition("@")
-    if engine == "policy" or not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
-        return EngineConfig(engine=engine, model=rest, prompt_format=prompt_format)
-    return EngineConfig(engine=engine, model=model, prompt_format=prompt_format, temperature=float(heat))
+    fields: dict[str, Any] = {"engine": engine, "model": rest, "prompt_format": prompt_format}
+    if engine != "policy" and at and re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
+        fields |= {"model": model, "temperature": float(heat)}
+    return _validate_engine(fields | dict(map(_parse_setting, settings)))
+
+
+def _parse_setting(text: str) -> tuple[str, str]:
+    """Return the field and the value of a setting. Raises InvalidInput."""
+    name, _, value = text.partition("=")
+    if name.strip() not in TEXT_SETTINGS:
+        remedy = f"Use NAME=VALUE with one of: {', '.join(TEXT_SETTINGS)}."
+        raise InvalidInput("engine", f"there is no setting {name.strip()!r}", remedy)
+    return TEXT_SETTINGS[name.strip()], value.strip()
+
+
+def _validate_engine(fields: dict[str, Any]) -> EngineConfig:
+    try:
+        return EngineConfig.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        remedy = f"Use {', '.join(get_args(ReasoningEffort))} for the effort, and whole numbers from 1 for tokens."
+        raise InvalidInput(str(first["loc"][0]), first["msg"], remedy) from error

@@ -7,6 +7,9 @@ from typing import Any
 from offing.core.model import FailedAttempt, SampledCompletion
 from offing.core.trajectory import BoundaryReason
 
+USAGE_DETAILS = ("cached_prompt_tokens", "reasoning_tokens")
+"""Parts of a usage that are left out if they are 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallOrigin:
@@ -57,4 +60,5 @@ def extract_rejected_completions(attempts: Sequence[FailedAttempt]) -> list[Reje
 def attempt_to_json(attempt: FailedAttempt) -> dict[str, Any]:
     """Return an attempt as JSON for the step of its role call. Its tokens are in their own record."""
     usage: dict[str, Any] = asdict(attempt.usage) | {"cost_usd": str(attempt.usage.cost_usd)}
+    usage = {name: value for name, value in usage.items() if value or name not in USAGE_DETAILS}
     return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}

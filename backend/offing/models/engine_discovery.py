@@ -26,6 +26,7 @@ from offing.models.credentials import (
     resolve_endpoint,
 )
 from offing.models.engine import ENGINES
+from offing.models.model_limits import find_limit_problem
 from offing.models.model_table import read_model_rows
 
 DEFAULT_ENGINE_VARIABLE = "OFFING_DEFAULT_ENGINE"
@@ -146,13 +147,18 @@ def role_engine_configs(env: Mapping[str, str] = environment.VARIABLES) -> dict[
 def parse_engine_config(text: str, field: str) -> EngineConfig:
     """Parse `text` as an engine config. Raises InvalidInput that names `field`, an option or a variable."""
     remedy = "Use extractive, litellm:provider/model, litellm:provider/model@temperature or policy:NAME@VERSION."
-    engine_config = parse_engine(text)
+    try:
+        engine_config = parse_engine(text)
+    except InvalidInput as error:
+        raise InvalidInput(field, f"{error.field}: {error.problem}", error.remedy) from error
     if engine_config.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {engine_config.engine!r}", remedy)
     if engine_config.engine == "litellm" and not engine_config.model:
         raise InvalidInput(field, "the litellm engine needs a model", remedy)
     if engine_config.engine == "policy" and not re.fullmatch(r".+@.+", engine_config.model):
         raise InvalidInput(field, "a policy needs a version", remedy)
+    if (contradiction := find_limit_problem(engine_config)) is not None:
+        raise InvalidInput(field, f"{contradiction.field}: {contradiction.problem}", contradiction.remedy)
     return engine_config
 
 

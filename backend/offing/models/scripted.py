@@ -38,6 +38,8 @@ class ScriptedUsage(BaseModel, frozen=True, extra="forbid"):
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: Decimal = Decimal()
 
 

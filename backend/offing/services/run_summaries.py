@@ -13,7 +13,7 @@ from offing.core.step import Step, StepKind
 from offing.storage import run_summaries, steps
 from offing.storage.pagination import parse_page_cursor, render_page_cursor
 from offing.storage.pool import Database
-from offing.storage.run_summaries import RunFilter, RunSummary
+from offing.storage.run_summaries import RunFilter, RunSummary, TokenDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class RunWithLiveStatus:
     summary: RunSummary
     live: LiveStatus | None
     step_marks: str
+    token_details: TokenDetails | None = None
+    """`None` means that they were not read."""
 
 
 async def list_runs(
@@ -53,7 +55,9 @@ async def get_run_detail(
     async with database.transaction(tenant_id) as connection:
         summary = await run_summaries.get_run_summary(connection, run_id)
         marks = await run_summaries.render_step_marks(connection, run_id)
-    return RunWithLiveStatus(summary, await find_live_status(bus, tenant_id, summary, lease_seconds), marks)
+        details = await run_summaries.get_token_details(connection, run_id)
+    live = await find_live_status(bus, tenant_id, summary, lease_seconds)
+    return RunWithLiveStatus(summary, live, marks, details)
 
 
 async def find_live_status(

@@ -124,13 +124,15 @@ COPY_SEGMENTS = """
 
 COPY_ROLE_CALLS = """
     insert into role_call (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
-                      completion_tokens, cost_usd, priced, failed_attempts, trainable, trainable_reason, segment_idx,
+                      completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts,
+                      trainable, trainable_reason, segment_idx,
                       position,
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
                       policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
                       checkpoint_id, state_key, action_key, quarantine, is_accepted, attempt, problem)
     select %(id)s, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens, completion_tokens,
-           cost_usd, priced, failed_attempts, 'none', 'it was made in the run that this one is a fork of',
+           cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts, 'none',
+           'it was made in the run that this one is a fork of',
            segment_idx, position,
            prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
            policy_version_id,

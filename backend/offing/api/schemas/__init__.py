@@ -100,6 +100,19 @@ class UsageOut(ApiModel):
     seconds: float
 
 
+class TokenDetailsOut(ApiModel):
+    """Tokens of a run's role calls. Calls that failed and child runs are not included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_prompt_tokens: int = Field(
+        description="Part of prompt_tokens that providers read from their caches. 0 also means unknown."
+    )
+    reasoning_tokens: int = Field(
+        description="Part of completion_tokens that models thought before they answered. 0 also means unknown."
+    )
+
+
 class RunOut(ApiModel):
     """A run as shown in a list."""
 
@@ -166,6 +179,7 @@ class RunDetail(RunOut):
         description="One letter per step, in order. p plan, s search, r read, c calculate, m memory, v verify, w "
         "report, f failed, h human, answer or resumed, n other."
     )
+    token_details: TokenDetailsOut | None = Field(default=None, description="null: not part of a live update.")
 
 
 class Page(ApiModel):
