@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from offing.core.tokens import CompletionSpan, TokenTrace
 
@@ -190,8 +190,22 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
 
     For a policy, `None` means 1, the only value at which logprobs need no correction.
     """
-    max_tokens: int = 2048
-    """Maximum number of completion tokens of one attempt."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Maximum completion tokens of an answer, without thinking. `None` means by the model and the role."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of the model's context window. `None` means by the model table, or unknown if a run has pinned it."""
+    output_tokens: int | None = Field(default=None, ge=1)
+    """Maximum tokens that the model can write in one response, including thinking.
+
+    `None` means by the model table, or unknown if a run has pinned it.
+    """
+    answer_tokens: int | None = Field(default=None, ge=1)
+    """The limit of an answer in force. It is set when a run is submitted. `None` means `max_tokens`."""
+    thinking_tokens: int | None = Field(default=None, ge=0)
+    """Completion tokens that are allowed for thinking in addition to the answer.
+
+    `None` means by the model and `reasoning_effort` until a run pins it, and 0 for older runs.
+    """
     timeout_seconds: float = 120.0
     api_base: str = ""
     """URL of another server with the provider's protocol. Empty means the provider's own server."""
@@ -199,6 +213,28 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """Options of this engine only, such as the answers of `scripted`."""
     prompt_library: str = ""
     """NAME@VERSION of the prompt library that the role's prompt includes. Empty means none."""
+
+
+_LATER_FIELDS = ("context_tokens", "output_tokens", "answer_tokens", "thinking_tokens")
+"""Fields that engine configs of earlier versions did not have."""
+_EARLIER_MAX_TOKENS = 2_048
+"""The default of `max_tokens` in earlier versions."""
+
+
+def engine_to_json(config: EngineConfig) -> dict[str, Any]:
+    """Return an engine config as it is stored. Later fields are left out if they are not set."""
+    return {
+        name: value for name, value in config.model_dump().items() if name not in _LATER_FIELDS or value is not None
+    }
+
+
+def engine_to_digest_json(config: EngineConfig) -> dict[str, Any]:
+    """Return an engine config for the digest of a request.
+
+    An unchanged request has the same digest as in earlier versions, so it can be repeated after an upgrade.
+    """
+    dumped = engine_to_json(config)
+    return dumped if dumped["max_tokens"] is not None else {**dumped, "max_tokens": _EARLIER_MAX_TOKENS}
 
 
 def describe_engine(config: EngineConfig) -> str:

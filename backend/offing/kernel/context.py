@@ -88,6 +88,9 @@ class KernelContext(HumanInputMixin):
     def usage(self) -> RunUsage:
         return self._components.budget.run_usage
 
+    def get_context_tokens(self, role: str) -> int | None:
+        return self._components.roles.get_context_tokens(role)
+
     def stop_reason(self) -> StopReason | None:
         return self._components.budget.stop_reason()
 

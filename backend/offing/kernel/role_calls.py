@@ -96,6 +96,10 @@ class RoleCaller:
     def __init__(self, components: RoleCallComponents, engines: RoleEngines, settings: RoleCallSettings) -> None:
         self._components, self._engines, self._settings = components, engines, settings
 
+    def get_context_tokens(self, role: str) -> int | None:
+        """See `offing.sdk.RunContext.get_context_tokens`."""
+        return self._engines.get_config(role).context_tokens
+
     async def call_role(
         self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Output] | EngineFailure:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from offing import environment
@@ -28,6 +26,7 @@ from offing.models.credentials import (
     resolve_endpoint,
 )
 from offing.models.engine import ENGINES
+from offing.models.model_table import read_model_rows
 
 DEFAULT_ENGINE_VARIABLE = "OFFING_DEFAULT_ENGINE"
 """Environment variable with the engine of roles without their own variable, in the syntax of
@@ -166,14 +165,8 @@ def _describe_provider(name: str, key: str, env: Mapping[str, str]) -> Discovere
 @cache
 def list_priced_models() -> Mapping[str, tuple[str, ...]]:
     """Return chat models by provider from litellm's price list. Empty if the list is not found."""
-    spec = find_spec("litellm")
-    folders = spec.submodule_search_locations if spec else None
-    path = Path(folders[0], "model_prices_and_context_window_backup.json") if folders else None
-    if path is None or not path.is_file():
-        return {}
-    rows: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
     models_by_provider: dict[str, list[str]] = {}
-    for model, row in rows.items():
+    for model, row in read_model_rows():
         provider = str(row.get("litellm_provider", ""))
         if row.get("mode") == "chat" and provider in KEY_VARIABLES and not model.startswith("ft:"):
             models_by_provider.setdefault(provider, []).append(

@@ -27,16 +27,10 @@ from offing.models.litellm_request import (
     estimate_prompt_tokens,
     estimate_tokens,
 )
+from offing.models.model_table import SELF_HOSTED_PROVIDERS
 from offing.models.role_call import AttemptFailure
 from offing.sdk.native_chat import NativeCall
 from offing.telemetry.redaction import remove_secrets
-
-SELF_HOSTED_PROVIDERS = frozenset(
-    {"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile", "infinity"}
-)
-"""Providers without prices. litellm would contact their servers to look up a model, which blocks the
-event loop.
-"""
 
 
 @dataclass(frozen=True, slots=True)

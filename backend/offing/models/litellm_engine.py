@@ -35,6 +35,7 @@ from offing.models.litellm_request import (
     estimate_prompt_tokens,
     parse_options,
 )
+from offing.models.model_limits import get_completion_limit
 from offing.models.prompt_formats import (
     RolePromptFormat,
     cut_at_stop,
@@ -125,8 +126,9 @@ class _LitellmAdapter:
 
     async def estimate_max_usage(self, request: LitellmRequest) -> tuple[int, Decimal]:
         prompt = estimate_prompt_tokens(request)
-        max_cost_usd = await estimate_price(request.engine_config.model, prompt, request.engine_config.max_tokens)
-        return prompt + request.engine_config.max_tokens, max_cost_usd or Decimal()
+        limit = get_completion_limit(request.engine_config)
+        max_cost_usd = await estimate_price(request.engine_config.model, prompt, limit)
+        return prompt + limit, max_cost_usd or Decimal()
 
     async def send(
         self, request: LitellmRequest, timeout_seconds: float, reservation: Reservation
@@ -149,7 +151,7 @@ class _LitellmAdapter:
 
     def read_output(self, request: LitellmRequest, reply: LitellmReply) -> Any | InvalidOutput:
         if reply.finish_reason == "length":
-            return truncated_output(request.engine_config.max_tokens)
+            return truncated_output(get_completion_limit(request.engine_config))
         if request.native_chat is not None and self.request.role.native_chat is not None:
             return self.request.role.native_chat.parse_reply(reply.text, reply.native_calls, self.request.inputs)
         if reply.tool_call_count > 1:

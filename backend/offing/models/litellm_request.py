@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from offing.core.model import EngineConfig, EngineFailure, FailureKind, Message
 from offing.models.credentials import EngineEndpoint
+from offing.models.model_limits import get_completion_limit
 from offing.models.structured_output import Schema, to_strict_schema
 from offing.sdk.native_chat import NativeChat
 
@@ -111,7 +112,7 @@ def build_sampling_params(request: LitellmRequest) -> dict[str, Any]:
 
     Unset ones are not sent.
     """
-    sent: dict[str, Any] = {"max_tokens": request.engine_config.max_tokens}
+    sent: dict[str, Any] = {"max_tokens": get_completion_limit(request.engine_config)}
     if request.engine_config.temperature is not None:
         sent["temperature"] = request.engine_config.temperature
     if request.options.send_seed:

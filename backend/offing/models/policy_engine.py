@@ -31,6 +31,7 @@ from offing.core.model import (
 from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint, resolve_policy_endpoint
 from offing.models.engine import RoleRequest
 from offing.models.litellm_request import add_schema_instructions, estimate_tokens
+from offing.models.model_limits import get_completion_limit
 from offing.models.policy_http import post_json
 from offing.models.policy_protocol import (
     CHAT_PATH,
@@ -247,7 +248,7 @@ async def _build_first_request(
     return PolicyRequest(
         model=engine_config.model,
         messages=messages,
-        max_tokens=engine_config.max_tokens,
+        max_tokens=get_completion_limit(engine_config),
         seed=derive_seed(request, 1),
         temperature=1.0 if engine_config.temperature is None else engine_config.temperature,
         top_p=options.top_p,

@@ -26,6 +26,7 @@ from offing.core.model import (
 from offing.core.run import StopReason
 from offing.core.step import shorten_line
 from offing.models.engine import RoleRequest
+from offing.models.model_limits import get_completion_limit
 from offing.models.reservation import Reservation, reserve_usage
 from offing.models.retry import RetryPolicy
 from offing.telemetry import attributes as names
@@ -207,7 +208,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             names.OPERATION_NAME: names.CHAT,
             names.PROVIDER_NAME: self.adapter.provider,
             names.REQUEST_MODEL: self.request.engine_config.model,
-            names.REQUEST_MAX_TOKENS: self.request.engine_config.max_tokens,
+            names.REQUEST_MAX_TOKENS: get_completion_limit(self.request.engine_config),
             names.ATTEMPT: len(self.attempts) + 1,
         }
 

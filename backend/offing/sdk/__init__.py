@@ -26,12 +26,22 @@ from offing.sdk.graph import Graph, StateView, compute_content_hash
 from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.observation import tool_result_from_step
 from offing.sdk.prompt_format import PromptFormat
-from offing.sdk.role import Headline, ModelFreeFunction, Role, RuleContext, RuleFunction
+from offing.sdk.role import (
+    DEFAULT_ANSWER_TOKENS,
+    REPORT_ANSWER_TOKENS,
+    Headline,
+    ModelFreeFunction,
+    Role,
+    RuleContext,
+    RuleFunction,
+)
 from offing.sdk.thread_memory import THREAD_NOTES, THREAD_SEARCH, ThreadFinding, ThreadNote
 from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 
 __all__ = [
     "CHILD_RUN",
+    "DEFAULT_ANSWER_TOKENS",
+    "REPORT_ANSWER_TOKENS",
     "THREAD_NOTES",
     "THREAD_SEARCH",
     "UNTRUSTED_BLOCK_RULE",

@@ -77,6 +77,13 @@ class RunContext(Protocol):
     @property
     def usage(self) -> RunUsage: ...
 
+    def get_context_tokens(self, role: str) -> int | None:
+        """Return the tokens of the context window of the model that answers a role, by the role's name.
+
+        It is the same for the whole run. `None` means that the engine has no window or that it is unknown.
+        """
+        ...
+
     def stop_reason(self) -> StopReason | None:
         """Return why the run should stop collecting and write its report.
 

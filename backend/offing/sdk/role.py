@@ -14,6 +14,11 @@ from offing.sdk.native_chat import NativeChatAdapter
 from offing.sdk.prompt_format import PromptFormat
 from offing.sdk.type_vars import Input, Output
 
+DEFAULT_ANSWER_TOKENS = 4_096
+"""Completion tokens that suffice for the answers of most roles."""
+REPORT_ANSWER_TOKENS = 16_384
+"""Completion tokens that suffice for a report of 10,000 words with its citations."""
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -67,6 +72,10 @@ class Role(Generic[Input, Output]):
     """Native chat with tools.
 
     `None` means that the role is asked by its output's schema or in a prompt format.
+    """
+    answer_tokens: int = DEFAULT_ANSWER_TOKENS
+    """Completion tokens that an answer may need, without thinking. A role that writes a report needs
+    `REPORT_ANSWER_TOKENS`. A model that cannot write as many, and the user's settings, reduce them.
     """
 
     def find_format(self, name: str) -> PromptFormat[Input, Output] | None:

@@ -17,6 +17,7 @@ from offing.core.run import Budget, CancelMode, FencingToken, RunStatus, RunUsag
 from offing.core.step import CallKey, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, find_unproven_restriction, hash_tool_policy, parse_stored_policy
 from offing.kernel.run_store import ParentUsage
+from offing.models.model_limits import RoleLimits, clear_resolved_limits, resolve_model_limits
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
 from offing.services.runs import draft_end_step
@@ -225,14 +226,16 @@ EMPTY_SCOPE = {"collections": "\uffff", "sources": str(UUID(int=0))}
 
 
 def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a child's graph."""
+    """Return the engine of each role of a child's graph, with its token limits for that role."""
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    shared = next(iter(row.engines.values()), EngineConfig())
-    common = shared if all(choice == shared for choice in row.engines.values()) else EngineConfig()
+    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items()}
+    shared = next(iter(inherited.values()), EngineConfig())
+    common = shared if all(choice == shared for choice in inherited.values()) else EngineConfig()
     engines: dict[str, EngineConfig] = {}
-    for role in sorted(role.name for role in graph.roles):
-        mine = row.engines.get(request.engines.get(role, role))
-        engines[role] = mine or shipped.get(role, common)
+    for role in sorted(graph.roles, key=lambda role: role.name):
+        mine = inherited.get(request.engines.get(role.name, role.name))
+        chosen = mine or shipped.get(role.name, common)
+        engines[role.name] = resolve_model_limits(chosen, RoleLimits(role.answer_tokens))
     return engines
 
 

@@ -18,7 +18,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_digest_json
 from offing.core.run import Budget, RunUsage
 from offing.core.step import StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy, parse_restriction
@@ -212,7 +212,7 @@ def _hash_request(request: ForkRequest) -> str:
         "fork": request.run_id,
         "at": request.at_seq,
         "budget": None if request.budget is None else asdict(request.budget),
-        "engines": {role: choice.model_dump() for role, choice in sorted(request.engines.items())},
+        "engines": {role: engine_to_digest_json(choice) for role, choice in sorted(request.engines.items())},
         "message": request.message,
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -15,7 +15,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_digest_json, engine_to_json
 from offing.core.run import Budget
 from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
@@ -382,7 +382,7 @@ def _describe_request(
     return {
         "graph": graph.name,
         "group_size": request.group_size,
-        "engines": {role: choice.model_dump() for role, choice in engines.items()},
+        "engines": {role: engine_to_json(choice) for role, choice in engines.items()},
         "scorers": scorers,
         "budget": runs.budget_to_json(request.budget),
         "attempts": request.attempts,
@@ -401,7 +401,7 @@ def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
         "tasks": sorted(str(id) for id in task_ids),
         "graph": request.graph,
         "group_size": request.group_size,
-        "engines": {role: choice.model_dump() for role, choice in request.engines.items()},
+        "engines": {role: engine_to_digest_json(choice) for role, choice in request.engines.items()},
         "scorers": None if request.scorers is None else [asdict(spec) for spec in request.scorers],
         "budget": runs.budget_to_json(request.budget),
         "durability": request.durability,

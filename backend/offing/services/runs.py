@@ -16,12 +16,13 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig, describe_engine, parse_engine
+from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
+from offing.models.model_limits import RoleLimits, resolve_model_limits
 from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
 from offing.services import policies
@@ -266,7 +267,7 @@ def _build_run(
 def choose_engines(
     graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
 ) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a graph.
+    """Return the engine of each role of a graph, with its token limits.
 
     Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
     allowed.
@@ -285,7 +286,9 @@ def choose_engines(
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
     chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
     check_engines(chosen)
-    return chosen
+    return {
+        name: resolve_model_limits(choice, RoleLimits(roles[name].answer_tokens)) for name, choice in chosen.items()
+    }
 
 
 def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:
@@ -311,7 +314,7 @@ def _hash_request(request: RunRequest) -> str:
         "graph": request.graph,
         "thread": request.thread_id,
         "budget": asdict(request.budget),
-        "engines": {name: choice.model_dump() for name, choice in sorted(request.engines.items())},
+        "engines": {name: engine_to_digest_json(choice) for name, choice in sorted(request.engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,
         **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),

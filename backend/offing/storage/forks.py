@@ -15,7 +15,7 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import Budget, RunUsage
 from offing.core.step import Step
 from offing.storage import runs
@@ -341,7 +341,7 @@ def _fork_parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
         "thread": new.thread_id,
         "at": new.at_seq,
         "graph_version": new.graph_version,
-        "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
+        "engines": _jsonb({role: engine_to_json(choice) for role, choice in new.engines.items()}),
         "policy": _jsonb(new.tool_policy),
         "policy_sha256": new.tool_policy_sha256,
         "budget": _jsonb(runs.budget_to_json(new.budget)),

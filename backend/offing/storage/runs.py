@@ -16,7 +16,7 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
 from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection, Database
@@ -533,7 +533,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "graph": new.graph,
         "graph_version": new.graph_version,
         "question": new.question,
-        "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
+        "engines": _jsonb({role: engine_to_json(choice) for role, choice in new.engines.items()}),
         "policy": _jsonb(new.tool_policy),
         "policy_sha256": new.tool_policy_sha256,
         "policy_given": None if new.requested_tool_policy is None else _jsonb(new.requested_tool_policy),

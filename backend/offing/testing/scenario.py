@@ -27,6 +27,7 @@ class ScenarioOptions(TypedDict, total=False):
     answers: Mapping[str, AnswerScript]
     rules: Mapping[str, str]
     prompt_formats: Mapping[str, str]
+    context_tokens: Mapping[str, int]
     budget: Budget
     durations_seconds: Mapping[str, float]
     user_messages: Mapping[int, str]
@@ -58,6 +59,8 @@ class Scenario:
     """Names of the rules that answer roles, by role."""
     prompt_formats: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of prompt formats, by role."""
+    context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens of the context windows of the models that answer roles, by role."""
     budget: Budget = field(default_factory=Budget)
     durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Seconds that a role or a tool takes on the virtual clock, by name."""

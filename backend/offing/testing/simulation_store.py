@@ -201,12 +201,14 @@ class _ScenarioEngines:
 
     def get_config(self, role: str) -> EngineConfig:
         scene = self.store.scene
-        prompt_format = scene.prompt_formats.get(role, "")
+        chosen = EngineConfig(
+            prompt_format=scene.prompt_formats.get(role, ""), context_tokens=scene.context_tokens.get(role)
+        )
         if role in scene.answers:
-            return EngineConfig(engine="scripted", prompt_format=prompt_format)
+            return chosen.model_copy(update={"engine": "scripted"})
         if role in scene.rules:
-            return EngineConfig(engine="rules", model=scene.rules[role], prompt_format=prompt_format)
-        return EngineConfig(prompt_format=prompt_format)
+            return chosen.model_copy(update={"engine": "rules", "model": scene.rules[role]})
+        return chosen
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role

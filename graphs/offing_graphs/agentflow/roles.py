@@ -1,6 +1,6 @@
 """The five roles of the graph with their inputs, prompts, headlines and functions without a model."""
 
-from offing.sdk import Headline, ReportDraft, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, ReportDraft, Role, StepKind, shorten_line
 from offing_graphs.agentflow import extractive, prompts
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Plan, WriterInput
@@ -84,5 +84,6 @@ GENERATOR = Role(
     label="write",
     extractive=extractive.write_report,
     prompt_formats=(prompts.GENERATOR_TEXT_FORMAT,),
+    answer_tokens=REPORT_ANSWER_TOKENS,
 )
 ROLES = (ANALYST, PLANNER, EXECUTOR, VERIFIER, GENERATOR)

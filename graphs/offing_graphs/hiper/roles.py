@@ -1,6 +1,6 @@
 """The role of the graph with its input, prompts, headline and functions without a model."""
 
-from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.hiper import extractive, prompts
 from offing_graphs.hiper.schemas import AgentInput, Switch, Turn
 
@@ -26,5 +26,6 @@ AGENT = Role(
     label="act",
     extractive=extractive.choose_turn,
     prompt_formats=(prompts.TEXT_FORMAT,),
+    answer_tokens=REPORT_ANSWER_TOKENS,
 )
 ROLES = (AGENT,)

@@ -1,6 +1,6 @@
 """The role of the graph in its three phases, with its inputs, prompts and model-free functions."""
 
-from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.iterresearch import extractive, prompts
 from offing_graphs.iterresearch.schemas import OUTPUTS_BY_PHASE, Round, TurnPhase, Workspace
 from offing_graphs.shared.prompt_parts import render_json
@@ -25,6 +25,7 @@ def _build_role(phase: TurnPhase) -> Role[Workspace, Round]:
         label="round",
         extractive=extractive.choose_turn,
         prompt_formats=(prompts.TEXT_FORMAT,),
+        answer_tokens=REPORT_ANSWER_TOKENS,
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.memact import extractive, prompts
 from offing_graphs.memact.schemas import Act, AgentInput
 
@@ -25,5 +25,6 @@ AGENT = Role(
     label="act",
     extractive=extractive.choose_action,
     prompt_formats=(prompts.TEXT_FORMAT,),
+    answer_tokens=REPORT_ANSWER_TOKENS,
 )
 ROLES = (AGENT,)
