@@ -26,6 +26,10 @@ def is_zero(value: int) -> bool:
     return value == 0
 
 
+def is_empty(value: tuple[Any, ...]) -> bool:
+    return not value
+
+
 class RoleInput(FrozenModel):
     """The input of a role whose prompt is fitted to the model's context window."""
 
