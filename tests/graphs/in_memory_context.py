@@ -6,6 +6,7 @@ or names rules; a role with a prompt format is asked in it, and its answer is
 written and parsed in that format.
 """
 
+import json
 import math
 import re
 import time
@@ -179,6 +180,10 @@ class InMemoryContext:
     quoted_earlier: tuple[SourceSpan, ...] = ()
     """What the thread's earlier reports quote."""
     looked_back: list[str] = field(default_factory=list[str])
+    context_tokens: int | None = None
+    """Context window of the models of all roles, as the platform knows it. None: unknown."""
+    real_context_tokens: int | None = None
+    """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
     seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
@@ -194,6 +199,9 @@ class InMemoryContext:
     @property
     def usage(self) -> RunUsage:
         return RunUsage(turns=self.turns)
+
+    def get_context_tokens(self, role: str) -> int | None:
+        return self.context_tokens
 
     def stop_reason(self) -> StopReason | None:
         if self.stops and (reason := self.stops.pop(0)):
@@ -211,11 +219,10 @@ class InMemoryContext:
         messages = (prompt_format or role).render(inputs)
         self.prompts.append((role.name, messages))
         self.role_inputs.append((role.name, inputs))
-        answer = self._answer(role, inputs, turn)
+        answer = self._find_overflow(role, messages) or self._answer(role, inputs, turn)
         if isinstance(answer, EngineFailure):
-            self._append(
-                StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn)
-            )
+            payload = {"message": answer.message, "failure": answer.kind}
+            self._append(StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", payload, turn=turn))
             return answer
         text = prompt_format.write(answer, inputs) if prompt_format and prompt_format.write else ""
         if prompt_format and text:
@@ -228,6 +235,21 @@ class InMemoryContext:
         spans = prompt_format.spans(text) if prompt_format else ()
         self.role_calls.append(RoleCall(seq, role.name, turn, messages, text, spans, boundary))
         return RoleReply(seq, answer)
+
+    def _find_overflow(self, role: Role[Any, Any], messages: Sequence[Message]) -> EngineFailure | None:
+        """Reject what leaves no room for an answer of a quarter of the window, as providers do.
+
+        It counts more tokens for a text than the graphs estimate.
+        """
+        window = self.real_context_tokens
+        if window is None:
+            return None
+        texts = [*(m.text for m in messages), json.dumps(role.output.model_json_schema())]
+        size = sum(math.ceil(len(text.encode()) / 3.3) for text in texts) + 8 * len(messages) + window // 4
+        if size <= window:
+            return None
+        message = f"This model's maximum context length is {window} tokens. However, you requested {size} tokens."
+        return EngineFailure(FailureKind.CONTEXT_TOO_LONG, message)
 
     def _answer(self, role: Role[Any, Any], inputs: Any, turn: int) -> BaseModel | EngineFailure:
         if role.name not in self.engines and role.name in self.rules:

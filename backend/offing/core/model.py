@@ -30,6 +30,8 @@ class Message:
 
     An engine then continues from the same token ids. 0 means that the message has only its text.
     """
+    omitted_passages: int = field(default=0, compare=False)
+    """Number of retrieved passages that the message says it does not show. It is not sent to the engine."""
 
     @property
     def text(self) -> str:

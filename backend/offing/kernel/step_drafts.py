@@ -47,6 +47,7 @@ def draft_role_call(
     """Return the step of a role call with its output."""
     output: Any = response.output
     headline = role.headline(output)
+    omitted_passages = sum(message.omitted_passages for message in response.messages)
     payload = {
         "role": role.name,
         "engine": engine_config.engine,
@@ -54,18 +55,25 @@ def draft_role_call(
         "output": output.model_dump(mode="json"),
         **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
         **({"used": [response.usage.prompt_tokens, response.usage.completion_tokens]} if role.native_chat else {}),
+        **({"omitted_passages": omitted_passages} if omitted_passages else {}),
     }
     return StepDraft(
         role.step_kind,
         headline.title,
         payload,
         label=role.label,
-        detail=headline.detail,
+        detail=_add_omitted(headline.detail, omitted_passages),
         ms=ms,
         tokens=response.usage.tokens,
         turn=turn,
         call_key=key,
     )
+
+
+def _add_omitted(detail: str, omitted_passages: int) -> str:
+    """Add to the detail text of a role call how many retrieved passages its prompt did not show."""
+    omitted = f"{omitted_passages} passage{'s' * (omitted_passages != 1)} not shown" if omitted_passages else ""
+    return " \u00b7 ".join(filter(None, (detail, omitted)))
 
 
 def draft_rejected(

@@ -7,16 +7,25 @@ failures are values. `research_team` and `router` use the same turns.
 
 from typing import TYPE_CHECKING, Any
 
-from offing.sdk import EngineFailure, Role, RunContext, StopReason, ToolCall
+from offing.sdk import EngineFailure, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
 from offing_graphs.agentflow.extractive import write_report
-from offing_graphs.agentflow.schemas import AnalystInput, ExecutorInput, PastTurn, PlannerInput, Verdict, VerifierInput
+from offing_graphs.agentflow.schemas import (
+    AnalystInput,
+    Command,
+    ExecutorInput,
+    PastTurn,
+    PlannerInput,
+    Verdict,
+    VerifierInput,
+)
 from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_last_message_seq
+from offing_graphs.shared.task import find_args_problem, find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -29,7 +38,7 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-    reply = await ctx.call_role(roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
+    reply = await call_fitted(ctx, roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     return {"analysis": reply.seq, "seen_message_seq": last_message_seq}
@@ -87,25 +96,41 @@ async def plan_turn(ctx: RunContext, inputs: NodeInputs, past: tuple[PastTurn, .
         turn=turn,
         remaining=ctx.run.budget.max_turns - turn + 1,
     )
-    reply = await ctx.call_role(roles.PLANNER, planner_input, turn=turn)
+    reply = await call_fitted(ctx, roles.PLANNER, planner_input, turn=turn)
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "stop": stop_reason_from_failure(reply)}
     return {"turn": turn, "plan": reply.seq}
 
 
 async def request_tool_call(ctx: RunContext, inputs: NodeInputs, plan: Plan, turn: int) -> ToolCall | EngineFailure:
-    """Ask the executor for the tool call.
+    """Return the tool call of a plan. The executor is asked if the plan does not name valid arguments.
 
     A call of an unknown tool is passed on unchanged, so that it is rejected and recorded.
     """
     card = next((c for c in inputs.cards if c.name == plan.tool), None)
     if card is None:
         return ToolCall(plan.tool, {})
+    if plan.args is not None and find_args_problem(ctx, plan.tool, plan.args) is None:
+        await ctx.append_steps(_draft_planned_call(plan, turn))
+        return ToolCall(plan.tool, dict(plan.args))
     executor_input = ExecutorInput(
-        question=inputs.question, plan=plan, tool=card, memory=inputs.memory, evidence=inputs.evidence
+        question=inputs.question,
+        plan=plan,
+        tool=card,
+        memory=inputs.memory,
+        evidence=inputs.evidence,
+        left_out_passages=inputs.left_out_passages,
     )
-    reply = await ctx.call_role(roles.EXECUTOR, executor_input, turn=turn)
+    reply = await call_fitted(ctx, roles.EXECUTOR, executor_input, turn=turn)
     return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
+
+
+def _draft_planned_call(plan: Plan, turn: int) -> StepDraft:
+    """Return a step draft for a tool call whose arguments the plan named, so that the executor was not asked."""
+    call = Command(tool=plan.tool, args=plan.args or {})
+    payload = {"output": call.model_dump(mode="json"), "arguments_from": "plan"}
+    title = roles.EXECUTOR.headline(call).title
+    return StepDraft(StepKind.TOOL_CALL, title, payload, "call", "The plan named the arguments.", turn=turn)
 
 
 def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> VerifierInput:
@@ -119,7 +144,7 @@ async def verify_question(
 ) -> StateUpdate:
     """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
     turn = state["turn"]
-    reply = await ctx.call_role(role, build_verifier_input(ctx, inputs, turn), turn=turn)
+    reply = await call_fitted(ctx, role, build_verifier_input(ctx, inputs, turn), turn=turn)
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
@@ -135,7 +160,7 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
         await ctx.submit_report(write_report(writer_input), reason)
         return {"stop": reason}
-    reply = await ctx.call_role(roles.GENERATOR, writer_input)
+    reply = await call_fitted(ctx, roles.GENERATOR, writer_input)
     if isinstance(reply, EngineFailure):
         reason = stop_reason_from_failure(reply)
         await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)

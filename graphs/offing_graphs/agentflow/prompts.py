@@ -6,19 +6,36 @@ the text cannot forge. The parser of a format accepts exactly what its rules ask
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from offing.sdk import CompletionSpan, InvalidOutput, Message, ReportDraft, SpanKind, shorten_line, wrap_untrusted
+from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
+    CompletionSpan,
+    InvalidOutput,
+    Message,
+    ReportDraft,
+    SpanKind,
+    shorten_line,
+    wrap_untrusted,
+)
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.memory import MAX_RECORDS
 from offing_graphs.shared.prompt_parts import (
     build_prompt,
     render_analysis,
     render_json,
-    render_passage,
     render_passages,
     render_task,
     render_tool_cards,
+)
+from offing_graphs.shared.prompt_room import (
+    MAX_MEMORY_TOKENS,
+    MEMORY_FRACTION,
+    Allowance,
+    PromptRoom,
+    compute_room,
 )
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
 from offing_graphs.shared.tagged_text import (
@@ -39,9 +56,17 @@ MAX_RECORD_LINES = 40
 """Maximum number of older records that are shown in one line."""
 MAX_MEMORY_CHARS = 12_000
 """Maximum number of characters of all records together."""
+FULL_RECORDS_FRACTION = 0.75
+"""Fraction of the memory's part that records in full may take, where the window is known."""
+MAX_PLANNER_EVIDENCE_CHARS = 16_000
+MAX_EXECUTOR_EVIDENCE_CHARS = 32_000
 MAX_VERIFIER_EVIDENCE_CHARS = 16_000
 MAX_WRITER_EVIDENCE_CHARS = 32_000
-"""Maximum number of characters of the passages in one prompt."""
+"""Maximum number of characters of the passages in one prompt, where the window of the model is unknown."""
+MAX_PLANNER_EVIDENCE_TOKENS = 32_000
+MAX_VERIFIER_EVIDENCE_TOKENS = 64_000
+MAX_WRITER_EVIDENCE_TOKENS = 160_000
+"""Maximum estimated tokens of the passages in one prompt, however large the window is."""
 
 ANALYST_PROMPT = (
     "You prepare research on a question that will be answered from a library of documents. Say what is asked, split it "
@@ -49,8 +74,9 @@ ANALYST_PROMPT = (
 )
 PLANNER_PROMPT = (
     "You plan research one step at a time. Choose the single next step that brings the answer closest: one sub-goal "
-    "and one tool. Build on the memory of earlier steps; do not repeat a step that has been taken, and after a search "
-    "that found little, use other words. Mind how many steps remain, and follow what people wrote during the run."
+    "and one tool. Build on the memory of earlier steps and on the passages; do not repeat a step that has been taken, "
+    "and after a search that found little, use other words. If you know all arguments of the tool, give them complete, "
+    "as its JSON schema asks. Mind how many steps remain, and follow what people wrote during the run."
 )
 EXECUTOR_PROMPT = (
     "You turn a planned step into one call of the planned tool. Give arguments that its JSON schema accepts, and no "
@@ -58,9 +84,11 @@ EXECUTOR_PROMPT = (
 )
 VERIFIER_PROMPT = (
     "You judge whether what has been retrieved is enough to answer the question. Say for every sub-question whether "
-    "passages answer it and which. Set stop to true only if the question is answered, or if further steps cannot help; "
-    "otherwise set it to false."
+    "passages answer it and which, and what is missing. Do not repeat what was found: the analysis names only what is "
+    "missing and what contradicts what, in a few words. Set stop to true only if the question is answered, or if "
+    "further steps cannot help; otherwise set it to false."
 )
+SEARCH_AGAIN = "The passages of the latest step come first. To see others, search for them or read their source again."
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
@@ -68,10 +96,12 @@ WRITER_PROMPT = (
     "and put the ids of the passages it stands on behind it, like [E3]."
 )
 PLAN_LABELS = ("Justification", "Context", "Sub-Goal", "Tool Name")
+ARGUMENTS_LABEL = "Arguments"
 PLAN_FORMAT_RULE = """Justification: why this is the best next step
 Context: all that the tool call needs, such as search words, passage ids, positions, numbers
 Sub-Goal: what this step is to find out, in one sentence
-Tool Name: the exact name of one tool"""
+Tool Name: the exact name of one tool
+Arguments: all its arguments as one JSON object, as its schema asks. Leave this line out if you do not know them."""
 ANALYSIS_FORMAT_RULE = """<summary>what the question asks, in one or two sentences</summary>
 <sub_questions>
 one part a line, at most 8, each understandable alone
@@ -80,7 +110,7 @@ one part a line, at most 8, each understandable alone
 <considerations>pitfalls, ambiguities, words that documents may use instead</considerations>"""
 CALL_FORMAT_RULE = """<tool>exact name of the planned tool</tool>
 <args>its arguments as one JSON object</args>"""
-VERDICT_FORMAT_RULE = """<analysis>what has been established, and what is missing</analysis>
+VERDICT_FORMAT_RULE = """<analysis>only what is missing and what contradicts what, in a few words</analysis>
 <coverage>
 a line for each sub-question: yes or no | the sub-question | ids of the passages that answer it | what is missing
 </coverage>
@@ -91,64 +121,94 @@ VERDICT_TAGS = ("analysis", "coverage", "stop")
 STOP_VALUES = {"true": True, "false": False}
 COVERED_VALUES = {"yes": True, "no": False}
 
+_ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
+
 
 def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools)))
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens)))
 
 
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
-    parts = (
+    before = (
         *render_task(inputs),
         render_analysis(inputs.analysis),
-        *render_tool_cards(inputs.tools),
-        *_render_memory(inputs.memory),
+        *render_tool_cards(inputs.tools, inputs.context_tokens),
     )
-    return build_prompt(
-        PLANNER_PROMPT,
-        (*parts, *_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining)),
+    after = (*_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining))
+    room = compute_room(inputs.context_tokens, Plan, (PLANNER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    memory = render_memory(inputs.memory, room)
+    latest = inputs.memory[-1].evidence if inputs.memory else ()
+    allowance = room.without(memory).allow(MAX_PLANNER_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages, latest
     )
+    tail = (SEARCH_AGAIN,) if passages.omitted else ()
+    return build_prompt(PLANNER_PROMPT, (*before, *memory, *passages.parts, *tail, *after), passages.omitted)
 
 
 def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
+    before = (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,), inputs.context_tokens))
     plan = "The planned step:\n" + render_json(inputs.plan.model_dump(mode="json"))
-    named = tuple(p for p in inputs.evidence if p.id in _find_evidence_ids(inputs.plan.context, inputs.evidence))
-    passages = (*(render_passage(p) for p in named), *_render_memory(inputs.memory))
-    return build_prompt(
-        EXECUTOR_PROMPT, (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,)), *passages, plan)
-    )
+    room = compute_room(inputs.context_tokens, Command, (EXECUTOR_PROMPT, UNTRUSTED_BLOCK_RULE, *before, plan))
+    memory = render_memory(inputs.memory, room)
+    named_ids = _find_evidence_ids(inputs.plan.context, inputs.evidence)
+    named = tuple(p for p in inputs.evidence if p.id in named_ids)
+    unnamed = inputs.left_out_passages + len(inputs.evidence) - len(named)
+    allowance = room.without(memory).allow(MAX_EXECUTOR_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
+    passages = render_passages((inputs.plan.sub_goal,), named, allowance, unnamed)
+    return build_prompt(EXECUTOR_PROMPT, (*before, *passages.parts, *memory, plan), passages.omitted - unnamed)
 
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
-    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_VERIFIER_EVIDENCE_CHARS)
-    parts = (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages)
-    return build_prompt(VERIFIER_PROMPT, (*parts, f"Steps that remain after this one: {inputs.remaining}."))
+    before = (*render_task(inputs), render_analysis(inputs.analysis))
+    after = (f"Steps that remain after this one: {inputs.remaining}.",)
+    room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    memory = render_memory(inputs.memory, room)
+    allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
+    )
+    return build_prompt(VERIFIER_PROMPT, (*before, *memory, *passages.parts, *after), passages.omitted)
 
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
-    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_WRITER_EVIDENCE_CHARS)
+    before = (*render_task(inputs), render_analysis(inputs.analysis))
     ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
-    return build_prompt(
-        WRITER_PROMPT,
-        (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages, ended),
+    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
+    memory = render_memory(inputs.memory, room)
+    allowance = room.without(memory).allow(MAX_WRITER_EVIDENCE_CHARS, MAX_WRITER_EVIDENCE_TOKENS)
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
     )
+    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, ended), passages.omitted)
 
 
-def _render_memory(memory: Sequence[MemoryRecord]) -> tuple[str, ...]:
-    """Render the latest records in full and older ones in one line each, within the limit.
+def render_memory(memory: Sequence[MemoryRecord], room: PromptRoom) -> tuple[str, ...]:
+    """Render the latest records in full and older ones in one line each, within their part of the room.
 
     The number of omitted records is stated.
     """
+    allowance = room.allow(MAX_MEMORY_CHARS, MAX_MEMORY_TOKENS, MEMORY_FRACTION)
+    max_full = MAX_RECORDS if allowance.in_tokens else MAX_FULL_RECORDS
     entries: list[str] = []
-    used = 0
+    used, is_full = 0, True
     for age, record in enumerate(reversed(memory)):
-        part = _render_full_record(record) if age < MAX_FULL_RECORDS else _render_record_line(record)
-        if age >= MAX_FULL_RECORDS + MAX_RECORD_LINES or used + len(part) > MAX_MEMORY_CHARS:
+        part = _render_full_record(record)
+        is_full = is_full and age < max_full and _fits_in_full(used + allowance.measure(part), allowance)
+        part = part if is_full else _render_record_line(record)
+        if age >= max_full + MAX_RECORD_LINES or used + allowance.measure(part) > allowance.max_size:
             break
         entries.append(part)
-        used += len(part)
-    left_out = len(memory) - len(entries)
+        used += allowance.measure(part)
+    earlier = memory[0].turn - 1 if len(memory) >= MAX_RECORDS else 0  # steps that were not loaded
+    left_out = len(memory) - len(entries) + earlier
     head = (f"{left_out} earlier steps are not shown.",) if left_out else ()
     return (*head, *reversed(entries))
+
+
+def _fits_in_full(size: int, allowance: Allowance) -> bool:
+    """Return whether a record can be shown in full. In a known window, a part stays free for older records."""
+    return not allowance.in_tokens or size <= FULL_RECORDS_FRACTION * allowance.max_size
 
 
 def _render_full_record(record: MemoryRecord) -> str:
@@ -180,17 +240,26 @@ def _find_evidence_ids(text: str, evidence: Sequence[RetrievedPassage]) -> froze
 
 
 def parse_text_plan(text: str, _inputs: PlannerInput) -> Plan | InvalidOutput:
-    """Parse four labeled sections."""
-    blocks = parse_labeled(text, PLAN_LABELS)
+    """Parse four labeled sections, and perhaps a fifth one with the arguments of the tool."""
+    labels = (*PLAN_LABELS, ARGUMENTS_LABEL) if _ARGUMENTS_LINE.search(text) else PLAN_LABELS
+    blocks = parse_labeled(text, labels)
     if isinstance(blocks, InvalidOutput):
         return blocks
     why, context, goal, tool = (blocks[label].text for label in PLAN_LABELS)
-    return validate_output(Plan, {"justification": why, "context": context, "sub_goal": goal, "tool": tool})
+    fields: dict[str, Any] = {"justification": why, "context": context, "sub_goal": goal, "tool": tool}
+    if ARGUMENTS_LABEL not in blocks:
+        return validate_output(Plan, fields)
+    try:
+        return validate_output(Plan, fields | {"args": json.loads(blocks[ARGUMENTS_LABEL].text)})
+    except ValueError as error:
+        return InvalidOutput(f"{ARGUMENTS_LABEL}: write one JSON object, or leave the line out: {str(error)[:200]}")
 
 
 def render_text_plan(output: Plan, _inputs: PlannerInput) -> str:
     values = (output.justification, output.context, output.sub_goal, output.tool)
-    return "\n".join(f"{label}: {text}" for label, text in zip(PLAN_LABELS, values, strict=True))
+    lines = [f"{label}: {text}" for label, text in zip(PLAN_LABELS, values, strict=True)]
+    args = [] if output.args is None else [f"{ARGUMENTS_LABEL}: {render_json(output.args)}"]
+    return "\n".join([*lines, *args])
 
 
 def find_plan_spans(text: str) -> tuple[CompletionSpan, ...]:

@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool
 from offing_graphs.shared.schemas import (
     Analysis,
     Coverage,
+    EvidenceInput,
     FrozenModel,
     MemoryRecord,
     Plan,
@@ -29,7 +30,7 @@ class Command(FrozenModel):
 class Verdict(FrozenModel):
     """The verifier's answer."""
 
-    analysis: str = Field(description="What has been established, and what is missing, in a few sentences.")
+    analysis: str = Field(description="Only what is missing and what contradicts what, in a few words.")
     coverage: tuple[Coverage, ...] = Field(default=(), description="One entry for each sub-question.")
     stop: StrictBool = Field(
         description="true: what was retrieved answers the question, or more work will not help. false: go on."
@@ -49,7 +50,7 @@ class PastTurn(FrozenModel):
     plan: Plan
 
 
-class PlannerInput(TaskContext):
+class PlannerInput(TaskContext, EvidenceInput):
     analysis: Analysis
     tools: tuple[ToolCard, ...]
     memory: tuple[MemoryRecord, ...] = ()
@@ -63,7 +64,7 @@ class PlannerInput(TaskContext):
     """Number of turns left, including this one."""
 
 
-class ExecutorInput(FrozenModel):
+class ExecutorInput(EvidenceInput):
     question: str
     plan: Plan
     tool: ToolCard
@@ -71,7 +72,7 @@ class ExecutorInput(FrozenModel):
     evidence: tuple[RetrievedPassage, ...] = ()
 
 
-class VerifierInput(TaskContext):
+class VerifierInput(TaskContext, EvidenceInput):
     analysis: Analysis
     tools: tuple[ToolCard, ...]
     memory: tuple[MemoryRecord, ...] = ()

@@ -26,6 +26,7 @@ from offing_graphs.iterresearch.roles import RESEARCHERS_BY_PHASE
 from offing_graphs.iterresearch.schemas import Round, TurnPhase
 from offing_graphs.iterresearch.state import State, find_last_output, load_workspace
 from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
 from offing_graphs.shared.report import add_title, build_quote_report
 from offing_graphs.shared.state import StateUpdate
@@ -51,7 +52,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     stage = _select_phase(ctx, state, turn, reason)
     inputs = await load_workspace(ctx, state, stage, last_message_seq)
     reset = BoundaryReason.WORKSPACE_RESET if state["round"] else None
-    reply = await ctx.call_role(RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
+    reply = await call_fitted(ctx, RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "seen_message_seq": last_message_seq, "stop": stop_reason_from_failure(reply)}
     await ctx.append_steps(_draft_report_note(reply.output, turn))

@@ -1,12 +1,14 @@
 """The prompt of a workspace, its size limits, and the `text` format with the paper's tagged blocks.
 
 The prompt is the whole context: one constant system message and one user message that is
-rebuilt in each turn. The report is always shown in full. If space is short, the result of the last
-call is truncated, and the prompt says so.
+rebuilt in each turn. If space is short, the result of the last call is truncated, and the prompt
+says so. A report is truncated only if it is longer than its limit for a small window.
 """
 
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from offing.sdk import (
@@ -35,6 +37,7 @@ from offing_graphs.shared.prompt_parts import (
     render_task,
     render_tool_cards,
 )
+from offing_graphs.shared.prompt_room import compute_prompt_tokens
 from offing_graphs.shared.schemas import RetrievedPassage
 from offing_graphs.shared.tagged_text import (
     Block,
@@ -53,6 +56,10 @@ MAX_ANSWER_TOKENS = 8_192
 """Tokens that are reserved for the answer."""
 MAX_RESULT_TOKENS = 8_000
 """Maximum tokens of the result of the last call."""
+MAX_WIDE_RESULT_TOKENS = 64_000
+"""Maximum tokens of the result of the last call, however large the window of the model is."""
+REPORT_FRACTION = 0.14
+"""Fraction of a known window that the report may take, as in the paper."""
 MIN_RESULT_TOKENS = 200
 """Minimum tokens of a result that are always shown."""
 MARKUP_TOKENS = 60
@@ -60,17 +67,19 @@ MARKUP_TOKENS = 60
 MAX_CALL_CHARS = 2_000
 """Maximum number of characters of the last call's arguments."""
 
-RESEARCHER_PROMPT = (
+RESEARCHER_TEMPLATE = (
     "You research a question in rounds. In each round you see the question, your report so far, your last tool call "
     "and what it brought back. You see nothing else of earlier rounds, and in the next round you will not see what you "
     "see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has been "
     "found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has been "
     "tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may have "
-    f"{MAX_REPORT_TOKENS:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
+    "{report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
     "tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
     "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
     "established."
 )
+RESEARCHER_PROMPT = RESEARCHER_TEMPLATE.format(report_tokens=MAX_REPORT_TOKENS)
+"""The system text for a window that is large enough for the whole workspace, or unknown."""
 PHASE_PROMPTS = {
     TurnPhase.FIRST: (
         "This is the first round. There is no report yet: begin it, and make one tool call. Do not answer."
@@ -101,22 +110,46 @@ RULES_BY_PHASE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class WorkspaceSizes:
+    """Maximum estimated tokens of the workspace and its parts."""
+
+    prompt_tokens: int
+    """Maximum of the whole prompt."""
+    report_tokens: int
+    result_tokens: int
+    """Maximum of the result of the last call."""
+
+
+def compute_sizes(context_tokens: int | None) -> WorkspaceSizes:
+    """Return the sizes for a context window. `None` means that it is unknown, so that the paper's sizes apply."""
+    if context_tokens is None:
+        return WorkspaceSizes(MAX_WORKSPACE_TOKENS - MAX_ANSWER_TOKENS, MAX_REPORT_TOKENS, MAX_RESULT_TOKENS)
+    prompt = compute_prompt_tokens(context_tokens, Round)
+    return WorkspaceSizes(
+        prompt,
+        min(MAX_REPORT_TOKENS, math.floor(context_tokens * REPORT_FRACTION)),
+        min(MAX_WIDE_RESULT_TOKENS, max(MAX_RESULT_TOKENS, prompt // 2)),
+    )
+
+
 def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     """Render the prompt of a turn. It depends only on the workspace."""
-    tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools)
-    before = (*render_task(inputs), *tools, *_render_report(inputs.report), *_render_call(inputs.action))
+    sizes = compute_sizes(inputs.context_tokens)
+    system = RESEARCHER_TEMPLATE.format(report_tokens=sizes.report_tokens)
+    tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
+    report = _render_report(inputs.report, sizes.report_tokens)
+    before = (*render_task(inputs), *tools, *report, *_render_call(inputs.action))
     request = PHASE_PROMPTS[inputs.phase]
-    spent = (
-        estimate_tokens(RESEARCHER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, request) + MAX_ANSWER_TOKENS + MARKUP_TOKENS
-    )
-    max_result_tokens = max(MIN_RESULT_TOKENS, min(MAX_RESULT_TOKENS, MAX_WORKSPACE_TOKENS - spent))
-    last = (_render_result(inputs.result, max_result_tokens),) if inputs.action else ()
-    return build_prompt(RESEARCHER_PROMPT, (*before, *last, request))
+    spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
+    max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))
+    last, omitted = _render_result(inputs.result, max_result_tokens) if inputs.action else ("", 0)
+    return build_prompt(system, (*before, last, request), omitted)
 
 
-def _render_report(report: str) -> tuple[str, ...]:
-    """Render the report as untrusted text, because it quotes third parties."""
-    return (f"Your report so far:\n{wrap_untrusted(report)}",) if report else ()
+def _render_report(report: str, max_tokens: int) -> tuple[str, ...]:
+    """Render the report as untrusted text, because it quotes third parties. A report over its limit is cut."""
+    return (f"Your report so far:\n{_truncate_text(report, max_tokens)}",) if report else ()
 
 
 def _render_call(action: Call | None) -> tuple[str, ...]:
@@ -125,18 +158,19 @@ def _render_call(action: Call | None) -> tuple[str, ...]:
     return (f"Your last tool call: {action.tool} {shorten_line(render_json(action.args), MAX_CALL_CHARS)}",)
 
 
-def _render_result(result: ToolObservation | None, max_tokens: int) -> str:
-    """Render the result of the last call within `max_tokens`."""
+def _render_result(result: ToolObservation | None, max_tokens: int) -> tuple[str, int]:
+    """Render the result of the last call within `max_tokens`. Return it with the number of omitted passages."""
     if result is None:
-        return "It was not made."
+        return "It was not made.", 0
     if result.message:
-        return f"It failed ({result.status}):\n{_truncate_text(result.message, max_tokens)}"
+        return f"It failed ({result.status}):\n{_truncate_text(result.message, max_tokens)}", 0
     if result.passages:
-        return "It brought back:\n" + "\n".join(_render_passages(result.passages, max_tokens))
-    return "It brought back:\n" + _truncate_text(result.value or "Nothing was found.", max_tokens)
+        rendered, omitted = _render_passages(result.passages, max_tokens)
+        return "It brought back:\n" + "\n".join(rendered), omitted
+    return "It brought back:\n" + _truncate_text(result.value or "Nothing was found.", max_tokens), 0
 
 
-def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> list[str]:
+def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> tuple[list[str], int]:
     """Render the passages that fit, the last one perhaps in part, and the ids of the omitted ones."""
     rendered: list[str] = []
     for number, passage in enumerate(passages):
@@ -144,10 +178,11 @@ def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> l
         left = max_tokens - estimate_tokens(head) - MARKUP_TOKENS
         if left <= 0 and rendered:
             ids = ", ".join(p.id for p in passages[number:])
-            return [*rendered, f"(There was no room for {len(passages) - number} more passages: {ids}.)"]
+            omitted = len(passages) - number
+            return [*rendered, f"(There was no room for {omitted} more passages: {ids}.)"], omitted
         rendered.append(f"{head}\n{_truncate_text(passage.text, left)}")
         max_tokens -= estimate_tokens(rendered[-1])
-    return rendered
+    return rendered, 0
 
 
 def _render_passage_header(passage: RetrievedPassage) -> str:

@@ -5,15 +5,17 @@ so nothing can remove them. Source of the rules: "Memory as Action" (arXiv 2510.
 where one action prunes and writes.
 """
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from offing.sdk import StepDraft, StepKind, shorten_line
 from offing_graphs.memact.schemas import Act, PruneArgs, WriteArgs
+from offing_graphs.shared.prompt_room import compute_prompt_tokens
 
 PRUNE, WRITE = "prune", "write"
 EDIT_ACTIONS = (PRUNE, WRITE)
@@ -72,6 +74,36 @@ SUMMARIZING_CONFIG = ContextConfig(
     summarize_at_tokens=13_500,
     max_summaries=7,
 )
+
+
+MAX_CONTEXT_TOKENS = 128_000
+"""Maximum tokens of a context, however large the window of the model is."""
+MAX_OBSERVATION_TOKENS = 16_000
+OBSERVATION_FRACTION = 0.2
+"""Fraction of a context that one observation may take."""
+REQUEST_TOKENS = 200
+"""Tokens of the request for a summary."""
+NEARLY_FULL_FRACTION = 0.75
+"""Fraction of a context above which the agent is warned."""
+
+
+def fit_config(config: ContextConfig, context_tokens: int | None) -> ContextConfig:
+    """Return the configuration with the sizes for a context window.
+
+    `None` means that the window is unknown, so that the sizes stay the same.
+    """
+    if context_tokens is None:
+        return config
+    prompt = min(MAX_CONTEXT_TOKENS, compute_prompt_tokens(context_tokens, Act))
+    observation = min(MAX_OBSERVATION_TOKENS, math.floor(prompt * OBSERVATION_FRACTION))
+    if config.summarize_at_tokens is None:
+        return replace(config, max_context_tokens=prompt, max_observation_tokens=observation)
+    return replace(
+        config,
+        max_context_tokens=prompt + MIN_SUMMARY_TOKENS,
+        max_observation_tokens=observation,
+        summarize_at_tokens=prompt - REQUEST_TOKENS,
+    )
 
 
 @dataclass(frozen=True, slots=True)

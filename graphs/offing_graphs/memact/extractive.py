@@ -80,8 +80,9 @@ def _list_removable(inputs: AgentInput, agenda: Agenda) -> tuple[ContextRecord, 
     Records with passages that tell nothing come first, then the oldest ones. All notes are
     removed with them. The latest record always stays.
     """
-    over = estimate_size(inputs) - PRUNE_TO_FRACTION * inputs.max_context_tokens
-    if not inputs.allows_edits or estimate_size(inputs) <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
+    size = estimate_size(inputs, shows_room=False)
+    over = size - PRUNE_TO_FRACTION * inputs.max_context_tokens
+    if not inputs.allows_edits or size <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
         return ()
     telling = {hit.line.passage.id for s in agenda.part_statuses for hit in s.hits[:MAX_TELLING_LINES]}
     older = [entry for entry in inputs.records[:-1] if entry.finding]

@@ -7,7 +7,7 @@ observation. Failures are values.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from offing.sdk import (
     BoundaryReason,
@@ -28,14 +28,16 @@ from offing_graphs.memact.context import (
     RecordLocation,
     apply_memory_action,
     draft_discard,
+    fit_config,
     postpone_answer,
     reject_summary,
 )
-from offing_graphs.memact.prompts import estimate_size
+from offing_graphs.memact.prompts import drop_latest_records, estimate_size, render_prompt
 from offing_graphs.memact.roles import AGENT
 from offing_graphs.memact.schemas import Act, AgentInput
 from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
 from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.fitted_calls import learn_context_tokens
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
 from offing_graphs.shared.report import build_quote_report
 from offing_graphs.shared.state import StateUpdate, load_output
@@ -44,6 +46,10 @@ from offing_graphs.shared.task import task_from_run
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+
+
+LAST_CALL_REASONS = FINAL_ANSWER_REASONS | {StopReason.CONTEXT_LIMIT}
+"""Stop reasons after which the agent is called once more, only for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,9 @@ class AgentNodes:
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
         seen_messages = add_new_messages(state["seen_messages"], await ctx.get_user_messages(0), turn)
-        inputs = await load_inputs(ctx, _update_state(state, seen_messages=seen_messages), self.config)
+        inputs = await self._load_inputs(ctx, _update_state(state, seen_messages=seen_messages))
         update: StateUpdate = {"turn": turn, "seen_messages": seen_messages}
-        if estimate_size(inputs) > self.config.max_prompt_tokens:
+        if estimate_size(inputs) > self._fit_config(ctx).max_prompt_tokens:
             return {**update, "stop": StopReason.CONTEXT_LIMIT}
         reply = await _call_agent(ctx, inputs, turn, state["boundary_reason"])
         if isinstance(reply, EngineFailure):
@@ -105,7 +111,7 @@ class AgentNodes:
             return {"stop": reason}
         if state["summaries"] >= self.config.max_summaries:
             return {"stop": StopReason.CONTEXT_LIMIT}
-        inputs = await load_inputs(ctx, state, self.config, "summary")
+        inputs = await self._load_inputs(ctx, state, "summary")
         reply = await _call_agent(ctx, inputs, turn, BoundaryReason.FORK)
         if isinstance(reply, EngineFailure):
             return {"stop": _stop_reason_from_failure(reply)}
@@ -122,7 +128,7 @@ class AgentNodes:
             act = await load_output(ctx, state["call"], Act)
             return await self._submit_answer(ctx, act, _classify_answer(act))
         reason = StopReason(state["stop"])
-        if reason not in FINAL_ANSWER_REASONS or not state["turn"]:
+        if reason not in LAST_CALL_REASONS or not state["turn"]:
             return await self._submit_fallback_report(ctx, reason)
         reply = await self._request_final_answer(ctx, state, reason)
         if isinstance(reply, EngineFailure):
@@ -145,10 +151,11 @@ class AgentNodes:
         If the context is then full, discard the record and request a summary.
         """
         records = flatten_records([*list_records(state), record])
-        if self.config.summarize_at_tokens is None:
+        limit = self._fit_config(ctx).summarize_at_tokens
+        if limit is None:
             return {"records": records, "next": ""}
-        inputs = await load_inputs(ctx, _update_state(state, records=records), self.config)
-        if estimate_size(inputs) < self.config.summarize_at_tokens:
+        inputs = await self._load_inputs(ctx, _update_state(state, records=records))
+        if estimate_size(inputs) < limit:
             return {"records": records, "next": ""}
         await ctx.append_steps(draft_discard(record))
         return {"next": "summarize"}
@@ -156,11 +163,37 @@ class AgentNodes:
     async def _request_final_answer(
         self, ctx: RunContext, state: State, reason: StopReason
     ) -> RoleReply[Act] | EngineFailure:
-        """Call the agent a last time for an answer. It may still return another action."""
-        inputs = await load_inputs(ctx, state, self.config, "answer", reason)
-        if estimate_size(inputs) > self.config.max_context_tokens:
+        """Call the agent a last time for an answer. It may still return another action.
+
+        If the context is full, the latest records are left out, and the request says so.
+        """
+        context_tokens = await self._find_context_tokens(ctx, state)
+        config = fit_config(self.config, context_tokens)
+        whole = await load_inputs(ctx, state, config, context_tokens, "answer", reason)
+        inputs = drop_latest_records(whole, config.max_context_tokens)
+        if estimate_size(inputs) > config.max_context_tokens:
             return EngineFailure(FailureKind.CONTEXT_TOO_LONG, "The context is too long to answer from.")
-        return await _call_agent(ctx, inputs, 0, state["boundary_reason"])
+        boundary = BoundaryReason.FORK if inputs.omitted_records else state["boundary_reason"]
+        return await _call_agent(ctx, inputs, 0, boundary)
+
+    async def _find_context_tokens(self, ctx: RunContext, state: State) -> int | None:
+        """Return the window of the model, as its provider named it if the last prompt was too long for it."""
+        known = ctx.get_context_tokens(AGENT.name)
+        if state["stop"] != StopReason.CONTEXT_LIMIT:
+            return known
+        failures = await ctx.last_steps(StepKind.FAILURE, 1)
+        if not failures or failures[-1].payload.get("failure") != FailureKind.CONTEXT_TOO_LONG:
+            return known
+        prompt = render_prompt(await self._load_inputs(ctx, state))
+        return learn_context_tokens(str(failures[-1].payload["message"]), prompt, known)
+
+    def _fit_config(self, ctx: RunContext) -> ContextConfig:
+        return fit_config(self.config, ctx.get_context_tokens(AGENT.name))
+
+    async def _load_inputs(
+        self, ctx: RunContext, state: State, request: Literal["action", "summary"] = "action"
+    ) -> AgentInput:
+        return await load_inputs(ctx, state, self._fit_config(ctx), ctx.get_context_tokens(AGENT.name), request)
 
     async def _submit_answer(self, ctx: RunContext, action: Act, reason: StopReason) -> StateUpdate:
         """Submit an answer as the report. Any other action leads to a report without a model."""

@@ -10,7 +10,7 @@ Omitted text is always counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,7 +29,7 @@ from offing.sdk import (
     shorten_line,
     wrap_untrusted,
 )
-from offing_graphs.memact.context import EDIT_ACTIONS
+from offing_graphs.memact.context import EDIT_ACTIONS, NEARLY_FULL_FRACTION
 from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
 from offing_graphs.shared.findings import render_value
 from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
@@ -42,7 +42,7 @@ from offing_graphs.shared.text_reports import (
     render_call,
     render_report,
 )
-from offing_graphs.shared.token_estimate import estimate_tokens
+from offing_graphs.shared.token_estimate import estimate_tokens, truncate_to_tokens
 
 MAX_MESSAGE_CHARS = 800
 """Maximum number of characters of the reason why a call failed."""
@@ -74,6 +74,7 @@ SUMMARY_REQUEST = (
 ANSWER_REQUEST = (
     "The work ends here. Do not call tools any more: answer now with what you have, and say what is missing."
 )
+ROOM_WARNING = " It is nearly full: prune records that are of no more use, or answer now."
 ACTION, MEMORY, ANSWER, NOTHING, SUMMARY = "action", "memory", "answer", "nothing_found", "summary"
 SPAN_KINDS = {
     ACTION: SpanKind.ACTION,
@@ -100,22 +101,40 @@ class Observation:
 
     text: str
     evidence: tuple[Evidence, ...] = ()
+    omitted: int = 0
+    """Number of passages of the result that the text says it does not show."""
 
 
 def render_conversation(
-    inputs: AgentInput, render_action: ActionRenderer, format_rules: Sequence[str] = ()
+    inputs: AgentInput,
+    render_action: ActionRenderer,
+    format_rules: Sequence[str] = (),
+    *,
+    shows_room: bool = True,
 ) -> tuple[Message, ...]:
     """Render the whole conversation.
 
     `render_action` renders an action in the prompt format. `format_rules` describe the format
-    to the model.
+    to the model. With `shows_room`, each record of an agent that edits its context says how much of the context
+    is used up to there. The number depends only on what stands before it, so the conversation still only grows.
     """
     messages = [Message("system", _render_system(inputs, format_rules)), Message("user", _render_question(inputs))]
+    used = estimate_tokens(*(part for message in messages for part in message.parts))
     for n, entry in enumerate(inputs.records):
-        seq = entry.seq if entry.in_segment else 0
-        messages.append(Message("assistant", (render_action(entry.action, inputs),), seq))
-        messages.append(Message("user", (_render_record(entry), *_list_messages_after(n, inputs))))
+        action, record = render_action(entry.action, inputs), _render_record(entry)
+        used += estimate_tokens(action, record)
+        room = _render_room(used, inputs) if shows_room and inputs.allows_edits else ()
+        after = (*room, *_list_messages_after(n, inputs))
+        used += estimate_tokens(*after)
+        messages.append(Message("assistant", (action,), entry.seq if entry.in_segment else 0))
+        messages.append(Message("user", (record, *after), omitted_passages=entry.omitted_passages))
     return (*messages[:-1], _append_parts(messages[-1], _render_request(inputs)))
+
+
+def _render_room(used_tokens: int, inputs: AgentInput) -> tuple[str, ...]:
+    window = inputs.max_context_tokens
+    warning = ROOM_WARNING if used_tokens > NEARLY_FULL_FRACTION * window else ""
+    return (f"(About {used_tokens:,} of {window:,} tokens of this conversation are used.{warning})",)
 
 
 def render_json_action(action: Act, _: AgentInput) -> str:
@@ -128,9 +147,22 @@ def render_prompt(inputs: AgentInput) -> tuple[Message, ...]:
     return render_conversation(inputs, render_json_action)
 
 
-def estimate_size(inputs: AgentInput) -> int:
-    """Estimate the tokens of the conversation. Formats for small planners are shorter."""
-    return estimate_tokens(*(part for message in render_prompt(inputs) for part in message.parts))
+def estimate_size(inputs: AgentInput, *, shows_room: bool = True) -> int:
+    """Estimate the tokens of the conversation. Formats for small planners are shorter.
+
+    `shows_room` includes the lines about the room, which agents without a model do not need.
+    """
+    messages = render_conversation(inputs, render_json_action, shows_room=shows_room)
+    return estimate_tokens(*(part for message in messages for part in message.parts))
+
+
+def drop_latest_records(inputs: AgentInput, max_tokens: int) -> AgentInput:
+    """Take out the latest records until the conversation fits. Their ids are named in the request."""
+    dropped: tuple[str, ...] = ()
+    while inputs.records and estimate_size(inputs) > max_tokens:
+        dropped = (inputs.records[-1].id, *dropped)
+        inputs = inputs.model_copy(update={"records": inputs.records[:-1], "omitted_records": dropped})
+    return inputs
 
 
 def build_observation(result: ToolResult, retrieved: Mapping[SourceSpan, Evidence], max_tokens: int) -> Observation:
@@ -146,7 +178,19 @@ def build_observation(result: ToolResult, retrieved: Mapping[SourceSpan, Evidenc
     fitting = _take_fitting(back, max_tokens)
     left = len(back) - len(fitting)
     more = f"\n{left} of {len(back)} passages are not shown, because the result is too long." if left else ""
-    return Observation("\n".join(map(_render_evidence, fitting)) + more, fitting)
+    rendered = "\n".join(map(_render_evidence, fitting))
+    if estimate_tokens(rendered) > max_tokens:  # a single passage that is longer than the limit
+        rendered = _render_cut(fitting[0], max_tokens)
+    return Observation(rendered + more, fitting, left)
+
+
+def _render_cut(evidence: Evidence, max_tokens: int) -> str:
+    """Render the beginning of a passage and how much is cut."""
+    left = max_tokens - estimate_tokens(_render_evidence(replace(evidence, text="")))
+    text = truncate_to_tokens(evidence.text, left)
+    cut = len(evidence.text) - len(text)
+    note = f"(Cut here: the last {cut:,} of {len(evidence.text):,} characters are not shown. Read on with a tool.)"
+    return f"{_render_evidence(replace(evidence, text=text))}\n{note}"
 
 
 def _take_fitting(evidence: Sequence[Evidence], max_tokens: int) -> tuple[Evidence, ...]:
@@ -168,7 +212,13 @@ def _render_evidence(evidence: Evidence) -> str:
 
 def _render_system(inputs: AgentInput, format_rules: Sequence[str]) -> tuple[str, ...]:
     limit = (EDITING_PROMPT if inputs.allows_edits else SUMMARIZING_PROMPT).format(window=inputs.max_context_tokens)
-    return (AGENT_PROMPT, limit, UNTRUSTED_BLOCK_RULE, *render_tool_cards(inputs.tools), *format_rules)
+    return (
+        AGENT_PROMPT,
+        limit,
+        UNTRUSTED_BLOCK_RULE,
+        *render_tool_cards(inputs.tools, inputs.context_tokens),
+        *format_rules,
+    )
 
 
 def _render_question(inputs: AgentInput) -> tuple[str, ...]:
@@ -192,12 +242,14 @@ def _list_messages_after(record_index: int, inputs: AgentInput) -> Iterable[str]
 
 
 def _render_request(inputs: AgentInput) -> tuple[str, ...]:
-    requests: dict[str, Any] = {"summary": (SUMMARY_REQUEST,), "answer": (ANSWER_REQUEST,)}
+    omitted = ", ".join(inputs.omitted_records)
+    notice = (f"There is no room for the latest results, which are not shown: {omitted}.",) if omitted else ()
+    requests: dict[str, Any] = {"summary": (SUMMARY_REQUEST,), "answer": (*notice, ANSWER_REQUEST)}
     return requests.get(inputs.request, ())
 
 
 def _append_parts(message: Message, parts: tuple[str, ...]) -> Message:
-    return Message(message.role, (*message.parts, *parts), message.turn)
+    return replace(message, parts=(*message.parts, *parts))
 
 
 def render_text_prompt(inputs: AgentInput) -> tuple[Message, ...]:

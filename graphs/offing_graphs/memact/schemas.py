@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from offing.sdk import ReportDraft
-from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard, is_empty, is_zero
 
 
 class Act(FrozenModel):
@@ -75,6 +75,8 @@ class ContextRecord(FrozenModel):
     """Whether the action succeeded."""
     finding: ToolFinding | None = None
     """The result of a tool call. `None` means that the action was not a tool call."""
+    omitted_passages: int = Field(default=0, exclude_if=is_zero)
+    """Number of passages of the result that the observation says it does not show."""
 
 
 class AgentInput(TaskContext):
@@ -96,6 +98,8 @@ class AgentInput(TaskContext):
     request: Literal["action", "summary", "answer"] = "action"
     reason: str = ""
     """Reason why an answer is requested now, a `StopReason`. Empty means that none is requested."""
+    omitted_records: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """The latest records that are taken out of the context for the last answer, because they do not fit."""
     max_context_tokens: int
     """Maximum estimated tokens of the context."""
     allows_edits: bool

@@ -90,10 +90,14 @@ async def load_inputs(
     ctx: RunContext,
     state: State,
     config: ContextConfig,
+    context_tokens: int | None,
     request: Literal["action", "summary", "answer"] = "action",
     reason: str = "",
 ) -> AgentInput:
-    """Load the input of turn `state["turn"] + 1` from the context in the state."""
+    """Load the input of turn `state["turn"] + 1` from the context in the state.
+
+    `context_tokens` is the context window of the model, to which `config` is fitted. `None` means that it is unknown.
+    """
     retrieved = await ctx.get_evidence(MAX_EVIDENCE) if state["turn"] else ()
     records = await _load_records(ctx, state, config, retrieved)
     summary = (await load_output(ctx, state["summary"], Act)).summary if state["summary"] else ""
@@ -103,8 +107,9 @@ async def load_inputs(
         (get_message_text(messages[seq]), turn) for seq, turn in seen_messages.items() if seq in messages
     ]
     cards = build_tool_cards(ctx.tools)
+    task = task_from_run(ctx.run, (text for text, _ in messages_with_turns))
     return AgentInput(
-        **dict(task_from_run(ctx.run, (text for text, _ in messages_with_turns))),
+        **dict(task.model_copy(update={"context_tokens": context_tokens})),
         message_turns=tuple(turn for _, turn in messages_with_turns),
         tools=(*cards, *MEMORY_CARDS) if config.allows_edits else cards,
         records=tuple(record.record for record in records),
@@ -175,9 +180,10 @@ def _build_record(
         evidence=ids,
     )
     ok = result.status is ToolStatus.OK
-    return RecordWithEvidence(
-        ContextRecord(**base, observation=observation.text, ok=ok, finding=finding), observation.evidence
+    record = ContextRecord(
+        **base, observation=observation.text, ok=ok, finding=finding, omitted_passages=observation.omitted
     )
+    return RecordWithEvidence(record, observation.evidence)
 
 
 def _drop_passage_text(content: Mapping[str, Any]) -> dict[str, Any]:

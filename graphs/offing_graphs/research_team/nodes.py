@@ -39,6 +39,7 @@ from offing_graphs.agentflow.state import NodeInputs, load_past_turns
 from offing_graphs.research_team import roles
 from offing_graphs.research_team.state import State, load_inputs, narrow_to_part
 from offing_graphs.shared.findings import MAX_FINDING_CHARS
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.judge import judge_result
 from offing_graphs.shared.memory import append_record, draft_record
 from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan
@@ -87,7 +88,7 @@ class TeamNodes:
             return {"stop": reason}
         last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
         inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-        reply = await ctx.call_role(roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
+        reply = await call_fitted(ctx, roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
             return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         count = len(reply.output.sub_questions)
@@ -181,7 +182,8 @@ class TeamNodes:
         if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
         inputs = await load_inputs(ctx, state, before_turn=state["turn"] + 1)
-        reply = await ctx.call_role(
+        reply = await call_fitted(
+            ctx,
             roles.VERIFIER,
             build_verifier_input(ctx, narrow_to_part(inputs, state), state["turn"]),
             turn=state["turn"],

@@ -14,7 +14,9 @@ LEAD_SYSTEM_PROMPT = (
 
 
 def render_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(LEAD_SYSTEM_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools)))
+    return build_prompt(
+        LEAD_SYSTEM_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens))
+    )
 
 
 TEXT_FORMAT = build_text_format(render_prompt, ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis)

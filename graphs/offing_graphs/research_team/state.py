@@ -45,7 +45,9 @@ async def load_inputs(
     if not state["turn"]:
         return inputs
     records, discarded = filter_discarded(inputs.memory, await load_judgments(ctx, before_turn or 1_000_000_000))
-    return replace(inputs, memory=records, evidence=tuple(p for p in inputs.evidence if p.id not in discarded))
+    kept = tuple(p for p in inputs.evidence if p.id not in discarded)
+    left_out = inputs.left_out_passages + len(inputs.evidence) - len(kept)
+    return replace(inputs, memory=records, evidence=kept, left_out_passages=left_out)
 
 
 def narrow_to_part(inputs: NodeInputs, state: State) -> NodeInputs:

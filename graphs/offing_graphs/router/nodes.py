@@ -18,6 +18,7 @@ from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY, SEARC
 from offing_graphs.router import roles
 from offing_graphs.router.schemas import Mode, ModeOption, RankedMode, RouterInput
 from offing_graphs.router.state import State
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.schemas import ToolCard
 from offing_graphs.shared.state import StateUpdate
@@ -43,7 +44,7 @@ async def route(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     node_inputs = await load_inputs(ctx, state)
     parts = analyze_task(node_inputs.task).sub_questions
     options = list_modes(len(parts), ctx.run.budget.max_turns, node_inputs.cards)
-    reply = await ctx.call_role(roles.ROUTER, RouterInput(**dict(node_inputs.task), parts=parts, options=options))
+    reply = await call_fitted(ctx, roles.ROUTER, RouterInput(**dict(node_inputs.task), parts=parts, options=options))
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply)}
     ranked = rank_modes(options, reply.output.chances_by_mode())

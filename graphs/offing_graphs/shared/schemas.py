@@ -14,6 +14,36 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def is_none(value: object) -> bool:
+    """Return whether an optional field is not set.
+
+    Such a field is not part of the recorded form, so that values without it stay the same.
+    """
+    return value is None
+
+
+def is_zero(value: int) -> bool:
+    return value == 0
+
+
+def is_empty(value: tuple[Any, ...]) -> bool:
+    return not value
+
+
+class RoleInput(FrozenModel):
+    """The input of a role whose prompt is fitted to the model's context window."""
+
+    context_tokens: int | None = Field(default=None, exclude_if=is_none)
+    """Tokens of the context window of the model that answers. `None` means that there is none or that it is unknown."""
+
+
+class EvidenceInput(RoleInput):
+    """The input of a role that sees retrieved passages."""
+
+    left_out_passages: int = Field(default=0, exclude_if=is_zero)
+    """Number of retrieved passages that are not part of the input: older ones, and those that a judge set aside."""
+
+
 class PriorExchange(FrozenModel):
     """An earlier question of the thread with its short answer."""
 
@@ -68,7 +98,7 @@ class MemoryRecord(FrozenModel):
     """Analysis by the verifier at the end of the previous turn. Empty means that there was none."""
 
 
-class TaskContext(FrozenModel):
+class TaskContext(RoleInput):
     """The task as every role receives it."""
 
     question: str
@@ -107,9 +137,14 @@ class Plan(FrozenModel):
     context: str = Field(description="All that the tool call needs: search words, passage ids, positions, numbers.")
     sub_goal: str = Field(min_length=1, description="What this step is to find out, in one sentence.")
     tool: str = Field(description="Exact name of one of the tools.")
+    args: dict[str, Any] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="The tool's complete arguments, as its JSON schema asks. null: not all of them are known.",
+    )
 
 
-class WriterInput(TaskContext):
+class WriterInput(TaskContext, EvidenceInput):
     analysis: Analysis
     memory: tuple[MemoryRecord, ...] = ()
     evidence: tuple[RetrievedPassage, ...] = ()
