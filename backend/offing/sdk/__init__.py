@@ -10,12 +10,14 @@ from offing.core.report import (
     DraftSection,
     DraftSentence,
     Evidence,
+    Layout,
     Report,
     ReportDraft,
     ReportStatus,
 )
 from offing.core.run import Budget, RunStatus, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
+from offing.core.text_repair import RepairedText, remove_code_fence, remove_thoughts
 from offing.core.tokens import CompletionSpan, SpanKind
 from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import BoundaryReason
@@ -26,7 +28,7 @@ from offing.sdk.graph import Graph, StateView, compute_content_hash
 from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.observation import tool_result_from_step
 from offing.sdk.prompt_format import PromptFormat
-from offing.sdk.role import Headline, ModelFreeFunction, Role, RuleContext, RuleFunction
+from offing.sdk.role import Headline, ModelFreeFunction, OutputChoice, Role, RuleContext, RuleFunction
 from offing.sdk.thread_memory import THREAD_NOTES, THREAD_SEARCH, ThreadFinding, ThreadNote
 from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 
@@ -53,12 +55,15 @@ __all__ = [
     "Headline",
     "HumanInputMixin",
     "InvalidOutput",
+    "Layout",
     "Message",
     "ModelFreeFunction",
     "NoResponderError",
+    "OutputChoice",
     "PlanProposal",
     "PlanReview",
     "PromptFormat",
+    "RepairedText",
     "Report",
     "ReportDraft",
     "ReportStatus",
@@ -90,6 +95,8 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "remove_code_fence",
+    "remove_thoughts",
     "shorten_line",
     "tool",
     "tool_result_from_step",
