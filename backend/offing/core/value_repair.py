@@ -61,7 +61,7 @@ def find_same_name(name: str, names: Sequence[str]) -> str | None:
     `None` means that there is none or that there are several. `functions.search_library` and
     `SearchLibrary` are the same name as `search_library`.
     """
-    for fold in (_fold, lambda one: _fold(_NAMESPACE.sub("", one))):
+    for fold in (_fold, _fold_local):
         if len(same := [one for one in names if fold(one) == fold(name)]) == 1:
             return same[0]
     return None
@@ -83,6 +83,11 @@ def _fold(text: str) -> str:
     return _NOT_ALPHANUMERIC.sub("", text.casefold())
 
 
+def _fold_local(name: str) -> str:
+    """Fold a name without the namespace before it."""
+    return _fold(_NAMESPACE.sub("", name))
+
+
 @dataclass(slots=True)
 class _ValueRepairer:
     root: Mapping[str, Any]
@@ -101,7 +106,7 @@ class _ValueRepairer:
         if isinstance(value, list) and "items" in schema:
             items = cast(list[Any], value)
             return [self.repair(schema["items"], item, f"{path}[{n}]", depth + 1) for n, item in enumerate(items)]
-        return value
+        return cast(Any, value)
 
     def _resolve(self, schema: Any, value: Any) -> Mapping[str, Any]:
         """Return the schema that applies: what a reference names, or the only alternative besides null."""
@@ -123,13 +128,13 @@ class _ValueRepairer:
         if expected == "array" and not isinstance(value, list) and value is not None:
             return self._note("single_value", path, [value], "one value was taken as a list of one")
         if not isinstance(value, str):
-            return value
+            return cast(Any, value)
         text = value.strip()
         if expected == "integer" and _INTEGER.fullmatch(text):
             return self._note("number_as_text", path, int(text), "a number in quotes was taken as a number")
         if expected == "number" and _NUMBER.fullmatch(text):
             return self._note("number_as_text", path, float(text), "a number in quotes was taken as a number")
-        return value
+        return cast(Any, value)
 
     def _repair_choice(self, schema: Mapping[str, Any], value: str, path: str) -> str:
         choices = [one for one in as_sequence(schema.get("enum")) if isinstance(one, str)]

@@ -96,10 +96,10 @@ def _unwrap(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the object within a list of one, or within one field that the schema does not have."""
     if isinstance(value, list):
         items = cast(list[Any], value)
-        return items[0] if len(items) == 1 and isinstance(items[0], dict) else items
+        return cast(Any, items[0] if len(items) == 1 and isinstance(items[0], dict) else items)
     if not isinstance(value, dict):
         return value
     fields = cast(dict[str, Any], value)
     (name, inner), *others = fields.items() or ((None, None),)
     is_wrapper = not others and isinstance(inner, dict) and name not in schema.get("properties", {})
-    return cast(Any, inner) if is_wrapper else fields
+    return cast(Any, inner if is_wrapper else fields)

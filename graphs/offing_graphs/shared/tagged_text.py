@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
+from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, RepairedText, SpanKind
 from offing_graphs.shared.prompt_parts import add_format_rules
 
 InputT = TypeVar("InputT", bound=BaseModel)
@@ -98,11 +98,13 @@ def build_text_format(
     parse: Callable[[str, InputT], OutputT | InvalidOutput],
     write: Callable[[OutputT, InputT], str],
     span_kind: SpanKind | None = None,
+    repair: Callable[[str, InputT], RepairedText] | None = None,
 ) -> PromptFormat[InputT, OutputT]:
     """Return the `text` format of a role.
 
     `render` renders the prompt for JSON, to which the rules of the format are added. `span_kind` is
-    the kind of the whole completion. `None` means that it has no span.
+    the kind of the whole completion. `None` means that it has no span. `repair` repairs the text of a
+    provider's model.
     """
     return PromptFormat(
         "text",
@@ -110,6 +112,7 @@ def build_text_format(
         parse,
         lambda text: find_whole_span(text, span_kind) if span_kind else (),
         write,
+        repair=repair,
     )
 
 
