@@ -82,7 +82,14 @@ STEP_EXAMPLE: Example = {
     "at": TIMESTAMP,
 }
 
-SENTENCE_EXAMPLE: Example = {"id": "s1", "text": QUOTE, "citations": [1], "supported": True, "rejected": []}
+SENTENCE_EXAMPLE: Example = {
+    "id": "s1",
+    "text": QUOTE,
+    "citations": [1],
+    "supported": True,
+    "rejected": [],
+    "layout": "statement",
+}
 
 CITATION_EXAMPLE: Example = {
     "number": 1,

@@ -246,6 +246,7 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         citations=list(sentence.citations),
         supported=sentence.is_supported,
         rejected=list(sentence.rejected),
+        layout=sentence.layout.value,
     )
 
 

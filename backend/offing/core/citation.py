@@ -61,7 +61,8 @@ def verify_citations(
     `evidence` maps ids to the passages that the run has retrieved; nothing else can be cited.
     """
     numbering = _CitationNumbering(evidence, lookup_text, _collect_quotes(draft))
-    answer = numbering.number_sentence(DraftSentence(text=draft.answer)) if draft.answer.strip() else None
+    lead = DraftSentence(text=draft.answer, citations=draft.answer_citations)
+    answer = numbering.number_sentence(lead) if lead.text.strip() else None
     sections = tuple(
         Section(s.heading.strip(), tuple(numbering.number_sentence(one) for one in s.sentences if one.text.strip()))
         for s in draft.sections
@@ -215,7 +216,7 @@ class _CitationNumbering:
         outcomes = [self._verify_citation(c) for c in (*draft.citations, *marked)]
         numbers = tuple(dict.fromkeys(o.number for o in outcomes if isinstance(o, Citation)))
         rejected = tuple(dict.fromkeys(o for o in outcomes if isinstance(o, str)))
-        return Sentence(f"s{self.last_number}", _strip_markers(draft.text), numbers, rejected)
+        return Sentence(f"s{self.last_number}", _strip_markers(draft.text), numbers, rejected, draft.layout)
 
     def _marker_citations(self, draft: DraftSentence) -> list[DraftCitation]:
         """Return the citations that the text contains only as markers.

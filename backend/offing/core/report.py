@@ -3,14 +3,35 @@
 Quotes are verified in `core.citation`. Reports are rendered in `core.report_formats`.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.tool import SourceSpan
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+class Layout(StrEnum):
+    """Place of a sentence in its section."""
+
+    STATEMENT = "statement"
+    """It stands alone. A report of quotes consists of statements."""
+    PARAGRAPH = "paragraph"
+    """It begins a paragraph of connected prose."""
+    CONTINUED = "continued"
+    """It continues the paragraph of the sentence before it."""
+    ITEM = "item"
+    """It is an item of a list. Items that follow one another are one list."""
+    HEADER = "header"
+    """It is the header row of a table, which states nothing. Its text has the cells between `|`."""
+    ROW = "row"
+    """It is a row of a table. Its text has the cells between `|`."""
 
 
 class DraftCitation(BaseModel, frozen=True, extra="forbid"):
@@ -25,6 +46,17 @@ class DraftCitation(BaseModel, frozen=True, extra="forbid"):
 class DraftSentence(BaseModel, frozen=True, extra="forbid"):
     text: str
     citations: tuple[DraftCitation, ...] = ()
+    layout: Layout = Field(
+        default=Layout.STATEMENT,
+        description="paragraph: begins a paragraph. continued: goes on in it. item: an item of a list. "
+        "header, row: a row of a table, with its cells between |. statement: stands alone.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _drop_default_layout(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the layout of a statement, so that records of reports of quotes stay as they were."""
+        fields: dict[str, Any] = handler(self)
+        return fields if self.layout is not Layout.STATEMENT else _without(fields, "layout")
 
 
 class DraftSection(BaseModel, frozen=True, extra="forbid"):
@@ -41,6 +73,17 @@ class ReportDraft(BaseModel, frozen=True, extra="forbid"):
     sections: tuple[DraftSection, ...]
     limits: str = ""
     """What the writer could not establish, and how the report was made. Shown below the report."""
+    answer_citations: tuple[DraftCitation, ...] = ()
+    """Citations of the short answer with their quotes, besides the ids that its text names."""
+
+    @model_serializer(mode="wrap")
+    def _drop_empty_citations(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        return fields if self.answer_citations else _without(fields, "answer_citations")
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +131,19 @@ class Sentence:
     """Numbers of verified citations."""
     rejected: tuple[str, ...] = ()
     """Reasons why citations of the draft were rejected."""
+    layout: Layout = Layout.STATEMENT
 
     @property
     def is_supported(self) -> bool:
-        return bool(self.citations)
+        """Whether a citation supports it. The header of a table needs none, because it states nothing."""
+        return bool(self.citations) or self.layout is Layout.HEADER
+
+
+def split_cells(row: str) -> tuple[str, ...]:
+    """Return the cells of a row of a table, whose text has them between `|`. An escaped bar belongs to its cell."""
+    body = row.strip().removeprefix("|")
+    body = body[:-1] if body.endswith("|") and not body.endswith("\\|") else body
+    return tuple(cell.strip().replace("\\|", "|") for cell in _BAR.split(body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -501,8 +501,9 @@ def _compare_request(step: Step, call: NodeCall) -> None:
     elif step.kind is StepKind.TOOL_RESULT and name == CHILD_RUN:
         _check_equal(step, "question", payload["args"]["question"], requested["question"])
     elif step.kind is StepKind.TOOL_RESULT and name != THREAD_NOTES:
-        _check_equal(step, "tool", payload["tool"], name)
-        _check_equal(step, "arguments", payload["args"], _to_stored_json(requested))
+        recorded = payload.get("requested", payload)  # a repaired call is recorded as it was executed
+        _check_equal(step, "tool", recorded["tool"], name)
+        _check_equal(step, "arguments", recorded["args"], _to_stored_json(requested))
     elif name == "narrow":
         _check_equal(step, "rules", payload.get("narrow"), _to_stored_json(requested))
     elif "function" in payload:

@@ -1,10 +1,11 @@
 """Assemble the components of a run for one epoch of a claim."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from offing.core.report import Evidence
 from offing.core.run import RunUsage
 from offing.core.step import Step, StepKind
 from offing.core.store_item import ItemPut
@@ -32,7 +33,7 @@ from offing.kernel.trace_spans import CallSpans
 from offing.kernel.usage import UsageLedger
 from offing.sdk import Graph, RunInfo
 from offing.sdk.library_excerpt import LibraryExcerpt
-from offing.tools.tool import Tool, ToolScope
+from offing.tools.tool import EvidenceLookup, Tool, ToolScope
 
 INITIAL_ITEMS_AT = datetime(2000, 1, 1, tzinfo=UTC)
 """Creation time of the private items with which a run starts."""
@@ -158,8 +159,17 @@ def _build_tool_executor(
         "received_bytes": setup.received_bytes,
         "taint_source": _build_taint_tracker(setup, store, cache),
         "approver": human_input,
+        "repairs_calls": not setup.is_rollout,
     }
-    return ToolExecutor(by_name, setup.tool_policy, setup.scope, journal, setup.call_counts, **more)
+    scope = setup.scope if setup.is_rollout else replace(setup.scope, find_evidence=_build_evidence_lookup(cache))
+    return ToolExecutor(by_name, setup.tool_policy, scope, journal, setup.call_counts, **more)
+
+
+def _build_evidence_lookup(cache: StepCache) -> EvidenceLookup:
+    async def find_evidence(id: str) -> Evidence | None:
+        return (await cache.get_evidence()).as_dict().get(id)
+
+    return find_evidence
 
 
 def _build_taint_tracker(setup: RunSetup, store: RunStore, cache: StepCache) -> TaintTracker:

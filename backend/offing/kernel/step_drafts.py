@@ -97,10 +97,14 @@ def draft_rejected(
 
 
 def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, turn: int, ms: int) -> StepDraft:
-    """Return the step of a tool call. Arguments that look like credentials are redacted."""
+    """Return the step of a tool call. Arguments that look like credentials are redacted.
+
+    A repaired call is recorded as it was executed, with the requested one beside it.
+    """
+    executed = outcome.repaired.call if outcome.repaired else call
     payload = {
-        "tool": call.tool,
-        "args": redact_value(call.args),
+        "tool": executed.tool,
+        "args": redact_value(executed.args),
         "status": outcome.status,
         "rule": outcome.rule,
         "content": outcome.content,
@@ -108,6 +112,7 @@ def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, tu
         "spans": [{"text_id": str(s.text_id), "start": s.start, "end": s.end} for s in outcome.spans],
         **outcome.provenance.to_json(),
         **({"substitute": redact_value(asdict(outcome.instead))} if outcome.instead else {}),
+        **({"repairs": outcome.repaired.names, "requested": redact_value(asdict(call))} if outcome.repaired else {}),
     }
     ok = outcome.status is ToolStatus.OK
     return StepDraft(

@@ -40,12 +40,13 @@ from offing.models.litellm_request import (
     reduce_completion,
 )
 from offing.models.model_limits import get_timeout_seconds
+from offing.models.output_choice import add_choices
+from offing.models.output_repair import ReadOutput, describe_repairs, read_completion
 from offing.models.prompt_formats import (
     RolePromptFormat,
     cut_at_stop,
     describe_format,
     label_spans,
-    parse_completion,
     select_format,
 )
 from offing.models.reservation import Reservation
@@ -58,7 +59,7 @@ from offing.models.role_call import (
     correction_messages,
     truncated_output,
 )
-from offing.models.structured_output import Schema, parse_output
+from offing.models.structured_output import Schema
 from offing.models.thinking import describe_overflow, took_the_room
 from offing.sdk.native_chat import NativeChatAdapter
 
@@ -93,7 +94,7 @@ class LitellmEngine:
                 if options.output_mode != "auto"
                 else await choose_output_mode(request.engine_config.model)
             )
-        schema: Schema = {} if prompt_format else request.role.output.model_json_schema()
+        schema: Schema = {} if prompt_format else _build_schema(request)
         prompt = prompt_format.render(request.inputs) if prompt_format else request.role.render(request.inputs)
         if prompt_format is None:
             prompt = add_schema_instructions(prompt, output_mode, json.dumps(schema, ensure_ascii=False))
@@ -121,6 +122,12 @@ class LitellmEngine:
     ) -> EngineResponse | EngineFailure:
         settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
         return await RoleCallRunner(_LitellmAdapter(request, prompt_format), request, settings).run(attempt_request)
+
+
+def _build_schema(request: RoleRequest) -> Schema:
+    """Return the schema of the role's output, with the values that are possible for these inputs."""
+    schema = request.role.output.model_json_schema()
+    return add_choices(schema, request.role.choices(request.inputs)) if request.role.choices else schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +167,14 @@ class _LitellmAdapter:
         return replace(outcome, text=cut_at_stop(self.prompt_format, outcome.text))
 
     def read_output(self, request: LitellmRequest, reply: LitellmReply) -> Any | InvalidOutput:
+        """Read the reply as a `ReadOutput`. A native chat is read as the role's output itself."""
         if reply.finish_reason == "length":
             return _describe_cut_off(request, reply)
         if request.native_chat is not None and self.request.role.native_chat is not None:
             return self.request.role.native_chat.parse_reply(reply.text, reply.native_calls, self.request.inputs)
         if reply.tool_call_count > 1:
             return InvalidOutput(f"There are {reply.tool_call_count} tool calls. Make exactly one.")
-        if self.prompt_format is None:
-            return parse_output(reply.text, self.request.role.output)
-        return parse_completion(self.prompt_format, reply.text, self.request)
+        return read_completion(self.prompt_format, reply.text, self.request)
 
     def build_correction(self, request: LitellmRequest, text: str, problem: InvalidOutput) -> LitellmRequest:
         messages = correction_messages(text, problem)
@@ -195,8 +201,11 @@ class _LitellmAdapter:
         if request.native_chat is not None and self.request.role.native_chat is not None:
             text = self.request.role.native_chat.render_output(output)
             return EngineResponse(output, text, request.engine_config.model, request.messages, sampling)
-        spans = label_spans(self.prompt_format, reply.text)
-        return EngineResponse(output, reply.text, request.engine_config.model, request.messages, sampling, spans=spans)
+        assert isinstance(output, ReadOutput)
+        sampling |= describe_repairs(output, reply.text)
+        spans = label_spans(self.prompt_format, output.text)
+        model = request.engine_config.model
+        return EngineResponse(output.output, output.text, model, request.messages, sampling, spans=spans)
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is not FailureKind.AUTHENTICATION_FAILED:

@@ -10,12 +10,14 @@ from offing.core.report import (
     DraftSection,
     DraftSentence,
     Evidence,
+    Layout,
     Report,
     ReportDraft,
     ReportStatus,
 )
 from offing.core.run import Budget, RunStatus, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
+from offing.core.text_repair import RepairedText, remove_code_fence, remove_thoughts
 from offing.core.tokens import CompletionSpan, SpanKind
 from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import BoundaryReason
@@ -31,6 +33,7 @@ from offing.sdk.role import (
     REPORT_ANSWER_TOKENS,
     Headline,
     ModelFreeFunction,
+    OutputChoice,
     Role,
     RuleContext,
     RuleFunction,
@@ -63,12 +66,15 @@ __all__ = [
     "Headline",
     "HumanInputMixin",
     "InvalidOutput",
+    "Layout",
     "Message",
     "ModelFreeFunction",
     "NoResponderError",
+    "OutputChoice",
     "PlanProposal",
     "PlanReview",
     "PromptFormat",
+    "RepairedText",
     "Report",
     "ReportDraft",
     "ReportStatus",
@@ -100,6 +106,8 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "remove_code_fence",
+    "remove_thoughts",
     "shorten_line",
     "tool",
     "tool_result_from_step",

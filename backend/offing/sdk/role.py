@@ -28,6 +28,17 @@ class Headline:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """A field of an output whose value is one of few, such as the name of a tool."""
+
+    path: str
+    """Path of the field, such as `tool`, `action.tool` or `coverage.*.sub_question`."""
+    values: tuple[str, ...]
+    is_required: bool = True
+    """Whether any other value is rejected. If not, only a similar value is replaced by the one that is meant."""
+
+
 ModelFreeFunction = Callable[[Input], Output]
 """Answers a role from its input only, without a model and I/O. The same input gives the same answer."""
 
@@ -76,6 +87,19 @@ class Role(Generic[Input, Output]):
     answer_tokens: int = DEFAULT_ANSWER_TOKENS
     """Completion tokens that an answer may need, without thinking. A role that writes a report needs
     `REPORT_ANSWER_TOKENS`. A model that cannot write as many, and the user's settings, reduce them.
+    """
+    default_format: str = ""
+    """Prompt format in which new runs ask a provider's model if they name none. Empty means `json`."""
+    choices: Callable[[Input], tuple[OutputChoice, ...]] | None = None
+    """Fields of the output whose values are one of few for an input.
+
+    A provider's model gets them as enumerations of the schema, and another value is asked for again.
+    An empty text is always allowed. `None` means that there are none.
+    """
+    repair_output: Callable[[Output, Input], tuple[Output, tuple[str, ...]]] | None = None
+    """Repairs a parsed output of a provider's model. Returns it with the names of the repairs.
+
+    `None` means that nothing is repaired.
     """
 
     def find_format(self, name: str) -> PromptFormat[Input, Output] | None:

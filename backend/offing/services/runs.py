@@ -23,6 +23,7 @@ from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.models.model_limits import RoleLimits, resolve_model_limits
+from offing.models.prompt_formats import JSON
 from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
 from offing.services import policies
@@ -284,18 +285,31 @@ def choose_engines(
             )
         _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
+    chosen = {
+        name: _add_default_format(role, requested.get(name) or shipped.get(name, default))
+        for name, role in sorted(roles.items())
+    }
     check_engines(chosen)
     return {
         name: resolve_model_limits(choice, RoleLimits(roles[name].answer_tokens)) for name, choice in chosen.items()
     }
 
 
+def _add_default_format(role: Role[Any, Any], choice: EngineConfig) -> EngineConfig:
+    """Return the engine config with the role's default format, in which a provider's model is asked.
+
+    The run pins it, so that a replay renders the same prompts.
+    """
+    if choice.engine != "litellm" or choice.prompt_format or not role.default_format:
+        return choice
+    return choice.model_copy(update={"prompt_format": role.default_format})
+
+
 def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:
     formats = extend_role(role).prompt_formats
-    if choice.prompt_format and choice.prompt_format not in {one.name for one in formats}:
-        names = ", ".join(one.name for one in formats)
-        remedy = f"Use one of: {names}; or leave it out." if formats else "Leave it out."
+    if choice.prompt_format and choice.prompt_format not in {JSON, *(one.name for one in formats)}:
+        names = ", ".join((JSON, *(one.name for one in formats)))
+        remedy = f"Use one of: {names}; or leave it out."
         raise InvalidInput(
             f"engines.{role.name}.prompt_format", f"the role has no prompt format {choice.prompt_format!r}", remedy
         )

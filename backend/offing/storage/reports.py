@@ -9,7 +9,7 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.report import Citation, Layout, Report, ReportStatus, Section, Sentence
 from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
@@ -100,11 +100,13 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "text": sentence.text,
         "citations": list(sentence.citations),
         "rejected": list(sentence.rejected),
+        **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 
 
 def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
-    return Sentence(stored["id"], stored["text"], tuple(stored["citations"]), tuple(stored["rejected"]))
+    layout = Layout(stored.get("layout", Layout.STATEMENT))
+    return Sentence(stored["id"], stored["text"], tuple(stored["citations"]), tuple(stored["rejected"]), layout)
 
 
 def _citation_to_row(citation: Citation) -> dict[str, object]:

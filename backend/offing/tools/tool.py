@@ -1,10 +1,11 @@
 """The interface of tools: what a tool receives, what it returns, and how it reports a failure."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
+from offing.core.report import Evidence
 from offing.core.tool import ToolOutput, ToolSpec
 from offing.mcp.allowed_tools import AllowedMcpTool
 from offing.sdk.tool import ToolArgs, ToolFailedError
@@ -168,6 +169,10 @@ class CodeAccess(Protocol):
         ...
 
 
+EvidenceLookup = Callable[[str], Awaitable[Evidence | None]]
+"""Returns the passage with an id such as E3, or `None`."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolScope:
     """What a tool call works for and may access."""
@@ -188,6 +193,10 @@ class ToolScope:
     """MCP servers. `None` means that the run uses none."""
     code: CodeAccess | None = None
     """Code execution. `None` means that the run may not run code."""
+    find_evidence: EvidenceLookup | None = None
+    """Finds a passage that the run has retrieved. `None` means that a tool accepts no id of a passage in place
+    of a source.
+    """
 
 
 class Tool(Protocol):

@@ -48,6 +48,7 @@ from offing_graphs.shared.tagged_text import (
     render_tagged,
     validate_output,
 )
+from offing_graphs.shared.text_repairs import build_label_repair, build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
 
 MAX_FULL_RECORDS = 8
@@ -367,17 +368,35 @@ def _split_items(text: str) -> tuple[str, ...]:
 
 
 ANALYST_TEXT_FORMAT = build_text_format(
-    render_analyst_prompt, ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis
+    render_analyst_prompt,
+    ANALYSIS_FORMAT_RULE,
+    parse_text_analysis,
+    render_text_analysis,
+    repair=build_tag_repair(ANALYSIS_TAGS),
 )
 PLANNER_TEXT_FORMAT = build_text_format(
-    render_planner_prompt, PLAN_FORMAT_RULE, parse_text_plan, render_text_plan, SpanKind.PLAN
+    render_planner_prompt,
+    PLAN_FORMAT_RULE,
+    parse_text_plan,
+    render_text_plan,
+    SpanKind.PLAN,
+    build_label_repair(PLAN_LABELS),
 )
 EXECUTOR_TEXT_FORMAT = build_text_format(
-    render_executor_prompt, CALL_FORMAT_RULE, parse_text_call, render_text_call, SpanKind.ACTION
+    render_executor_prompt,
+    CALL_FORMAT_RULE,
+    parse_text_call,
+    render_text_call,
+    SpanKind.ACTION,
+    build_tag_repair(CALL_TAGS),
 )
 VERIFIER_TEXT_FORMAT = build_text_format(
-    render_verifier_prompt, VERDICT_FORMAT_RULE, parse_text_verdict, render_text_verdict
+    render_verifier_prompt,
+    VERDICT_FORMAT_RULE,
+    parse_text_verdict,
+    render_text_verdict,
+    repair=build_tag_repair(VERDICT_TAGS),
 )
 GENERATOR_TEXT_FORMAT = build_text_format(
-    render_writer_prompt, REPORT_FORMAT_RULE, parse_text_report, render_text_report, SpanKind.ANSWER
+    render_writer_prompt, REPORT_FORMAT_RULE, parse_text_report, render_text_report, SpanKind.ANSWER, repair_report
 )

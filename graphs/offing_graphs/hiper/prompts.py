@@ -20,6 +20,7 @@ from offing.sdk import (
     InvalidOutput,
     Message,
     PromptFormat,
+    RepairedText,
     SpanKind,
     shorten_line,
     wrap_untrusted,
@@ -35,6 +36,7 @@ from offing_graphs.shared.prompt_parts import (
 )
 from offing_graphs.shared.prompt_room import MEMORY_FRACTION, PromptRoom, compute_room
 from offing_graphs.shared.tagged_text import Blocks, parse_tagged, parse_whole, render_tagged, validate_output
+from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
     CALL_FORMAT_RULE,
     REPORT_FORMAT_RULE,
@@ -72,6 +74,8 @@ An action is either {CALL_FORMAT_RULE}; or the word {ANSWER} or {GIVE_UP}, and o
 like this:
 {REPORT_FORMAT_RULE}"""
 
+_repair_blocks = build_tag_repair(TAGS)
+_FINAL_PATTERN = re.compile(rf"<action>\s*({ANSWER}|{GIVE_UP})\s*\n(.*?)</action>", re.DOTALL)
 _ACTION_PATTERN = re.compile(r"<action>.*?</action>", re.DOTALL)
 
 
@@ -182,6 +186,19 @@ def _build_action(tool: str, args: dict[str, Any]) -> Action | InvalidOutput:
     return InvalidOutput(f"{tool} needs a report.") if tool in FINAL_ACTIONS else Action(tool=tool, args=args)
 
 
+def repair_text_turn(text: str, inputs: AgentInput) -> RepairedText:
+    """Repair the blocks of a turn, and the report of a final action."""
+    repaired = _repair_blocks(text, inputs)
+    match = _FINAL_PATTERN.search(repaired.text)
+    if match is None:
+        return repaired
+    report = repair_report(match.group(2))
+    if not report.repairs:
+        return repaired
+    text = f"{repaired.text[: match.start(2)]}{report.text.strip()}\n{repaired.text[match.end(2) :]}"
+    return RepairedText(text, (*repaired.repairs, *report.repairs))
+
+
 def _get_block_text(blocks: Blocks, tag: str) -> str:
     return blocks[tag].text if tag in blocks else ""
 
@@ -195,4 +212,6 @@ def _classify_span(tag: str, blocks: Blocks) -> SpanKind:
     return SpanKind.KEPT if copied else SPAN_KINDS[tag]
 
 
-TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_text_turn, find_text_spans, render_text_turn)
+TEXT_FORMAT = PromptFormat(
+    "text", render_text_prompt, parse_text_turn, find_text_spans, render_text_turn, repair=repair_text_turn
+)

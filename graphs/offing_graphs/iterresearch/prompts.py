@@ -17,6 +17,7 @@ from offing.sdk import (
     InvalidOutput,
     Message,
     PromptFormat,
+    RepairedText,
     SpanKind,
     shorten_line,
     wrap_untrusted,
@@ -47,6 +48,7 @@ from offing_graphs.shared.tagged_text import (
     render_tagged,
     validate_output,
 )
+from offing_graphs.shared.text_repairs import build_tag_repair
 from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
 from offing_graphs.shared.token_estimate import estimate_tokens, truncate_to_tokens
 
@@ -97,6 +99,8 @@ SPAN_KINDS = {
     ANSWER: SpanKind.ANSWER,
     NO_ANSWER: SpanKind.ANSWER,
 }
+MISSING_REPORT_TEXT = "The answer follows."
+_repair_blocks = build_tag_repair((REPORT, *FINAL_TAGS), report_tags=(ANSWER, NO_ANSWER), keeps_thoughts=True)
 COMMON_RULE = "<think>reasoning for this round only</think>\n<report>the report, rewritten whole</report>"
 CALL_RULE = '<tool_call>{"name": "exact name of a tool", "arguments": {as its JSON schema asks}}</tool_call>'
 ANSWER_RULE = (
@@ -295,4 +299,19 @@ def _render_final_block(output: Round) -> tuple[str, str]:
     return (ANSWER if output.answered else NO_ANSWER), render_report(output.answer)
 
 
-TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_output, find_spans, render_output)
+def repair_output_text(text: str, inputs: Workspace) -> RepairedText:
+    """Repair the blocks of a turn. In the last turn an answer needs no report, because nothing is carried over."""
+    repaired = _repair_blocks(text, inputs)
+    if inputs.phase is not TurnPhase.FINAL or f"<{REPORT}>" in repaired.text:
+        return repaired
+    end = find_thoughts_end(repaired.text)
+    report = render_tagged([(REPORT, MISSING_REPORT_TEXT)])
+    return RepairedText(
+        f"{repaired.text[:end]}\n{report}\n{repaired.text[end:].lstrip()}".lstrip(),
+        (*repaired.repairs, "missing_report"),
+    )
+
+
+TEXT_FORMAT = PromptFormat(
+    "text", render_text_prompt, parse_output, find_spans, render_output, repair=repair_output_text
+)

@@ -3,7 +3,9 @@
 from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.iterresearch import extractive, prompts
 from offing_graphs.iterresearch.schemas import OUTPUTS_BY_PHASE, Round, TurnPhase, Workspace
+from offing_graphs.shared.choices import choose_tool
 from offing_graphs.shared.prompt_parts import render_json
+from offing_graphs.shared.report_repairs import repair_draft
 
 
 def _render_headline(output: Round) -> Headline:
@@ -12,6 +14,14 @@ def _render_headline(output: Round) -> Headline:
             shorten_line(f"{output.action.tool} {render_json(output.action.args)}"), shorten_line(output.think)
         )
     return Headline(shorten_line(output.answer.answer if output.answer else "") or "Answer", shorten_line(output.think))
+
+
+def _repair_answer(output: Round, inputs: Workspace) -> tuple[Round, tuple[str, ...]]:
+    if output.answer is None:
+        return output, ()
+    shown = inputs.result.passages if inputs.result else ()
+    answer, repairs = repair_draft(output.answer, (*inputs.cited, *shown))
+    return output.model_copy(update={"answer": answer}), repairs
 
 
 def _build_role(phase: TurnPhase) -> Role[Workspace, Round]:
@@ -26,6 +36,9 @@ def _build_role(phase: TurnPhase) -> Role[Workspace, Round]:
         extractive=extractive.choose_turn,
         prompt_formats=(prompts.TEXT_FORMAT,),
         answer_tokens=REPORT_ANSWER_TOKENS,
+        default_format="text",
+        choices=lambda inputs: (choose_tool("action.tool", inputs.tools),),
+        repair_output=_repair_answer,
     )
 
 

@@ -9,6 +9,7 @@ The text of an observation depends only on the recorded step, so that it never c
 Omitted text is always counted.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from offing.sdk import (
     InvalidOutput,
     Message,
     PromptFormat,
+    RepairedText,
     SourceSpan,
     SpanKind,
     ToolResult,
@@ -34,6 +36,7 @@ from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
 from offing_graphs.shared.findings import render_value
 from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
 from offing_graphs.shared.tagged_text import Blocks, parse_tagged, render_tagged
+from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
     CALL_FORMAT_RULE,
     REPORT_FORMAT_RULE,
@@ -93,6 +96,13 @@ ANSWER_RULE = f"""The answer ends the work; when nothing was found, its tags are
 {REPORT_FORMAT_RULE}
 </answer>"""
 SUMMARY_RULE = "A summary, when you are asked for one:\n<summary>the summary</summary>"
+
+
+MISSING_TAG = "missing_tag"
+"""Name of the repair that puts the tags of an answer around a report."""
+
+_repair_blocks = build_tag_repair(tuple(SPAN_KINDS), report_tags=(ANSWER, NOTHING))
+_ANY_TAG = re.compile(rf"</?(?:{'|'.join(SPAN_KINDS)})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,4 +330,17 @@ def _parse_fields(name: str, text: str, inputs: AgentInput) -> dict[str, Any] | 
     return {"tool": tool, "args": args}
 
 
-TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_text_action, find_text_spans, render_text_action)
+def repair_text_action(text: str, inputs: AgentInput) -> RepairedText:
+    """Repair the one block. A report without tags, where an answer may be given, is the answer."""
+    repaired = _repair_blocks(text, inputs)
+    if not isinstance(_parse_block(repaired.text), InvalidOutput) or _ANY_TAG.search(repaired.text):
+        return repaired
+    report = repair_report(text)
+    if inputs.request == "summary" or not report.text.startswith("# "):
+        return repaired
+    return RepairedText(render_tagged([(ANSWER, report.text)]), (*report.repairs, MISSING_TAG))
+
+
+TEXT_FORMAT = PromptFormat(
+    "text", render_text_prompt, parse_text_action, find_text_spans, render_text_action, repair=repair_text_action
+)

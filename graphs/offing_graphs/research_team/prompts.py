@@ -1,10 +1,16 @@
 """The prompt of the lead and its `text` format. AgentFlow defines the prompts of its roles."""
 
 from offing.sdk import Message
-from offing_graphs.agentflow.prompts import ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis
+from offing_graphs.agentflow.prompts import (
+    ANALYSIS_FORMAT_RULE,
+    ANALYSIS_TAGS,
+    parse_text_analysis,
+    render_text_analysis,
+)
 from offing_graphs.agentflow.schemas import AnalystInput
 from offing_graphs.shared.prompt_parts import build_prompt, render_task, render_tool_cards
 from offing_graphs.shared.tagged_text import build_text_format
+from offing_graphs.shared.text_repairs import build_tag_repair
 
 LEAD_SYSTEM_PROMPT = (
     "You lead a research team. Split the question into parts that colleagues can research at the same time, without "
@@ -19,4 +25,10 @@ def render_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
     )
 
 
-TEXT_FORMAT = build_text_format(render_prompt, ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis)
+TEXT_FORMAT = build_text_format(
+    render_prompt,
+    ANALYSIS_FORMAT_RULE,
+    parse_text_analysis,
+    render_text_analysis,
+    repair=build_tag_repair(ANALYSIS_TAGS),
+)

@@ -261,6 +261,10 @@ class SentenceOut(ApiModel):
     citations: list[int]
     supported: bool
     rejected: list[str]
+    layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
+        default="statement",
+        description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
+    )
 
 
 class SectionOut(ApiModel):
