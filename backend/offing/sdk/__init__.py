@@ -4,6 +4,7 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     DraftCitation,
@@ -12,6 +13,7 @@ from offing.core.report import (
     Evidence,
     Report,
     ReportDraft,
+    ReportRevision,
     ReportStatus,
 )
 from offing.core.run import Budget, RunStatus, RunUsage, StopReason
@@ -43,7 +45,9 @@ __all__ = [
     "ChildRunsUnavailable",
     "CompletionSpan",
     "CustomTool",
+    "DraftCheck",
     "DraftCitation",
+    "DraftProblem",
     "DraftSection",
     "DraftSentence",
     "EngineFailure",
@@ -58,9 +62,11 @@ __all__ = [
     "NoResponderError",
     "PlanProposal",
     "PlanReview",
+    "ProblemSentence",
     "PromptFormat",
     "Report",
     "ReportDraft",
+    "ReportRevision",
     "ReportStatus",
     "ReviewDecision",
     "Role",
