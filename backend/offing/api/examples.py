@@ -76,7 +76,17 @@ STEP_EXAMPLE: Example = {
     "at": TIMESTAMP,
 }
 
-SENTENCE_EXAMPLE: Example = {"id": "s1", "text": QUOTE, "citations": [1], "supported": True, "rejected": []}
+SENTENCE_EXAMPLE: Example = {
+    "id": "s1",
+    "text": QUOTE,
+    "citations": [1],
+    "supported": True,
+    "rejected": [],
+    "passages": [],
+    "unsupported_values": [],
+    "verdict": "supported",
+    "reasons": [],
+}
 
 CITATION_EXAMPLE: Example = {
     "number": 1,
@@ -100,6 +110,7 @@ REPORT_EXAMPLE: Example = {
     "citations": [CITATION_EXAMPLE],
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
+    "revision": None,
     "created_at": TIMESTAMP,
 }
 

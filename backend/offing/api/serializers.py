@@ -1,6 +1,7 @@
 """Serialize the values of services to API schemas. The opposite direction is in the routes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from offing.api.schemas import (
     PassageOut,
     RatingOut,
     ReportOut,
+    RevisionOut,
     RunDetail,
     RunOut,
     ScopeIn,
@@ -26,6 +28,7 @@ from offing.api.schemas import (
     UsageOut,
     VectorCoverageOut,
 )
+from offing.core.claim_table import list_marks
 from offing.core.report import Citation, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
@@ -142,6 +145,7 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         citations=[_serialize_citation(stored, c) for c in report.citations],
         limitations=report.limits,
         author=report.written_by,
+        revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
         created_at=stored.created_at,
     )
 
@@ -242,6 +246,10 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         citations=list(sentence.citations),
         supported=sentence.is_supported,
         rejected=list(sentence.rejected),
+        passages=list(sentence.passages),
+        unsupported_values=list(sentence.unsupported_values),
+        verdict=sentence.verdict.value if sentence.verdict else None,
+        reasons=list(list_marks(sentence)),
     )
 
 

@@ -203,7 +203,8 @@ class _ScenarioEngines:
         scene = self.store.scene
         prompt_format = scene.prompt_formats.get(role, "")
         if role in scene.answers:
-            return EngineConfig(engine="scripted", prompt_format=prompt_format)
+            options = {"revises": True} if role in scene.revises else {}
+            return EngineConfig(engine="scripted", prompt_format=prompt_format, options=options)
         if role in scene.rules:
             return EngineConfig(engine="rules", model=scene.rules[role], prompt_format=prompt_format)
         return EngineConfig(prompt_format=prompt_format)

@@ -43,8 +43,8 @@ MAX_PASSAGE_CHARS = 24_000
 """Maximum number of characters of the passages that are shown."""
 REMOVED = "remove"
 
-SYSTEM_PROMPT = """You correct sentences of a research report that you have written. Each of them was compared with the \
-documents, and something in it does not hold. Return each listed sentence again, corrected, under its number.
+SYSTEM_PROMPT = """You correct sentences of a research report that you have written. Each of them was compared with \
+the documents, and something in it does not hold. Return each listed sentence again, corrected, under its number.
 Rules:
 - Support each sentence by words copied exactly from a passage, letter by letter, with the id of that passage.
 - Every number, date and name of the sentence must stand in the words that you quote from it. Quote further words, or \
