@@ -20,9 +20,11 @@ from uuid import UUID, uuid5
 
 from pydantic import BaseModel, Field, ValidationError
 
-from offing.core.citation import verify_citations
+from offing.core.calculation import find_calculation
+from offing.core.citation import ClaimContext, verify_citations
+from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
@@ -184,6 +186,9 @@ class InMemoryContext:
     """Context window of the models of all roles, as the platform knows it. None: unknown."""
     real_context_tokens: int | None = None
     """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
+    revisers: frozenset[str] = frozenset()
+    """Roles whose engine can correct a draft."""
+    calculations: list[str] = field(default_factory=list[str])
     seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
@@ -273,6 +278,8 @@ class InMemoryContext:
             turn=turn,
         )
         seq = self._append(draft)
+        if (calculation := find_calculation(draft.payload)) is not None:
+            self.calculations.append(calculation)
         for span in output.spans:
             self._see(span)
         return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
@@ -381,11 +388,30 @@ class InMemoryContext:
     async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
         return tuple(self.collected[-limit:])
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        return check_draft(
+            draft,
+            {e.id: e for e in self.collected},
+            self.library.text_of,
+            ClaimContext(self.question, tuple(self.calculations)),
+        )
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        return role.name in self.revisers
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
         self.draft = draft
         report = verify_citations(
-            draft, {e.id: e for e in self.collected}, self.library.text_of, stop_reason, "stand-in"
+            draft,
+            {e.id: e for e in self.collected},
+            self.library.text_of,
+            stop_reason,
+            "stand-in",
+            ClaimContext(self.question, tuple(self.calculations)),
         )
+        report = replace(report, revision=revision)
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report

@@ -89,6 +89,10 @@ SENTENCE_EXAMPLE: Example = {
     "supported": True,
     "rejected": [],
     "layout": "statement",
+    "passages": [],
+    "unsupported_values": [],
+    "verdict": "supported",
+    "reasons": [],
 }
 
 CITATION_EXAMPLE: Example = {
@@ -113,6 +117,7 @@ REPORT_EXAMPLE: Example = {
     "citations": [CITATION_EXAMPLE],
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
+    "revision": None,
     "created_at": TIMESTAMP,
 }
 

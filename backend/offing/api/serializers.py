@@ -13,6 +13,7 @@ from offing.api.schemas import (
     PassageOut,
     RatingOut,
     ReportOut,
+    RevisionOut,
     RunDetail,
     RunOut,
     ScopeIn,
@@ -28,6 +29,7 @@ from offing.api.schemas import (
     UsageOut,
     VectorCoverageOut,
 )
+from offing.core.claim_table import list_marks
 from offing.core.report import Citation, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
@@ -146,6 +148,7 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         citations=[_serialize_citation(stored, c) for c in report.citations],
         limitations=report.limits,
         author=report.written_by,
+        revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
         created_at=stored.created_at,
     )
 
@@ -247,6 +250,10 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         supported=sentence.is_supported,
         rejected=list(sentence.rejected),
         layout=sentence.layout.value,
+        passages=list(sentence.passages),
+        unsupported_values=list(sentence.unsupported_values),
+        verdict=sentence.verdict.value if sentence.verdict else None,
+        reasons=list(list_marks(sentence)),
     )
 
 

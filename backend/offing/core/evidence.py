@@ -16,11 +16,12 @@ from offing.core.tool import SourceSpan
 
 
 class EvidenceIndex:
-    """Evidence of one run in the order of first retrieval. Ids never change."""
+    """Evidence of one run in the order of first retrieval, and its calculations. Ids never change."""
 
     def __init__(self) -> None:
         self._by_span: dict[SourceSpan, Evidence] = {}
         self._seqs: dict[SourceSpan, set[int]] = {}
+        self._calculations: dict[int, str] = {}
 
     def add(self, content: Mapping[str, Any], label: ProvenanceLabel = NO_PROVENANCE, seq: int = 0) -> None:
         """Add the passages of one tool result with their provenance label.
@@ -34,11 +35,21 @@ class EvidenceIndex:
                 self._by_span[span] = _build_evidence(f"E{len(self._by_span) + 1}", span, passage, label)
             self._seqs.setdefault(span, set()).add(seq)
 
+    def add_calculation(self, result: str, seq: int) -> None:
+        """Add the result of a calculation that step `seq` records."""
+        self._calculations[seq] = result
+
+    @property
+    def calculations(self) -> tuple[str, ...]:
+        """Results of the run's calculations in the order of their steps."""
+        return tuple(self._calculations[seq] for seq in sorted(self._calculations))
+
     def exclude_steps(self, excluded_seqs: Set[int]) -> "EvidenceIndex":
-        """Return a copy without the evidence of these steps. Ids stay the same."""
+        """Return a copy without the evidence and calculations of these steps. Ids stay the same."""
         book = EvidenceIndex()
         book._seqs = {span: seqs - excluded_seqs for span, seqs in self._seqs.items() if seqs - excluded_seqs}
         book._by_span = {span: evidence for span, evidence in self._by_span.items() if span in book._seqs}
+        book._calculations = {seq: one for seq, one in self._calculations.items() if seq not in excluded_seqs}
         return book
 
     def latest(self, limit: int) -> tuple[Evidence, ...]:

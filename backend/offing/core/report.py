@@ -40,7 +40,7 @@ class DraftCitation(BaseModel, frozen=True, extra="forbid"):
     evidence: str
     """Id of a passage that the generator was offered, such as E3."""
     quote: str = ""
-    """Words copied from the passage. Empty means the whole passage."""
+    """Words copied from the passage. Empty means that the citation only names the passage and supports nothing."""
 
 
 class DraftSentence(BaseModel, frozen=True, extra="forbid"):
@@ -118,6 +118,19 @@ class Citation:
     title: str
 
 
+class ClaimVerdict(StrEnum):
+    """Whether the passages that a sentence cites support it."""
+
+    SUPPORTED = "supported"
+    """A quote was found, and every number, date and name of the sentence is in a quote or calculation."""
+    PARTLY = "partly"
+    """A quote was found, but some number, date or name of the sentence is in none."""
+    CONTRADICTED = "contradicted"
+    """A passage states the opposite. Only a model can judge that."""
+    NOT_FOUND = "not_found"
+    """No quote of the sentence was found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence of a report.
@@ -131,12 +144,25 @@ class Sentence:
     """Numbers of verified citations."""
     rejected: tuple[str, ...] = ()
     """Reasons why citations of the draft were rejected."""
+    passages: tuple[int, ...] = ()
+    """Numbers of citations that name a passage and quote no words of it. They support nothing."""
+    unsupported_values: tuple[str, ...] = ()
+    """Numbers, dates and names of a cited sentence that are in no quote and in no calculation of the run."""
     layout: Layout = Layout.STATEMENT
 
     @property
     def is_supported(self) -> bool:
-        """Whether a citation supports it. The header of a table needs none, because it states nothing."""
-        return bool(self.citations) or self.layout is Layout.HEADER
+        """Whether citations support all of it. The header of a table needs none, because it states nothing."""
+        if self.layout is Layout.HEADER and not self.citations:
+            return True
+        return bool(self.citations) and not self.unsupported_values
+
+    @property
+    def verdict(self) -> ClaimVerdict | None:
+        """The verdict of the lexical rules. `None` means that the sentence cites nothing."""
+        if self.citations:
+            return ClaimVerdict.PARTLY if self.unsupported_values else ClaimVerdict.SUPPORTED
+        return ClaimVerdict.NOT_FOUND if self.passages or self.rejected else None
 
 
 def split_cells(row: str) -> tuple[str, ...]:
@@ -159,6 +185,18 @@ class ReportStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRevision:
+    """What happened when a draft with problems went back to its writer."""
+
+    problems_before: int
+    """Sentences of the first draft with a rejected citation, without words quoted, or with an unsupported value."""
+    problems_after: int
+    """The same for the draft that became the report."""
+    skipped: str = ""
+    """Why the writer was not asked, or its answer not used. Empty means that its answer became the report."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A verified report. Every citation was found in the stored text when the report was written."""
 
@@ -172,6 +210,8 @@ class Report:
     limits: str = ""
     written_by: str = ""
     """Engine and model of the generator."""
+    revision: ReportRevision | None = None
+    """`None` means that no draft went back to its writer."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

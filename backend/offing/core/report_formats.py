@@ -6,8 +6,10 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
+from dataclasses import asdict
 from typing import Any
 
+from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
 from offing.core.report import Citation, Report, ReportScore, ReportStatus, Section, Sentence
 from offing.core.run import StopReason
 
@@ -29,7 +31,7 @@ STOP_REASON_TEXTS: dict[str, str] = {
 }
 """Sentence for each reason to stop."""
 
-UNSUPPORTED_MARK = "no source"
+UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTIVE = re.compile(
@@ -44,7 +46,8 @@ def render_markdown(report: Report) -> str:
 
     Markers such as [1] are in the text, followed by a list of citations with source, span and quote.
     """
-    blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(describe_completion(report))}*"]
+    state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
+    blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
     if report.answer:
         blocks.append(_render_md_sentence(report.answer))
     for section in report.sections:
@@ -71,6 +74,7 @@ def render_html(report: Report) -> str:
         *map(_render_html_section, report.sections),
         *limits,
         *([f"<h2>Sources</h2><ol>{sources}</ol>"] if sources else []),
+        *_render_html_claims(report),
         *by,
     ]
     return (
@@ -95,6 +99,8 @@ def report_to_json(report: Report) -> dict[str, Any]:
             for s in report.sections
         ],
         "citations": [_citation_to_json(c) for c in report.citations],
+        "claims": claims_to_json(report),
+        "revision": asdict(report.revision) if report.revision else None,
         "limits": report.limits,
         "written_by": report.written_by,
         "score": compute_report_score(report).model_dump(),
@@ -111,6 +117,8 @@ def compute_report_score(report: Report) -> ReportScore:
 def describe_completion(report: Report) -> str:
     """Describe in words whether the report is complete and why the run ended."""
     ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
+    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in report.sentences()):
+        ending = UNSUPPORTED_TEXT
     return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
 
 
@@ -126,12 +134,15 @@ def _escape_markdown(text: str) -> str:
 
 
 def _render_md_sentence(sentence: Sentence) -> str:
-    marks = "".join(f"[{number}]" for number in sentence.citations)
-    return f"{_escape_markdown(sentence.text)} {marks or f'*({_escape_markdown(_render_unsupported_mark(sentence))})*'}"
+    numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
+    marks = _escape_markdown(" ".join(list_marks(sentence)))
+    return " ".join(filter(None, (_escape_markdown(sentence.text), numbers, marks and f"*({marks})*")))
 
 
-def _render_unsupported_mark(sentence: Sentence) -> str:
-    return f"{UNSUPPORTED_MARK}: {' '.join(sentence.rejected)}" if sentence.rejected else UNSUPPORTED_MARK
+def _describe_claims(report: Report) -> str:
+    """Return the number of claims with each verdict in words. Empty means that the report cites nothing."""
+    counts = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in count_verdicts(report).items()]
+    return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
 
 
 def _render_md_citation(citation: Citation) -> str:
@@ -153,10 +164,21 @@ def _render_html_section(section: Section) -> str:
 
 
 def _render_html_sentence(sentence: Sentence) -> str:
-    marks = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in sentence.citations)
-    return f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span> ' + (
-        marks or f'<em class="unsupported">({_escape_html(_render_unsupported_mark(sentence))})</em>'
+    numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
+    marks = _escape_html(" ".join(list_marks(sentence)))
+    shown = f'<em class="unsupported">({marks})</em>' if marks else ""
+    text = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
+    return " ".join(filter(None, (text, numbers, shown)))
+
+
+def _render_html_claims(report: Report) -> list[str]:
+    rows = "".join(
+        f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
+        f'<td dir="auto">{_escape_html(claim.sentence.text)}</td><td>{_escape_html(" ".join(claim.reasons))}</td></tr>'
+        for claim in build_claim_table(report)
     )
+    head = "<tr><th>Verdict</th><th>Sources</th><th>Sentence</th><th>Why</th></tr>"
+    return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
 
 
 def _render_html_citation(citation: Citation) -> str:
@@ -176,6 +198,9 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "citations": list(sentence.citations),
         "supported": sentence.is_supported,
         "rejected": list(sentence.rejected),
+        "passages": list(sentence.passages),
+        "unsupported_values": list(sentence.unsupported_values),
+        "verdict": sentence.verdict,
     }
 
 
@@ -197,6 +222,7 @@ HTML_STYLE = (
     "h1,h2{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
+    "table{border-collapse:collapse;font-size:.9rem}td,th{text-align:left;vertical-align:top;padding:.2rem .6rem}"
     "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
     ".state,small{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )

@@ -157,7 +157,7 @@ def _build_base_payload(request: ChildRequest, status: ToolStatus, message: str)
 def _select_passages(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
     """Return the passages that a report cites, followed by others in the order of retrieval."""
     cited = [c.span for c in report.citations] if report else []
-    first = [p for p in retrieved if any(p.span.contains(span) for span in cited)]
+    first = [p for p in retrieved if any(p.span.overlaps(span) for span in cited)]
     return [*first, *(p for p in retrieved if p not in first)][:MAX_PASSAGES]
 
 
@@ -176,9 +176,9 @@ def _passage_to_json(evidence: Evidence) -> dict[str, Any]:
 
 def _finding_to_json(sentence: Sentence, report: Report | None, passages: Sequence[Evidence]) -> dict[str, Any]:
     """Return a sentence as JSON, with the indices of its passages in `passages`."""
-    numbers = set(sentence.citations)
+    numbers = {*sentence.citations, *sentence.passages}
     spans = [c.span for c in report.citations if c.number in numbers] if report else []
-    stands_on = [n for n, p in enumerate(passages) if any(p.span.contains(span) for span in spans)]
+    stands_on = [n for n, p in enumerate(passages) if any(p.span.overlaps(span) for span in spans)]
     return {"text": sentence.text, "passages": stands_on}
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 
 from offing.core import input_request
+from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.run import RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec, ToolStatus
@@ -166,9 +167,17 @@ class KernelContext(HumanInputMixin):
     async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
         return (await self._components.cache.get_evidence()).latest(limit)
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        return await self._components.reports.check_draft(draft)
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        return self._components.roles.can_revise(role.name)
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
         return await self._components.reports.submit_report(
-            draft, stop_reason, self._components.call_keys.next_call("report")
+            draft, stop_reason, self._components.call_keys.next_call("report"), revision
         )
 
     async def run_once(self, name: str, arguments: Any, function: Callable[[], Awaitable[Any]]) -> Any:

@@ -21,7 +21,7 @@ from offing.kernel.report_writer import ReportWriter
 from offing.kernel.run_store import JournalEntry, LiveSink, RoleCallAttachment
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.trace_spans import CallSpans, set_response_attributes
-from offing.models.engine import RoleRequest, create_engine
+from offing.models.engine import RoleRequest, can_revise, create_engine
 from offing.sdk import Role, RoleReply
 from offing.sdk.library_excerpt import LibraryExcerpt, add_excerpt
 from offing.sdk.type_vars import Input, Output
@@ -122,6 +122,10 @@ class RoleCaller:
         except BaseException:
             self._components.journal.usage_ledger.detach_call(call.key)
             raise
+
+    def can_revise(self, role: str) -> bool:
+        """See `offing.sdk.RunContext.can_revise`."""
+        return can_revise(self._engines.get_config(role))
 
     async def _execute(self, new_call: _NewRoleCall) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()

@@ -111,7 +111,7 @@ def build_active_run(
     people = HumanInput(journal, store, controls, is_rollout=setup.is_rollout)
     tools = _build_tool_executor(setup, store, journal, cache, people)
     segments, spans = SegmentTracker(store, is_first_claim=fresh), CallSpans()
-    reports = ReportWriter(journal, cache, segments, store, graph.roles, is_first_claim=fresh)
+    reports = ReportWriter(journal, cache, segments, store, graph.roles, setup.run.question, is_first_claim=fresh)
     roles = RoleCaller(
         RoleCallComponents(keys, journal, budget, segments, reports, spans, sink, monotonic),
         engines,

@@ -156,7 +156,10 @@ class ReportStore(Protocol):
         ...
 
     async def read_texts(self, spans: Sequence[SourceSpan]) -> Sequence[str | None]:
-        """Return the stored text of each span. `None` stands for a deleted text."""
+        """Return the stored text of each span. It is shorter if its text ends before the span does.
+
+        `None` stands for a deleted text.
+        """
         ...
 
 

@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from offing.core.calculation import find_calculation
 from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
 from offing.core.step import Step, StepKind
@@ -162,3 +163,5 @@ class StepCache:
 def _add_passages(evidence: EvidenceIndex, step: Step) -> None:
     if step.kind is StepKind.TOOL_RESULT:
         evidence.add(step.payload["content"], parse_label(step.payload), step.seq)
+        if (result := find_calculation(step.payload)) is not None:
+            evidence.add_calculation(result, step.seq)

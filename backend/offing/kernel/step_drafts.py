@@ -145,6 +145,7 @@ def draft_report(report: Report, key: CallKey | None) -> StepDraft:
         "sentences": len(sentences),
         "supported": supported,
         "citations": len(report.citations),
+        **({"revision": asdict(report.revision)} if report.revision else {}),
     }
     detail = f"{supported} of {len(sentences)} sentences have a source · {len(report.citations)} citations"
     return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, call_key=key)

@@ -85,6 +85,21 @@ ENGINES: Registry[EngineFactory] = Registry(
 """Factories of engines by the name that `EngineConfig.engine` holds."""
 
 
+MODEL_FREE_ENGINES = frozenset({"extractive", "rules"})
+REVISION_FORMATS = frozenset({"", "text"})
+"""Prompt formats in which a model can be asked to correct a draft. Empty is JSON."""
+
+
+def can_revise(engine_config: EngineConfig) -> bool:
+    """Return whether an engine can be asked to correct a draft.
+
+    A script can only if its option `revises` is true.
+    """
+    if engine_config.engine == "scripted":
+        return bool(engine_config.options.get("revises"))
+    return engine_config.engine not in MODEL_FREE_ENGINES and engine_config.prompt_format in REVISION_FORMATS
+
+
 def create_engine(
     engine_config: EngineConfig, env: Mapping[str, str] = environment.VARIABLES
 ) -> Engine | EngineFailure:

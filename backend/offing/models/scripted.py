@@ -72,6 +72,8 @@ class Script(BaseModel, frozen=True, extra="forbid"):
     """Failures by turn."""
     cases: list[ScriptedCase] = []
     speaks: bool = False
+    revises: bool = False
+    """Whether a draft with problems goes back to the script, as it does to a model."""
 
 
 def _nonce() -> str:

@@ -4,6 +4,7 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     DraftCitation,
@@ -13,6 +14,7 @@ from offing.core.report import (
     Layout,
     Report,
     ReportDraft,
+    ReportRevision,
     ReportStatus,
 )
 from offing.core.run import Budget, RunStatus, RunUsage, StopReason
@@ -56,7 +58,9 @@ __all__ = [
     "ChildRunsUnavailable",
     "CompletionSpan",
     "CustomTool",
+    "DraftCheck",
     "DraftCitation",
+    "DraftProblem",
     "DraftSection",
     "DraftSentence",
     "EngineFailure",
@@ -73,10 +77,12 @@ __all__ = [
     "OutputChoice",
     "PlanProposal",
     "PlanReview",
+    "ProblemSentence",
     "PromptFormat",
     "RepairedText",
     "Report",
     "ReportDraft",
+    "ReportRevision",
     "ReportStatus",
     "ReviewDecision",
     "Role",

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 from uuid import UUID
 
+from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
@@ -225,6 +226,27 @@ class RunContext(Protocol):
         """
         ...
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
-        """Verify every quote of the draft against the stored text, record the report, and return it."""
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        """Check a draft as `submit_report` does, and return its problems with what the texts say.
+
+        Nothing is recorded. The same draft has the same problems as long as the stored texts are the same.
+        """
+        ...
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        """Return whether the engine of a role can answer a request to correct a draft.
+
+        That is a model in a prompt format that has such a request: not a rule, not the `extractive` engine,
+        and not the format `compact`.
+        """
+        ...
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
+        """Verify every quote of the draft against the stored text, record the report, and return it.
+
+        Numbers, dates and names of cited sentences that are in no quote are marked. `revision` is stored with
+        the report. `None` means that the draft did not go back to its writer.
+        """
         ...

@@ -16,6 +16,7 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.run import Budget
 from offing.core.step import CallKey, Step, StepKind
@@ -77,6 +78,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
             stop_reason=recording.reason,
             tool_policy=build_default_tool_policy(own),
             tools=create_tools(custom=tools),
+            engines=_list_engines(graph, recording.steps),
         ),
         lambda span: texts.get(span, ""),
         None,
@@ -96,6 +98,14 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
         interrupted_call=None,
         checkpoint_sizes=(),
     )
+
+
+def _list_engines(graph: Graph, steps: Sequence[Step]) -> dict[str, EngineConfig]:
+    """Return engines that answer as the recorded ones: those of a run whose draft had problems can correct it."""
+    if not any(step.kind is StepKind.REPORT and "revision" in step.payload for step in steps):
+        return {}
+    engine = EngineConfig(engine="scripted", options={"revises": True})
+    return {role.name: engine for role in graph.roles}
 
 
 def _build_run_info(recording: Recording) -> RunInfo:

@@ -25,6 +25,7 @@ AnswerScript = Sequence[ScriptedAnswer] | Callable[[Any], ScriptedAnswer]
 class ScenarioOptions(TypedDict, total=False):
     documents: Mapping[str, str]
     answers: Mapping[str, AnswerScript]
+    revises: Sequence[str]
     rules: Mapping[str, str]
     prompt_formats: Mapping[str, str]
     context_tokens: Mapping[str, int]
@@ -55,6 +56,8 @@ class Scenario:
     """Texts by name, such as `tides.md`."""
     answers: Mapping[str, AnswerScript] = field(default_factory=dict[str, Any])
     """Scripted answers by role."""
+    revises: Sequence[str] = ()
+    """Roles to which a draft with problems goes back, as to a model. Their scripts answer that call, too."""
     rules: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the rules that answer roles, by role."""
     prompt_formats: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -205,7 +205,8 @@ class _ScenarioEngines:
             prompt_format=scene.prompt_formats.get(role, ""), context_tokens=scene.context_tokens.get(role)
         )
         if role in scene.answers:
-            return chosen.model_copy(update={"engine": "scripted"})
+            options = {"revises": True} if role in scene.revises else {}
+            return chosen.model_copy(update={"engine": "scripted", "options": options})
         if role in scene.rules:
             return chosen.model_copy(update={"engine": "rules", "model": scene.rules[role]})
         return chosen

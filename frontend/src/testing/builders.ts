@@ -3,7 +3,7 @@
 import type { InputRequest } from "@/shared/api/input-requests";
 import type { Graph } from "@/shared/api/installation";
 import type { Source } from "@/shared/api/library";
-import type { Report } from "@/shared/api/reports";
+import type { Report, Sentence } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
 import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
 import type { RoleCall, Trajectory } from "@/shared/api/trajectories";
@@ -79,6 +79,21 @@ export function steps(from: number, to: number): Step[] {
   return Array.from({ length: to - from + 1 }, (_, at) => aStep(from + at));
 }
 
+export function aSentence(part: Partial<Sentence> = {}): Sentence {
+  return {
+    id: "s1",
+    text: "It rose.",
+    citations: [],
+    supported: true,
+    rejected: [],
+    passages: [],
+    unsupported_values: [],
+    verdict: "supported",
+    reasons: [],
+    ...part,
+  };
+}
+
 export function aReport(part: Partial<Report> = {}): Report {
   return {
     run_id: RUN_ID,
@@ -86,18 +101,19 @@ export function aReport(part: Partial<Report> = {}): Report {
     status: "complete",
     reason: "answered",
     title: "Connections in undici",
-    answer: { id: "s1", text: "A client keeps one connection.", citations: [1], supported: true, rejected: [] },
+    answer: aSentence({ id: "s1", text: "A client keeps one connection.", citations: [1] }),
     sections: [
       {
         heading: "Details",
         sentences: [
-          {
+          aSentence({
             id: "s2",
             text: "It is always faster.",
-            citations: [],
             supported: false,
             rejected: ["The quote is not there."],
-          },
+            verdict: "not_found",
+            reasons: ["no source", "The quote is not there."],
+          }),
         ],
       },
     ],
@@ -115,6 +131,7 @@ export function aReport(part: Partial<Report> = {}): Report {
     ],
     limitations: "No measurement was found.",
     author: "extractive",
+    revision: null,
     created_at: AT,
     ...part,
   };

@@ -22,6 +22,7 @@ from offing_graphs.agentflow.schemas import (
 from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
@@ -165,7 +166,7 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -
         reason = stop_reason_from_failure(reply)
         await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
         return {"stop": reason}
-    await ctx.submit_report(reply.output, reason)
+    await submit_checked_report(ctx, roles.GENERATOR, reply.output, reason)
     return {"stop": reason}
 
 

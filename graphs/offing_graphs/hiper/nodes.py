@@ -15,6 +15,7 @@ from offing_graphs.hiper.state import State, load_inputs, load_turn_records
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
 from offing_graphs.shared.report import add_title, build_quote_report
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq
@@ -89,8 +90,11 @@ async def _submit_report(
     ctx: RunContext, inputs: AgentInput, draft: ReportDraft | None, reason: StopReason
 ) -> StateUpdate:
     """Submit a report. `None` means that the agent wrote none, so that a report of quotes is submitted."""
-    draft = draft or build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
-    await ctx.submit_report(add_title(draft, ctx.run.question), reason)
+    if draft is None:
+        quotes = build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
+        await ctx.submit_report(add_title(quotes, ctx.run.question), reason)
+    else:
+        await submit_checked_report(ctx, AGENT, add_title(draft, ctx.run.question), reason)
     return {"stop": reason}
 
 

@@ -40,6 +40,7 @@ from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import learn_context_tokens
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
 from offing_graphs.shared.report import build_quote_report
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import task_from_run
@@ -199,7 +200,7 @@ class AgentNodes:
         """Submit an answer as the report. Any other action leads to a report without a model."""
         if action.answer is None:
             return await self._submit_fallback_report(ctx, reason)
-        await ctx.submit_report(action.answer, reason)
+        await submit_checked_report(ctx, AGENT, action.answer, reason)
         return {"stop": reason}
 
     async def _submit_fallback_report(self, ctx: RunContext, reason: StopReason) -> StateUpdate:

@@ -261,10 +261,26 @@ class SentenceOut(ApiModel):
     citations: list[int]
     supported: bool
     rejected: list[str]
+    passages: list[int] = Field(
+        description="Numbers of citations that name a passage and quote no words of it. They support nothing."
+    )
+    unsupported_values: list[str] = Field(
+        description="Numbers, dates and names of the sentence that are in none of its quotes and in no calculation."
+    )
+    verdict: Literal["supported", "partly", "contradicted", "not_found"] | None = Field(
+        description="Whether the cited passages support the sentence. Null: it cites nothing."
+    )
+    reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         default="statement",
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
     )
+
+
+class RevisionOut(ApiModel):
+    problems_before: int = Field(description="Sentences of the first draft that would be marked.")
+    problems_after: int = Field(description="The same for the draft that became the report.")
+    skipped: str = Field(description="Why the corrections were not made or not used. Empty: they were used.")
 
 
 class SectionOut(ApiModel):
@@ -283,6 +299,9 @@ class ReportOut(ApiModel):
     citations: list[CitationOut]
     limitations: str
     author: str
+    revision: RevisionOut | None = Field(
+        description="The draft went back to its writer because of sentences without support. Null: it did not."
+    )
     created_at: datetime
 
 

@@ -1,6 +1,7 @@
 import type { Citation, Rating, Sentence } from "@/shared/api/reports";
 import { CitationMarker } from "./citation-marker";
 import { SentenceMenu } from "./ratings";
+import { sentenceMark } from "./unsupported";
 
 interface SentenceViewProps {
   runId: string;
@@ -12,20 +13,24 @@ interface SentenceViewProps {
 }
 
 export function SentenceView({ runId, sentence, citations, pinned, rating, onPin }: SentenceViewProps) {
+  const mark = sentenceMark(sentence);
   return (
     <span className="sentence" id={`sentence-${sentence.id}`}>
-      <span
-        className={sentence.supported ? undefined : "unsupported"}
-        title={sentence.supported ? undefined : "Unsupported sentence"}
-      >
+      <span className={mark ? "unsupported" : undefined} title={mark?.reason}>
         {sentence.text}
       </span>
-      {sentence.citations.map((number) => {
+      {[...sentence.citations, ...sentence.passages].map((number) => {
         const citation = citations.get(number);
         return (
           citation && <CitationMarker key={number} citation={citation} pinned={pinned.includes(number)} onPin={onPin} />
         );
       })}
+      {mark && (
+        <small className="sentence-mark" title={mark.reason}>
+          {mark.label}
+          <span className="visually-hidden">. {mark.reason}</span>
+        </small>
+      )}
       <SentenceMenu runId={runId} sentence={sentence} rating={rating} />{" "}
     </span>
   );

@@ -3007,9 +3007,13 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "passages": [],
+         *         "reasons": [],
          *         "rejected": [],
          *         "supported": true,
-         *         "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *         "unsupported_values": [],
+         *         "verdict": "supported"
          *       },
          *       "author": "extractive",
          *       "citations": [
@@ -3027,6 +3031,7 @@ export interface components {
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "limitations": "Assembled from quoted sentences without a language model.",
          *       "reason": "answered",
+         *       "revision": null,
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "sections": [
          *         {
@@ -3037,9 +3042,13 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "passages": [],
+         *               "reasons": [],
          *               "rejected": [],
          *               "supported": true,
-         *               "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *               "unsupported_values": [],
+         *               "verdict": "supported"
          *             }
          *           ]
          *         }
@@ -3063,6 +3072,8 @@ export interface components {
             /** Limitations */
             limitations: string;
             reason: components["schemas"]["StopReason"];
+            /** @description The draft went back to its writer because of sentences without support. Null: it did not. */
+            revision: components["schemas"]["RevisionOut"] | null;
             /**
              * Run Id
              * Format: uuid
@@ -3111,6 +3122,24 @@ export interface components {
          * @enum {string}
          */
         ReviewDecision: "approved" | "edited" | "commented";
+        /** RevisionOut */
+        RevisionOut: {
+            /**
+             * Problems After
+             * @description The same for the draft that became the report.
+             */
+            problems_after: number;
+            /**
+             * Problems Before
+             * @description Sentences of the first draft that would be marked.
+             */
+            problems_before: number;
+            /**
+             * Skipped
+             * @description Why the corrections were not made or not used. Empty: they were used.
+             */
+            skipped: string;
+        };
         /**
          * RollbackOut
          * @example {
@@ -4423,12 +4452,32 @@ export interface components {
             citations: number[];
             /** Id */
             id: string;
+            /**
+             * Passages
+             * @description Numbers of citations that name a passage and quote no words of it. They support nothing.
+             */
+            passages: number[];
+            /**
+             * Reasons
+             * @description Why the sentence is marked, in words. Empty: it is supported.
+             */
+            reasons: string[];
             /** Rejected */
             rejected: string[];
             /** Supported */
             supported: boolean;
             /** Text */
             text: string;
+            /**
+             * Unsupported Values
+             * @description Numbers, dates and names of the sentence that are in none of its quotes and in no calculation.
+             */
+            unsupported_values: string[];
+            /**
+             * Verdict
+             * @description Whether the cited passages support the sentence. Null: it cites nothing.
+             */
+            verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
         };
         /**
          * SessionOut
