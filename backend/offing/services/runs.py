@@ -24,8 +24,8 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
-from offing.services import policies
-from offing.services.engine_configs import check_engines
+from offing.services import policies, providers
+from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_engines
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
@@ -80,9 +80,10 @@ async def submit_run(
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
     graph = graph_registry.get_graph(graphs, request.graph)
-    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
     digest = _hash_request(request)
     async with database.transaction(tenant_id) as connection:
+        stored = await providers.list_stored(connection)
+        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         if request.idempotency_key and (
             earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
         ):
@@ -264,9 +265,12 @@ def _build_run(
 
 
 def choose_engines(
-    graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
+    graph: Graph,
+    requested: Mapping[str, EngineConfig],
+    default: EngineConfig,
+    stored: StoredProviders = NO_PROVIDERS,
 ) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a graph.
+    """Return the engine of each role of a graph. `stored` are the providers that the tenant has stored.
 
     Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
     allowed.
@@ -284,7 +288,7 @@ def choose_engines(
         _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
     chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
-    check_engines(chosen)
+    check_engines(chosen, stored=stored)
     return chosen
 
 
