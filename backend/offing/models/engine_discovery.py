@@ -34,8 +34,20 @@ DEFAULT_ENGINE_VARIABLE = "OFFING_DEFAULT_ENGINE"
 `parse_engine`.
 """
 
-MODEL_LIST_PATHS = {"ollama_chat": "/api/tags", "hosted_vllm": "/v1/models"}
-"""Local model servers, with the paths that list their models."""
+MODEL_LIST_PATHS = {
+    "ollama_chat": "/api/tags",
+    "hosted_vllm": "/v1/models",
+    "llamafile": "/v1/models",
+    "lm_studio": "/v1/models",
+}
+"""Local model servers, with the paths that list their models. llama.cpp's server is found as `llamafile`."""
+SERVER_PROGRAMS = {
+    "ollama_chat": "Ollama",
+    "hosted_vllm": "vLLM",
+    "llamafile": "llama.cpp or llamafile",
+    "lm_studio": "LM Studio",
+}
+"""The programs that usually answer at the default addresses of local model servers."""
 _POLICY_LIST_PATH = "/v1/models"
 
 
@@ -166,20 +178,31 @@ def _describe_provider(name: str, key: str, env: Mapping[str, str]) -> Discovere
 @cache
 def list_priced_models() -> Mapping[str, tuple[str, ...]]:
     """Return chat models by provider from litellm's price list. Empty if the list is not found."""
-    spec = find_spec("litellm")
-    folders = spec.submodule_search_locations if spec else None
-    path = Path(folders[0], "model_prices_and_context_window_backup.json") if folders else None
-    if path is None or not path.is_file():
-        return {}
-    rows: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
     models_by_provider: dict[str, list[str]] = {}
-    for model, row in rows.items():
+    for model, row in _read_price_list().items():
         provider = str(row.get("litellm_provider", ""))
         if row.get("mode") == "chat" and provider in KEY_VARIABLES and not model.startswith("ft:"):
             models_by_provider.setdefault(provider, []).append(
                 model if model.startswith(f"{provider}/") else f"{provider}/{model}"
             )
     return {provider: tuple(sorted(set(models))) for provider, models in models_by_provider.items()}
+
+
+def find_context_tokens(model: str) -> int | None:
+    """Return the context window of a model, `provider/model`, in tokens. `None` means that it is not listed."""
+    rows = _read_price_list()
+    row = rows.get(model) or rows.get(model.partition("/")[2]) or {}
+    tokens = row.get("max_input_tokens") or row.get("max_tokens")
+    return tokens if isinstance(tokens, int) else None
+
+
+@cache
+def _read_price_list() -> Mapping[str, Mapping[str, Any]]:
+    """Return the rows of litellm's price list by model. Empty if the list is not found."""
+    spec = find_spec("litellm")
+    folders = spec.submodule_search_locations if spec else None
+    path = Path(folders[0], "model_prices_and_context_window_backup.json") if folders else None
+    return json.loads(path.read_bytes()) if path is not None and path.is_file() else {}
 
 
 async def _probe_server(name: str, env: Mapping[str, str], timeout_seconds: float) -> DiscoveredEngine | None:

@@ -182,7 +182,7 @@ class _Probe:
         seen = self.observations
         seen.answered_calls += 1
         seen.calls_with_usage += bool(prompt or completion)
-        if reasoning is not None:
+        if reasoning or (reasoning is not None and not request.options.stream):  # litellm adds 0 to every stream
             seen.reasoning_tokens = (seen.reasoning_tokens or 0) + reasoning
         if not prompt and not completion:
             prompt, completion = estimate_prompt_tokens(request), MAX_TOKENS
