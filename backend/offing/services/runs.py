@@ -272,8 +272,19 @@ def choose_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph. `stored` are the providers that the tenant has stored.
 
-    Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
-    allowed.
+    Raises InvalidInput as `select_engines`, and for an engine at an address that is not allowed.
+    """
+    chosen = select_engines(graph, requested, default)
+    check_engines(chosen, stored=stored)
+    return chosen
+
+
+def select_engines(
+    graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
+) -> dict[str, EngineConfig]:
+    """Return the engine of each role of a graph, without checking addresses.
+
+    Raises InvalidInput for an unknown role, engine or prompt format.
     """
     roles = {role.name: role for role in graph.roles}
     for name, choice in requested.items():
@@ -287,9 +298,7 @@ def choose_engines(
             )
         _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
-    check_engines(chosen, stored=stored)
-    return chosen
+    return {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
 
 
 def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:
