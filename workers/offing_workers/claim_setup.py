@@ -20,6 +20,7 @@ from offing.services.code_execution import build_run_sandbox
 from offing.services.graphs import custom_tools_of
 from offing.services.library import LibraryScope, build_library_access
 from offing.services.library_models import NO_MODELS
+from offing.services.providers import TenantProviders
 from offing.services.store_items import TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.services.web_access import WebPageReader
@@ -108,7 +109,9 @@ async def load_run(
     )
     controls = SliceControls(epoch.claimed_run, epoch.max_turns)
     sink = RunLiveSink(epoch.live_publisher, epoch.fencing_token.tenant_id, row.id)
-    run = build_active_run(setup, store, ConfiguredEngines(row.engines), controls, sink, time.monotonic)
+    find_provider = TenantProviders(epoch.database, epoch.fencing_token.tenant_id).find
+    engines = ConfiguredEngines(row.engines, find_provider)
+    run = build_active_run(setup, store, engines, controls, sink, time.monotonic)
     started_steps = (
         [] if epoch.is_first_claim or begun else await steps.list_last_steps(connection, row.id, StepKind.STARTED, 1)
     )

@@ -34,7 +34,7 @@ from offing.storage.checkpoints import PostgresCheckpointStore
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bind_log_context
-from offing.telemetry.redaction import redact
+from offing.telemetry.redaction import bind_secrets, redact
 from offing_workers import wait_release
 from offing_workers.claim_setup import ClaimEpoch, LoadedRun, load_run
 from offing_workers.claimed_run import ClaimedRun, DrainReason
@@ -117,7 +117,7 @@ class Slice:
         If Postgres becomes unavailable, the claim stays valid until the heartbeat fails to renew it, and
         another epoch of the claim begins.
         """
-        with bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
+        with bind_secrets(), bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
             while not await self._run_epoch():
                 await asyncio.sleep(REOPEN_DELAY_SECONDS)
                 self._is_first_claim, self._reads_again = False, True

@@ -34,6 +34,34 @@ EXTRACTIVE_ENGINE_EXAMPLE: Example = {
     "options": {},
 }
 
+PROVIDER_TEST_EXAMPLE: Example = {
+    "model": "openai/gpt-5-mini",
+    "tested_at": TIMESTAMP,
+    "seconds": 6.2,
+    "cost_usd": 0.0011,
+    "priced": True,
+    "tokens": 910,
+    "capabilities": [{"name": "tool call", "outcome": "works", "detail": "1.4 s"}],
+}
+
+PROVIDER_EXAMPLE: Example = {
+    "name": "openai",
+    "provider": "openai",
+    "api_base": "",
+    "key_set": True,
+    "key_set_at": TIMESTAMP,
+    "created_at": TIMESTAMP,
+    "updated_at": TIMESTAMP,
+    "last_test": PROVIDER_TEST_EXAMPLE,
+}
+
+PRESET_EXAMPLE: Example = {
+    "name": "fast",
+    "engines": {"all": EXTRACTIVE_ENGINE_EXAMPLE | {"engine": "litellm", "model": "openai/gpt-5-mini"}},
+    "budget": {"max_turns": 4, "max_tokens": None, "max_cost_usd": 0.1, "max_seconds": 180},
+    "built_in": True,
+}
+
 RUN_EXAMPLE: Example = {
     "id": RUN_ID,
     "thread_id": THREAD_ID,
@@ -355,6 +383,9 @@ EXAMPLES: dict[str, Example] = {
     },
     "CanaryIn": {"fraction": 0.1},
     "RollbackOut": {"message": "planner@2 is active again and replaces planner@3"},
+    "ProviderOut": PROVIDER_EXAMPLE,
+    "ProviderTestOut": PROVIDER_TEST_EXAMPLE,
+    "PresetOut": PRESET_EXAMPLE,
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,

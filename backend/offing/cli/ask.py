@@ -28,9 +28,12 @@ from offing.local.stack import open_stack
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.embedding_models import open_embedder
 from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
+from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services.ingestion import ingest_folder
-from offing.services.runs import RunRequest, choose_engines, submit_run
+from offing.services.presets import get_preset
+from offing.services.providers import list_stored
+from offing.services.runs import RunRequest, choose_engines, select_engines, submit_run
 from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
@@ -49,20 +52,35 @@ def run_ask(options: AskOptions) -> int:
     _check_options(options)
     graph = get_graph(settings, options.graph)
     engines = resolve_engine_configs(options.engines, graph)
-    check_roles_answered(graph, engines)
+    if not options.preset:
+        check_roles_answered(graph, engines)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
         return asyncio.run(_ask(options, graph, engines, servers, settings, progress))
 
 
-def resolve_engine_configs(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineConfig]:
-    """Return the engine config of each role from the settings and from `role=engine` texts.
+def resolve_engine_configs(
+    texts: tuple[str, ...], graph: Graph, preset: Preset | None = None
+) -> dict[str, EngineConfig]:
+    """Return the engine config of each role from the settings, a preset, and `role=engine` texts.
 
-    `all=…` stands for every role of the graph. Texts override the settings.
+    `all=…` stands for every role of the graph. Texts override the preset, which overrides the settings.
     """
     roles = [role.name for role in graph.roles]
-    return {
-        name: engine_config for name, engine_config in role_engine_configs().items() if name in roles
-    } | parse_engine_configs(texts, roles)
+    settings = {name: engine_config for name, engine_config in role_engine_configs().items() if name in roles}
+    return settings | (preset.choose_engines(roles) if preset else {}) | parse_engine_configs(texts, roles)
+
+
+def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
+    """Return the limits of the run. An option overrides the limit of the preset."""
+    limits = preset.budget if preset else {}
+    names_turns = options.max_turns is not None or options.depth != "standard"
+    cost_usd = limits.get("max_cost_usd") if options.max_cost_usd is None else options.max_cost_usd
+    return Budget(
+        options.turn_limit if names_turns else limits.get("max_turns", options.turn_limit),
+        limits.get("max_tokens"),
+        None if cost_usd is None else Decimal(str(cost_usd)),
+        limits.get("max_seconds") if options.max_seconds is None else options.max_seconds,
+    )
 
 
 def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str, EngineConfig]:
@@ -83,7 +101,7 @@ def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str
 
 def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> None:
     """Raise InvalidInput if a role needs a model and no engine config names one."""
-    chosen = choose_engines(graph, engines, default_engine_config())
+    chosen = select_engines(graph, engines, default_engine_config())
     for role in graph.roles:
         if role.extractive is None and chosen[role.name].engine == "extractive":
             problem = f"The role {role.name!r} of {graph.name} needs a model, but none is configured"
@@ -110,6 +128,12 @@ async def _ask(
     progress: ProgressPrinter,
 ) -> int:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        preset = await get_preset(database, LOCAL_TENANT, options.preset) if options.preset else None
+        if preset is not None:
+            engines = resolve_engine_configs(options.engines, graph, preset)
+            check_roles_answered(graph, engines)
+        async with database.transaction(LOCAL_TENANT) as connection:  # before documents are read, which takes long
+            choose_engines(graph, engines, default_engine_config(), await list_stored(connection))
         embedder = open_embedder(settings)
         collections = await _ingest_folders(database, options.docs, settings, progress)
         if collections and embedder is not None:
@@ -119,12 +143,7 @@ async def _ask(
         request = RunRequest(
             options.question,
             options.graph,
-            budget=Budget(
-                options.turn_limit,
-                None,
-                None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd)),
-                options.max_seconds,
-            ),
+            budget=resolve_budget(options, preset),
             engines=engines,
             scope=_build_scope(options, collections),
         )

@@ -38,6 +38,9 @@ class AskOptions:
     """The graph to run."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
+    preset: str = ""
+    """A preset, as in `offing preset list`: its engines for roles that --engine does not name, and its limits unless
+    options name others."""
     depth: Literal["quick", "standard", "deep"] = "standard"
     """Maximum number of turns: quick 4, standard 12, deep 40."""
     max_turns: int | None = None

@@ -5,7 +5,7 @@ with one append.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailedAttempt, FailureKind
@@ -22,6 +22,7 @@ from offing.kernel.run_store import JournalEntry, LiveSink, RoleCallAttachment
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.trace_spans import CallSpans, set_response_attributes
 from offing.models.engine import RoleRequest, can_revise, create_engine
+from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.sdk import Role, RoleReply
 from offing.sdk.library_excerpt import LibraryExcerpt, add_excerpt
 from offing.sdk.type_vars import Input, Output
@@ -44,13 +45,17 @@ class ConfiguredEngines:
     """The engines in the configuration of a run, by role."""
 
     configs: Mapping[str, EngineConfig]
+    find_provider: FindProvider = find_no_provider
+    """Finds the stored providers of the run's tenant."""
 
     def get_config(self, role: str) -> EngineConfig:
         return self.configs.get(role, EngineConfig())
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         engine = create_engine(request.engine_config)
-        return engine if isinstance(engine, EngineFailure) else await engine.answer(request)
+        if isinstance(engine, EngineFailure):
+            return engine
+        return await engine.answer(replace(request, find_provider=self.find_provider))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from offing import environment
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailureKind, Message, Usage
 from offing.core.run import StopReason
+from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.registry import Group, Registry
 from offing.sdk.role import Role
 
@@ -66,6 +67,8 @@ class RoleRequest:
     """Finds the tokens of an earlier role call, so that a token-level engine can continue from them."""
     call_path: str = ""
     """Call path in the run. It is the same on replay, and different for two calls in one turn."""
+    find_provider: FindProvider = find_no_provider
+    """Finds the stored providers of the tenant, whose keys take precedence over those of the environment."""
 
 
 class Engine(Protocol):

@@ -34,8 +34,20 @@ DEFAULT_ENGINE_VARIABLE = "OFFING_DEFAULT_ENGINE"
 `parse_engine`.
 """
 
-MODEL_LIST_PATHS = {"ollama_chat": "/api/tags", "hosted_vllm": "/v1/models"}
-"""Local model servers, with the paths that list their models."""
+MODEL_LIST_PATHS = {
+    "ollama_chat": "/api/tags",
+    "hosted_vllm": "/v1/models",
+    "llamafile": "/v1/models",
+    "lm_studio": "/v1/models",
+}
+"""Local model servers, with the paths that list their models. llama.cpp's server is found as `llamafile`."""
+SERVER_PROGRAMS = {
+    "ollama_chat": "Ollama",
+    "hosted_vllm": "vLLM",
+    "llamafile": "llama.cpp or llamafile",
+    "lm_studio": "LM Studio",
+}
+"""The programs that usually answer at the default addresses of local model servers."""
 _POLICY_LIST_PATH = "/v1/models"
 
 

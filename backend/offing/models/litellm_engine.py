@@ -27,6 +27,7 @@ from offing.models.litellm_client import (
     get_litellm,
     send_request,
 )
+from offing.models.litellm_redirects import send_only_key
 from offing.models.litellm_request import (
     LitellmOptions,
     LitellmRequest,
@@ -59,9 +60,11 @@ from offing.models.role_call import (
     correction_messages,
     truncated_output,
 )
+from offing.models.stored_provider import resolve_stored_endpoint
 from offing.models.structured_output import Schema
 from offing.models.thinking import describe_overflow, took_the_room
 from offing.sdk.native_chat import NativeChatAdapter
+from offing.telemetry.redaction import bind_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,24 @@ class LitellmEngine:
 
     async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         """Return the response. A selected prompt format is rendered as text, without a schema."""
+        with bind_secrets():
+            request, endpoint = await self._resolve_endpoint(request)
+            with send_only_key(endpoint.stored_key if isinstance(endpoint, EngineEndpoint) else ""):
+                return await self._answer(request, endpoint)
+
+    async def _resolve_endpoint(self, request: RoleRequest) -> tuple[RoleRequest, EngineEndpoint | EngineFailure]:
+        """Return the endpoint of the call. A stored provider of the tenant takes precedence over the environment."""
+        engine_config = request.engine_config
+        stored = await request.find_provider(engine_config.model.partition("/")[0])
+        if stored is None or isinstance(stored, EngineFailure):
+            return request, stored or resolve_endpoint(engine_config, self.env)
+        engine_config, endpoint = resolve_stored_endpoint(engine_config, stored, self.env)
+        return replace(request, engine_config=engine_config), endpoint
+
+    async def _answer(
+        self, request: RoleRequest, endpoint: EngineEndpoint | EngineFailure
+    ) -> EngineResponse | EngineFailure:
         options = parse_options(request.engine_config)
-        endpoint = resolve_endpoint(request.engine_config, self.env)
         prompt_format = select_format(request)
         for problem in (options, endpoint, prompt_format):
             if isinstance(problem, EngineFailure):
@@ -121,7 +140,8 @@ class LitellmEngine:
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
         settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
-        return await RoleCallRunner(_LitellmAdapter(request, prompt_format), request, settings).run(attempt_request)
+        adapter = _LitellmAdapter(request, prompt_format, attempt_request.endpoint.stored_name)
+        return await RoleCallRunner(adapter, request, settings).run(attempt_request)
 
 
 def _build_schema(request: RoleRequest) -> Schema:
@@ -136,6 +156,8 @@ class _LitellmAdapter:
 
     request: RoleRequest
     prompt_format: RolePromptFormat | None
+    stored_name: str = ""
+    """Name of the stored provider that is called. Empty means that there is none."""
 
     @property
     def provider(self) -> str:
@@ -210,6 +232,8 @@ class _LitellmAdapter:
     def remedy(self, kind: FailureKind) -> str:
         if kind is not FailureKind.AUTHENTICATION_FAILED:
             return ""
+        if self.stored_name:
+            return f" Set a valid key with `offing provider add {self.stored_name}`, or choose another engine."
         variable = key_variable(self.provider)
         return f" Set a valid {variable} where the workers run, or choose another engine."
 

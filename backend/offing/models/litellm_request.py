@@ -187,9 +187,7 @@ def build_arguments(request: LitellmRequest) -> dict[str, Any]:
     }
     if request.options.stream:
         sent |= {"stream": True, "stream_options": {"include_usage": True}}
-    if request.endpoint.api_base:
-        sent |= {"api_base": request.endpoint.api_base, "api_key": request.endpoint.api_key}
-    return sent
+    return sent | request.endpoint.to_arguments()
 
 
 def add_schema_instructions(

@@ -8,31 +8,43 @@ from collections.abc import Mapping
 from offing import environment
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure
-from offing.models.credentials import resolve_endpoint, resolve_policy_endpoint
+from offing.models.credentials import EngineEndpoint, resolve_endpoint, resolve_policy_endpoint
 from offing.models.model_limits import find_limit_problem
+from offing.models.stored_provider import StoredProvider, resolve_stored_endpoint, use_litellm_name
+
+StoredProviders = Mapping[str, StoredProvider]
+"""The stored providers of a tenant by name, from `offing.services.providers.list_stored`."""
+NO_PROVIDERS: StoredProviders = {}
 
 
-def check_engines(engines: Mapping[str, EngineConfig], field: str = "engines") -> None:
+def check_engines(
+    engines: Mapping[str, EngineConfig], field: str = "engines", stored: StoredProviders = NO_PROVIDERS
+) -> None:
     """Check the engine of each role with `check_engine`."""
     for role, choice in engines.items():
-        check_engine(f"{field}.{role}", choice)
+        check_engine(f"{field}.{role}", choice, stored)
 
 
-def check_engine(field: str, engine_config: EngineConfig) -> None:
+def check_engine(field: str, engine_config: EngineConfig, stored: StoredProviders = NO_PROVIDERS) -> None:
     """Raise InvalidInput for a limit or reasoning effort that the model cannot have, and for an address that the
     operator has neither configured nor accepted.
     """
-    if (contradiction := find_limit_problem(engine_config)) is not None:
+    if (contradiction := find_limit_problem(use_litellm_name(engine_config, stored))) is not None:
         raise InvalidInput(f"{field}.{contradiction.field}", contradiction.problem, contradiction.remedy)
     if engine_config.engine == "policy":
         endpoint = resolve_policy_endpoint(engine_config, environment.VARIABLES) if engine_config.api_base else None
     else:
         endpoint = (
-            resolve_endpoint(engine_config, environment.VARIABLES)
-            if engine_config.engine == "litellm" or engine_config.api_base
-            else None
+            _resolve(engine_config, stored) if engine_config.engine == "litellm" or engine_config.api_base else None
         )
     if isinstance(endpoint, EngineFailure):
         field_name, _, reason = endpoint.message.partition(": ")
         problem, _, remedy = reason.partition(". ")
         raise InvalidInput(f"{field}.{field_name}", problem, remedy)
+
+
+def _resolve(engine_config: EngineConfig, stored: StoredProviders) -> EngineEndpoint | EngineFailure:
+    provider = stored.get(engine_config.model.partition("/")[0])
+    if provider is None or engine_config.engine != "litellm":
+        return resolve_endpoint(engine_config, environment.VARIABLES)
+    return resolve_stored_endpoint(engine_config, provider, environment.VARIABLES)[1]

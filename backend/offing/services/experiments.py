@@ -23,7 +23,7 @@ from offing.scorers import SCORERS
 from offing.scorers.judge import check_judge_engine
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
-from offing.services import policies, policy_files, rollouts
+from offing.services import policies, policy_files, providers, rollouts
 from offing.services.experiment_summary import ExperimentSummary, summarize
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, BatchStatus, ScorerSpec
 from offing.services.runs import choose_engines
@@ -332,7 +332,7 @@ async def _pin_configuration(
     connection: Connection, one: Configuration, graphs: Mapping[str, Graph], default_engine: EngineConfig
 ) -> NewConfiguration:
     graph = graph_registry.get_graph(graphs, one.graph)
-    chosen = choose_engines(graph, one.engines, default_engine)
+    chosen = choose_engines(graph, one.engines, default_engine, await providers.list_stored(connection))
     key = UUID(hashlib.sha256(one.name.encode()).hexdigest()[:32])
     engines = await policies.resolve_versions(connection, chosen, key)
     versions = await policies.pin_versions(connection, engines)

@@ -23,7 +23,7 @@ from offing.scorers import SCORERS
 from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
-from offing.services import policies
+from offing.services import policies, providers
 from offing.services.run_tool_policy import build_default_tool_policy
 from offing.services.runs import choose_engines
 from offing.storage import rewards, rollout_batches, rollouts, runs, tasks
@@ -144,9 +144,10 @@ async def create_batch(
     task_ids = list(dict.fromkeys(request.task_ids))
     _check_request(request, task_ids)
     graph = graph_registry.get_graph(graphs, request.graph)
-    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
     digest = _hash_request(request, task_ids)
     async with database.transaction(tenant_id) as connection:
+        stored = await providers.list_stored(connection)
+        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         earlier = None
         if request.idempotency_key:
             await connection.execute(runs.LOCK_IDEMPOTENCY_KEY, (f"batch {request.idempotency_key}",))

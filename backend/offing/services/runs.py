@@ -24,10 +24,11 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.models.model_limits import RoleLimits, resolve_model_limits
 from offing.models.prompt_formats import JSON
+from offing.models.stored_provider import use_litellm_name
 from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
-from offing.services import policies
-from offing.services.engine_configs import check_engines
+from offing.services import policies, providers
+from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_engines
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
@@ -82,9 +83,10 @@ async def submit_run(
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
     graph = graph_registry.get_graph(graphs, request.graph)
-    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
     digest = _hash_request(request)
     async with database.transaction(tenant_id) as connection:
+        stored = await providers.list_stored(connection)
+        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         if request.idempotency_key and (
             earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
         ):
@@ -266,12 +268,33 @@ def _build_run(
 
 
 def choose_engines(
-    graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
+    graph: Graph,
+    requested: Mapping[str, EngineConfig],
+    default: EngineConfig,
+    stored: StoredProviders = NO_PROVIDERS,
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph, with its token limits.
 
-    Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
-    allowed.
+    `stored` are the providers that the tenant has stored. Raises InvalidInput as `select_engines`, and for an engine at an address that is not allowed.
+    """
+    chosen = select_engines(graph, requested, default)
+    check_engines(chosen, stored=stored)
+    roles = {role.name: role for role in graph.roles}
+    return {name: _resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+
+
+def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
+    """Return the engine config with its token limits. The model table lists models by litellm's names."""
+    resolved = resolve_model_limits(use_litellm_name(choice, stored), RoleLimits(role.answer_tokens))
+    return resolved.model_copy(update={"model": choice.model})
+
+
+def select_engines(
+    graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
+) -> dict[str, EngineConfig]:
+    """Return the engine of each role of a graph, without checking addresses and token limits.
+
+    Raises InvalidInput for an unknown role, engine or prompt format.
     """
     roles = {role.name: role for role in graph.roles}
     for name, choice in requested.items():
@@ -285,13 +308,9 @@ def choose_engines(
             )
         _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {
+    return {
         name: _add_default_format(role, requested.get(name) or shipped.get(name, default))
         for name, role in sorted(roles.items())
-    }
-    check_engines(chosen)
-    return {
-        name: resolve_model_limits(choice, RoleLimits(roles[name].answer_tokens)) for name, choice in chosen.items()
     }
 
 

@@ -81,6 +81,11 @@ class RunIn(ApiModel):
     engines: dict[str, EngineConfig] = Field(
         default={}, description="Engine config by role. Other roles use the default of the installation."
     )
+    preset: str | None = Field(
+        default=None,
+        max_length=64,
+        description="A preset, such as fast, for the roles and the limits that the request does not name. null: none.",
+    )
     scope: ScopeIn = ScopeIn()
     deadline: Deadline | None = Field(
         default=None, description="Time at which the run stops collecting and writes its report."

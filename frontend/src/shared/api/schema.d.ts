@@ -466,6 +466,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Presets
+         * @description List the presets that runs can name: your tenant's own ones, and those that the configured providers allow.
+         */
+        get: operations["list_presets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/presets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Preset
+         * @description Create or replace a preset of your tenant.
+         */
+        put: operations["put_preset"];
+        post?: never;
+        /**
+         * Delete Preset
+         * @description Delete a preset of your tenant. A built-in preset of the same name takes effect again.
+         */
+        delete: operations["delete_preset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/prompt-libraries/{name}/distill": {
         parameters: {
             query?: never;
@@ -504,6 +548,74 @@ export interface paths {
         get: operations["preview_distillation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Providers
+         * @description List your tenant's providers, without their keys.
+         */
+        get: operations["list_providers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Provider
+         * @description Get a provider without its key.
+         */
+        get: operations["get_provider"];
+        /**
+         * Put Provider
+         * @description Create or replace a provider. Its key is encrypted, and is sent only to the address stored with it.
+         */
+        put: operations["put_provider"];
+        post?: never;
+        /**
+         * Delete Provider
+         * @description Delete a provider with its key. Workers stop using the key within 10 seconds.
+         */
+        delete: operations["delete_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Provider Test
+         * @description Try what a model can do, with one short call each, and store the result. Takes at most about 100 seconds.
+         */
+        post: operations["run_provider_test"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1533,6 +1645,18 @@ export interface components {
          * @enum {string}
          */
         CancelMode: "discard" | "finish";
+        /** CapabilityOut */
+        CapabilityOut: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "works" | "fails" | "unknown" | "not tested";
+        };
         /** CaseOut */
         CaseOut: {
             /**
@@ -2783,6 +2907,74 @@ export interface components {
             state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
+         * PresetBudgetIn
+         * @description Limits of a run with the preset. A limit that is null is that of the run.
+         */
+        PresetBudgetIn: {
+            /** Max Cost Usd */
+            max_cost_usd?: number | null;
+            /** Max Seconds */
+            max_seconds?: number | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Max Turns */
+            max_turns?: number | null;
+        };
+        /**
+         * PresetIn
+         * @description Engines for the roles of any graph, and limits of a run.
+         */
+        PresetIn: {
+            /** @default {} */
+            budget: components["schemas"]["PresetBudgetIn"];
+            /**
+             * Engines
+             * @description Engine config by role. `all` stands for the other roles.
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+        };
+        /**
+         * PresetOut
+         * @description A preset that runs can name.
+         * @example {
+         *       "budget": {
+         *         "max_cost_usd": 0.1,
+         *         "max_seconds": 180,
+         *         "max_tokens": null,
+         *         "max_turns": 4
+         *       },
+         *       "built_in": true,
+         *       "engines": {
+         *         "all": {
+         *           "api_base": "",
+         *           "engine": "litellm",
+         *           "max_tokens": 2048,
+         *           "model": "openai/gpt-5-mini",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "name": "fast"
+         *     }
+         */
+        PresetOut: {
+            budget: components["schemas"]["PresetBudgetIn"];
+            /**
+             * Built In
+             * @description It was built from the configured providers.
+             */
+            built_in: boolean;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig"];
+            };
+            /** Name */
+            name: string;
+        };
+        /**
          * Problem
          * @description RFC 9457 problem details. `field` and `remedy` say what to change.
          * @example {
@@ -2928,6 +3120,151 @@ export interface components {
              * @description Number of cases of the previous version that this version does not contain.
              */
             removed_cases: number;
+        };
+        /**
+         * ProviderIn
+         * @description A provider to store under the name in the path.
+         */
+        ProviderIn: {
+            /**
+             * Api Base
+             * @description Address that the key is sent to; the operator must have accepted it. Empty: the provider's own.
+             * @default
+             */
+            api_base: string;
+            /**
+             * Key
+             * @description The API key. It is never returned. null: keep the stored key. Empty: remove it.
+             */
+            key?: string | null;
+            /**
+             * Provider
+             * @description litellm's name of the provider, such as hosted_vllm. Empty: the name in the path.
+             * @default
+             */
+            provider: string;
+        };
+        /**
+         * ProviderOut
+         * @description A stored provider.
+         * @example {
+         *       "api_base": "",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "key_set": true,
+         *       "key_set_at": "2026-11-21T09:00:00Z",
+         *       "last_test": {
+         *         "capabilities": [
+         *           {
+         *             "detail": "1.4 s",
+         *             "name": "tool call",
+         *             "outcome": "works"
+         *           }
+         *         ],
+         *         "cost_usd": 0.0011,
+         *         "model": "openai/gpt-5-mini",
+         *         "priced": true,
+         *         "seconds": 6.2,
+         *         "tested_at": "2026-11-21T09:00:00Z",
+         *         "tokens": 910
+         *       },
+         *       "name": "openai",
+         *       "provider": "openai",
+         *       "updated_at": "2026-11-21T09:00:00Z"
+         *     }
+         */
+        ProviderOut: {
+            /**
+             * Api Base
+             * @description Empty: the provider's own address.
+             */
+            api_base: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Key Set */
+            key_set: boolean;
+            /**
+             * Key Set At
+             * @description null: no key is set.
+             */
+            key_set_at: string | null;
+            /** @description null: it was not tested since its last change. */
+            last_test: components["schemas"]["ProviderTestOut"] | null;
+            /**
+             * Name
+             * @description What precedes the slash in the name of a model.
+             */
+            name: string;
+            /**
+             * Provider
+             * @description litellm's name of the provider.
+             */
+            provider: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * ProviderTestIn
+         * @description Which model to test.
+         */
+        ProviderTestIn: {
+            /**
+             * Max Cost Usd
+             * @description Maximum cost of the test in USD.
+             * @default 0.05
+             */
+            max_cost_usd: number;
+            /**
+             * Model
+             * @description Name of the model at the provider.
+             */
+            model: string;
+        };
+        /**
+         * ProviderTestOut
+         * @description What a model of a provider can do, and what the test cost.
+         * @example {
+         *       "capabilities": [
+         *         {
+         *           "detail": "1.4 s",
+         *           "name": "tool call",
+         *           "outcome": "works"
+         *         }
+         *       ],
+         *       "cost_usd": 0.0011,
+         *       "model": "openai/gpt-5-mini",
+         *       "priced": true,
+         *       "seconds": 6.2,
+         *       "tested_at": "2026-11-21T09:00:00Z",
+         *       "tokens": 910
+         *     }
+         */
+        ProviderTestOut: {
+            /** Capabilities */
+            capabilities: components["schemas"]["CapabilityOut"][];
+            /** Cost Usd */
+            cost_usd: number;
+            /** Model */
+            model: string;
+            /**
+             * Priced
+             * @description false: the price is unknown, and `cost_usd` is too low.
+             */
+            priced: boolean;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Tested At
+             * Format: date-time
+             */
+            tested_at: string;
+            /** Tokens */
+            tokens: number;
         };
         /**
          * RatingIn
@@ -4029,6 +4366,11 @@ export interface components {
              * @example agentflow
              */
             graph: string;
+            /**
+             * Preset
+             * @description A preset, such as fast, for the roles and the limits that the request does not name. null: none.
+             */
+            preset?: string | null;
             /**
              * Question
              * @example How does undici reuse connections?
@@ -8067,6 +8409,236 @@ export interface operations {
             };
         };
     };
+    list_presets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the preset. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PresetIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the preset. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such preset. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     distill_prompt_library: {
         parameters: {
             query?: never;
@@ -8213,6 +8785,427 @@ export interface operations {
             };
             /** @description The name belongs to weights. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_providers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key file of this installation cannot be used. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_provider_test: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderTestOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The provider cannot be called. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,141 @@
+"""Providers and presets over the API: a key goes in and never comes out."""
+
+from typing import Any
+
+import pytest
+
+from offing.models.credentials import KEY_VARIABLES
+from tests.api.conftest import Api
+from tests.model_provider import Completion, Fault, Received, Reply, WireServer
+
+KEY = "c4n4ry-key-of-the-api-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEY_VARIABLES.values():
+        monkeypatch.delenv(name, raising=False)
+
+
+def able(request: Received) -> Reply:
+    if "tools" in request.body:
+        return Completion(tool="report_number", arguments='{"number": 7}')
+    if "response_format" in request.body:
+        return Completion('{"number": 7}')
+    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
+
+
+async def put(api: Api, name: str, **body: Any) -> dict[str, Any]:
+    response = await api.http.put(f"/api/v1/providers/{name}", json=body)
+    assert response.status_code == 200, response.text
+    assert KEY not in response.text
+    return response.json()
+
+
+async def test_a_provider_is_stored_tested_and_deleted_without_its_key_in_any_response(api: Api) -> None:
+    async with WireServer(able) as server:
+        stored = await put(api, "work", provider="openai", api_base=server.url, key=KEY)
+        tested = await api.http.post("/api/v1/providers/work/test", json={"model": "gpt-4o-mini"})
+    assert tested.status_code == 200, tested.text
+    assert (stored["key_set"], stored["last_test"]) == (True, None)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    shown = await api.http.get("/api/v1/providers/work")
+    assert shown.json()["last_test"] == tested.json()
+    assert {one["outcome"] for one in tested.json()["capabilities"]} == {"works", "unknown"}
+    listed = await api.http.get("/api/v1/providers")
+    assert [one["name"] for one in listed.json()] == ["work"]
+    assert KEY not in tested.text + shown.text + listed.text
+    assert (await api.http.delete("/api/v1/providers/work")).status_code == 204
+    assert (await api.http.get("/api/v1/providers/work")).status_code == 404
+
+
+async def test_a_test_counts_towards_the_daily_spending_and_stops_at_its_limit(api: Api) -> None:
+    async with WireServer(able) as server:
+        await put(api, "work", provider="openai", api_base=server.url, key=KEY)
+        tested = await api.http.post("/api/v1/providers/work/test", json={"model": "gpt-4o-mini"})
+        tenant = (await api.http.patch("/api/v1/tenant", json={"max_daily_spend_usd": 0.00001})).json()
+        again = await api.http.post("/api/v1/providers/work/test", json={"model": "gpt-4o-mini"})
+    assert tenant["spent_today_usd"] == pytest.approx(tested.json()["cost_usd"], abs=4e-6)  # six decimals a charge
+    assert len(server.requests) == 4
+    assert again.json()["capabilities"][0]["outcome"] == "not tested"
+
+
+async def test_an_error_of_the_provider_that_repeats_the_key_is_shown_without_it(api: Api) -> None:
+    async with WireServer(lambda _: Fault(401, f"Incorrect API key provided: {KEY}")) as server:
+        await put(api, "work", provider="openai", api_base=server.url, key=KEY)
+        tested = await api.http.post("/api/v1/providers/work/test", json={"model": "gpt-4o-mini"})
+    assert "Incorrect API key provided: [redacted]" in tested.text
+    assert KEY not in tested.text + (await api.http.get("/api/v1/providers")).text
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"key": f"{KEY} {KEY}"}, "key"),
+        ({"key": f"{KEY}\n"}, "key"),
+        ({"key": KEY * 100}, "key"),
+        ({"key": [KEY]}, "key"),
+        ({"keys": KEY}, "keys"),
+        ({"provider": "azure", "key": KEY}, "provider"),
+        ({"api_base": "http://127.0.0.1:1/v1", "key": KEY}, "api_base"),
+        ({"api_base": f"http://{KEY}@127.0.0.1/v1"}, "api_base"),
+        ({}, "key"),
+    ],
+)
+async def test_an_invalid_provider_is_a_problem_with_field_and_remedy_and_without_the_key(
+    api: Api, body: dict[str, Any], field: str
+) -> None:
+    response = await api.http.put("/api/v1/providers/openai", json=body)
+    assert response.status_code == 422, response.text
+    assert response.json()["field"] == field
+    assert response.json()["remedy"]
+    assert f"{KEY} " not in response.text
+    assert field == "api_base" or KEY not in response.text
+
+
+async def test_presets_are_built_from_the_stored_provider_and_can_be_replaced(api: Api) -> None:
+    assert [one["name"] for one in (await api.http.get("/api/v1/presets")).json()] == []
+    await put(api, "groq", key=KEY)
+    presets = {one["name"]: one for one in (await api.http.get("/api/v1/presets")).json()}
+    assert presets.keys() == {"fast", "thorough"}
+    assert presets["thorough"]["engines"]["executor"]["model"] == "groq/openai/gpt-oss-20b"
+    assert presets["thorough"]["engines"]["all"]["model"] == "groq/openai/gpt-oss-120b"
+    mine = {"engines": {"all": {"engine": "extractive"}}, "budget": {"max_turns": 2}}
+    assert (await api.http.put("/api/v1/presets/fast", json=mine)).status_code == 200
+    presets = {one["name"]: one for one in (await api.http.get("/api/v1/presets")).json()}
+    assert (presets["fast"]["built_in"], presets["fast"]["budget"]["max_turns"]) == (False, 2)
+    await api.http.delete("/api/v1/presets/fast")
+    presets = {one["name"]: one for one in (await api.http.get("/api/v1/presets")).json()}
+    assert presets["fast"]["built_in"]
+
+
+async def test_a_run_takes_what_it_does_not_name_from_its_preset(api: Api) -> None:
+    body = {"engines": {"all": {"engine": "extractive", "max_tokens": 99}}, "budget": {"max_turns": 2, "max_tokens": 9}}
+    await api.http.put("/api/v1/presets/mine", json=body)
+    run = await api.submit(preset="mine", budget={"max_tokens": 500})
+    shown = (await api.http.get(f"/api/v1/runs/{run}")).json()
+    assert (shown["budget"]["max_turns"], shown["budget"]["max_tokens"]) == (2, 500)
+    assert {engine["max_tokens"] for engine in shown["engines"].values()} == {99}
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("fast", "offing provider add"), ("local", "offing engine accept"), ("no-such", "fast, local, thorough")],
+)
+async def test_a_preset_that_is_not_there_says_what_is_missing(api: Api, name: str, remedy: str) -> None:
+    question = {"question": "Why is the sea salt?", "graph": "quiet", "preset": name}
+    response = await api.http.post("/api/v1/runs", json=question)
+    assert response.status_code == 422, response.text
+    assert response.json()["field"] == "preset"
+    assert remedy in response.json()["remedy"]
+
+
+async def test_an_invalid_preset_is_a_problem_with_its_field(api: Api) -> None:
+    for body, field in (
+        ({"engines": {}}, "engines"),
+        ({"engines": {"all": {"engine": "no-such"}}}, "engines.all.engine"),
+        ({"engines": {"all": {"engine": "litellm", "model": "ollama_chat/x"}}}, "engines.all.model"),
+        ({"engines": {"all": {}}, "budget": {"max_turns": -1}}, "budget.max_turns"),
+    ):
+        response = await api.http.put("/api/v1/presets/mine", json=body)
+        assert (response.status_code, response.json()["field"]) == (422, field), response.text
