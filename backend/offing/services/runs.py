@@ -275,7 +275,8 @@ def choose_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph, with its token limits.
 
-    `stored` are the providers that the tenant has stored. Raises InvalidInput as `select_engines`, and for an engine at an address that is not allowed.
+    `stored` are the providers that the tenant has stored. Raises InvalidInput as `select_engines`, and for an engine
+    at an address that is not allowed.
     """
     chosen = select_engines(graph, requested, default)
     check_engines(chosen, stored=stored)
