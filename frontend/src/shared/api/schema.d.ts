@@ -1837,21 +1837,22 @@ export interface components {
          * @description Which engine answers a role, and with which options.
          */
         EngineConfig: {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
             /**
              * Api Base
              * @default
              */
             api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
             /**
              * Engine
              * @default extractive
              */
             engine: string;
-            /**
-             * Max Tokens
-             * @default 2048
-             */
-            max_tokens: number;
+            /** Max Tokens */
+            max_tokens?: number | null;
             /**
              * Model
              * @default
@@ -1864,6 +1865,8 @@ export interface components {
             options: {
                 [key: string]: unknown;
             };
+            /** Output Tokens */
+            output_tokens?: number | null;
             /**
              * Prompt Format
              * @default
@@ -1874,13 +1877,14 @@ export interface components {
              * @default
              */
             prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
             /** Temperature */
             temperature?: number | null;
-            /**
-             * Timeout Seconds
-             * @default 120
-             */
-            timeout_seconds: number;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
         };
         /**
          * EngineOut
@@ -2164,11 +2168,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "message": "Look at the newer release."
@@ -3422,11 +3426,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "policy",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "planner@3",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "graph": "agentflow",
@@ -3622,11 +3626,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "policy",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "planner@3",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "graph": "agentflow",
@@ -3774,11 +3778,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -3810,6 +3814,12 @@ export interface components {
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
+         *       "token_details": {
+         *         "cached_prompt_tokens": 3800,
+         *         "completion_tokens": 900,
+         *         "prompt_tokens": 5200,
+         *         "reasoning_tokens": 250
+         *       },
          *       "usage": {
          *         "cost_usd": 0,
          *         "seconds": 1.4,
@@ -3888,6 +3898,8 @@ export interface components {
              * @description Title of its latest report.
              */
             title?: string | null;
+            /** @description null: not part of a live update. */
+            token_details?: components["schemas"]["TokenDetailsOut"] | null;
             usage: components["schemas"]["UsageOut"];
             /**
              * Waiting For
@@ -4045,11 +4057,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -4177,11 +4189,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -5050,11 +5062,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -5131,11 +5143,11 @@ export interface components {
          *                 "planner": {
          *                   "api_base": "",
          *                   "engine": "extractive",
-         *                   "max_tokens": 2048,
+         *                   "max_tokens": null,
          *                   "model": "",
          *                   "options": {},
          *                   "temperature": null,
-         *                   "timeout_seconds": 120
+         *                   "timeout_seconds": null
          *                 }
          *               },
          *               "error": null,
@@ -5185,6 +5197,26 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+        };
+        /**
+         * TokenDetailsOut
+         * @description Tokens of a run's role calls. Calls that failed and child runs are not included.
+         */
+        TokenDetailsOut: {
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that providers read from their caches. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that models thought before they answered. 0 also means unknown.
+             */
+            reasoning_tokens: number;
         };
         /**
          * ToolPolicy
@@ -5729,6 +5761,7 @@ export interface components {
          *       "role_calls": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
+         *           "cached_prompt_tokens": 0,
          *           "checkpoint_id": null,
          *           "completion": "Bo",
          *           "completion_tokens": 2,
@@ -5749,6 +5782,7 @@ export interface components {
          *           "position": 0,
          *           "prompt_tokens": 2,
          *           "quarantine": "",
+         *           "reasoning_tokens": 0,
          *           "role": "agent",
          *           "sampling": {
          *             "temperature": 1
@@ -5863,6 +5897,11 @@ export interface components {
              * Format: date-time
              */
             at: string;
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that the provider read from its cache. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
             /** Checkpoint Id */
             checkpoint_id: string | null;
             /** Completion */
@@ -5906,6 +5945,11 @@ export interface components {
              * @description Why the role call must not be used for training. Empty: it can be used.
              */
             quarantine: string;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that the model thought before its answer. 0 also means unknown.
+             */
+            reasoning_tokens: number;
             /** Role */
             role: string;
             /** Sampling */
