@@ -39,7 +39,7 @@ from offing.models.litellm_request import (
     raise_completion,
     reduce_completion,
 )
-from offing.models.model_limits import get_timeout_seconds
+from offing.models.model_limits import RoleLimits, get_timeout_seconds, resolve_model_limits
 from offing.models.prompt_formats import (
     RolePromptFormat,
     cut_at_stop,
@@ -74,7 +74,11 @@ class LitellmEngine:
     clock: Callable[[], float] = time.monotonic
 
     async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
-        """Return the response. A selected prompt format is rendered as text, without a schema."""
+        """Return the response. A selected prompt format is rendered as text, without a schema.
+
+        Runs pin the limits of their engines. Those of judges and other calls outside runs are resolved here.
+        """
+        request = _resolve_limits(request)
         options = parse_options(request.engine_config)
         endpoint = resolve_endpoint(request.engine_config, self.env)
         prompt_format = select_format(request)
@@ -203,6 +207,13 @@ class _LitellmAdapter:
             return ""
         variable = key_variable(self.provider)
         return f" Set a valid {variable} where the workers run, or choose another engine."
+
+
+def _resolve_limits(request: RoleRequest) -> RoleRequest:
+    config = request.engine_config
+    if config.answer_tokens is not None or config.max_tokens is not None:
+        return request
+    return replace(request, engine_config=resolve_model_limits(config, RoleLimits(request.role.answer_tokens)))
 
 
 def _describe_cut_off(request: LitellmRequest, reply: LitellmReply) -> InvalidOutput:
