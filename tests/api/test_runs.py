@@ -27,6 +27,24 @@ async def test_a_submitted_run_is_stored_and_can_be_read(api: Api) -> None:
     assert (detail["step_marks"], detail["live"], detail["last_seq"]) == ("n", None, 1)
 
 
+async def test_the_limits_of_a_model_are_pinned_when_its_run_is_submitted(api: Api) -> None:
+    engines: dict[str, dict[str, object]] = {
+        "speaker": {"engine": "litellm", "model": "openai/o3-mini", "reasoning_effort": "high"}
+    }
+    body = {"question": "Why is the sea salt?", "graph": "quiet", "engines": engines}
+    run = (await api.http.post("/api/v1/runs", json=body)).json()
+    pinned = run["engines"]["speaker"]
+    assert (pinned["context_tokens"], pinned["output_tokens"]) == (200_000, 100_000)
+    assert (pinned["max_tokens"], pinned["answer_tokens"], pinned["thinking_tokens"]) == (None, 4_096, 16_384)
+    details = (await api.http.get(f"/api/v1/runs/{run['id']}")).json()["token_details"]
+    assert set(details.values()) == {0}
+    for field, value in (("reasoning_effort", "low"), ("max_tokens", 99_999)):
+        engines["speaker"] = {"engine": "litellm", "model": "openai/gpt-4o", field: value}
+        problem = (await api.http.post("/api/v1/runs", json=body)).json()
+        assert problem["field"] == f"engines.speaker.{field}"
+        assert problem["remedy"]
+
+
 async def test_the_same_idempotency_key_never_makes_two_runs(api: Api) -> None:
     body = {"question": "Why is the sea salt?", "graph": "quiet"}
     key = {"Idempotency-Key": "one"}

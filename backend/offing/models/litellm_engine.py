@@ -40,7 +40,7 @@ from offing.models.litellm_request import (
     raise_completion,
     reduce_completion,
 )
-from offing.models.model_limits import get_timeout_seconds
+from offing.models.model_limits import RoleLimits, get_timeout_seconds, resolve_model_limits
 from offing.models.output_choice import add_choices
 from offing.models.output_repair import ReadOutput, describe_repairs, read_completion
 from offing.models.prompt_formats import (
@@ -78,7 +78,10 @@ class LitellmEngine:
     clock: Callable[[], float] = time.monotonic
 
     async def answer(self, request: RoleRequest) -> EngineResponse | EngineFailure:
-        """Return the response. A selected prompt format is rendered as text, without a schema."""
+        """Return the response. A selected prompt format is rendered as text, without a schema.
+
+        Runs pin the limits of their engines. Those of judges and other calls outside runs are resolved here.
+        """
         with bind_secrets():
             request, endpoint = await self._resolve_endpoint(request)
             with send_only_key(endpoint.stored_key if isinstance(endpoint, EngineEndpoint) else ""):
@@ -96,6 +99,7 @@ class LitellmEngine:
     async def _answer(
         self, request: RoleRequest, endpoint: EngineEndpoint | EngineFailure
     ) -> EngineResponse | EngineFailure:
+        request = _resolve_limits(request)
         options = parse_options(request.engine_config)
         prompt_format = select_format(request)
         for problem in (options, endpoint, prompt_format):
@@ -236,6 +240,13 @@ class _LitellmAdapter:
             return f" Set a valid key with `offing provider add {self.stored_name}`, or choose another engine."
         variable = key_variable(self.provider)
         return f" Set a valid {variable} where the workers run, or choose another engine."
+
+
+def _resolve_limits(request: RoleRequest) -> RoleRequest:
+    config = request.engine_config
+    if config.answer_tokens is not None or config.max_tokens is not None:
+        return request
+    return replace(request, engine_config=resolve_model_limits(config, RoleLimits(request.role.answer_tokens)))
 
 
 def _describe_cut_off(request: LitellmRequest, reply: LitellmReply) -> InvalidOutput:

@@ -70,8 +70,8 @@ def _resolve_completion(engine_config: EngineConfig, role_limits: RoleLimits) ->
     most = _most_completion_tokens(engine_config)
     thinking, answer = engine_config.thinking_tokens, engine_config.answer_tokens or engine_config.max_tokens
     if thinking is None:
-        wanted = _choose_thinking_tokens(engine_config)
-        thinking = wanted if most is None else min(wanted, most // 2 if answer is None else max(0, most - answer))
+        by_effort = _choose_thinking_tokens(engine_config)
+        thinking = by_effort if most is None else min(by_effort, most // 2 if answer is None else max(0, most - answer))
     if answer is None:
         answer = _choose_answer_tokens(engine_config, role_limits.answer_tokens)
         answer = answer if most is None else max(1, min(answer, most - thinking))

@@ -102,7 +102,7 @@ class ProviderAdapter(Protocol[RequestT, ReplyT]):
     def reduce_completion(self, request: RequestT, reason: StopReason) -> RequestT | None:
         """Build the same request with a smaller maximum, because a limit of the budget does not leave more.
 
-        `None` means that the attempt must fit as it is.
+        `None` means that the attempt must fit without a change.
         """
         ...
 

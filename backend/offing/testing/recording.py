@@ -43,6 +43,8 @@ class Recording:
     seed: int = 0
     reason: str = ""
     """Value of StopReason: why the run ended."""
+    context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens of the context windows of the models that answered roles, by role."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -58,7 +60,8 @@ class Recording:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"])
+        windows = data.get("context_tokens", {})
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows)
 
 
 class RecordingMismatchError(AssertionError):
@@ -78,7 +81,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
             stop_reason=recording.reason,
             tool_policy=build_default_tool_policy(own),
             tools=create_tools(custom=tools),
-            engines=_list_engines(graph, recording.steps),
+            engines=_list_engines(graph, recording),
         ),
         lambda span: texts.get(span, ""),
         None,
@@ -100,12 +103,13 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
     )
 
 
-def _list_engines(graph: Graph, steps: Sequence[Step]) -> dict[str, EngineConfig]:
-    """Return engines that answer as the recorded ones: those of a run whose draft had problems can correct it."""
-    if not any(step.kind is StepKind.REPORT and "revision" in step.payload for step in steps):
-        return {}
-    engine = EngineConfig(engine="scripted", options={"revises": True})
-    return {role.name: engine for role in graph.roles}
+def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
+    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
+    revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
+    engine = EngineConfig(engine="scripted", options={"revises": True}) if revised else EngineConfig()
+    windows = recording.context_tokens
+    roles = {*(role.name for role in graph.roles if revised), *windows}
+    return {role: engine.model_copy(update={"context_tokens": windows.get(role)}) for role in sorted(roles)}
 
 
 def _build_run_info(recording: Recording) -> RunInfo:
@@ -148,6 +152,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         },
         "seed": r.seed,
         "reason": r.reason,
+        **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 

@@ -187,6 +187,8 @@ export function aRoleCall(part: Partial<RoleCall> = {}): RoleCall {
     failed_attempts: 0,
     prompt_tokens: 2,
     completion_tokens: 3,
+    cached_prompt_tokens: 0,
+    reasoning_tokens: 0,
     cost_usd: 0,
     checkpoint_id: null,
     at: AT,

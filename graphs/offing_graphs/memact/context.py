@@ -23,7 +23,7 @@ EDIT_ACTIONS = (PRUNE, WRITE)
 MIN_SUMMARY_TOKENS = 2_300
 """Tokens that are reserved for the request for a summary and for the summary.
 
-Engines write at most 2,048 tokens by default.
+Policies write at most 2,048 tokens by default. A longer summary of another model takes more of the next context.
 """
 UNREQUESTED_SUMMARY = "No summary was asked for; nothing was changed."
 POSTPONED_ANSWER = "A person wrote to you meanwhile, so the answer has not been handed over yet."

@@ -1961,21 +1961,22 @@ export interface components {
          * @description Which engine answers a role, and with which options.
          */
         EngineConfig: {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
             /**
              * Api Base
              * @default
              */
             api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
             /**
              * Engine
              * @default extractive
              */
             engine: string;
-            /**
-             * Max Tokens
-             * @default 2048
-             */
-            max_tokens: number;
+            /** Max Tokens */
+            max_tokens?: number | null;
             /**
              * Model
              * @default
@@ -1988,6 +1989,8 @@ export interface components {
             options: {
                 [key: string]: unknown;
             };
+            /** Output Tokens */
+            output_tokens?: number | null;
             /**
              * Prompt Format
              * @default
@@ -1998,13 +2001,14 @@ export interface components {
              * @default
              */
             prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
             /** Temperature */
             temperature?: number | null;
-            /**
-             * Timeout Seconds
-             * @default 120
-             */
-            timeout_seconds: number;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
         };
         /**
          * EngineOut
@@ -2288,11 +2292,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "message": "Look at the newer release."
@@ -3788,11 +3792,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "policy",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "planner@3",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "graph": "agentflow",
@@ -3988,11 +3992,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "policy",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "planner@3",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "graph": "agentflow",
@@ -4140,11 +4144,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -4176,6 +4180,12 @@ export interface components {
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
+         *       "token_details": {
+         *         "cached_prompt_tokens": 3800,
+         *         "completion_tokens": 900,
+         *         "prompt_tokens": 5200,
+         *         "reasoning_tokens": 250
+         *       },
          *       "usage": {
          *         "cost_usd": 0,
          *         "seconds": 1.4,
@@ -4254,6 +4264,8 @@ export interface components {
              * @description Title of its latest report.
              */
             title?: string | null;
+            /** @description null: not part of a live update. */
+            token_details?: components["schemas"]["TokenDetailsOut"] | null;
             usage: components["schemas"]["UsageOut"];
             /**
              * Waiting For
@@ -4416,11 +4428,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -4548,11 +4560,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -5441,11 +5453,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -5522,11 +5534,11 @@ export interface components {
          *                 "planner": {
          *                   "api_base": "",
          *                   "engine": "extractive",
-         *                   "max_tokens": 2048,
+         *                   "max_tokens": null,
          *                   "model": "",
          *                   "options": {},
          *                   "temperature": null,
-         *                   "timeout_seconds": 120
+         *                   "timeout_seconds": null
          *                 }
          *               },
          *               "error": null,
@@ -5576,6 +5588,26 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+        };
+        /**
+         * TokenDetailsOut
+         * @description Tokens of a run's role calls. Calls that failed and child runs are not included.
+         */
+        TokenDetailsOut: {
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that providers read from their caches. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that models thought before they answered. 0 also means unknown.
+             */
+            reasoning_tokens: number;
         };
         /**
          * ToolPolicy
@@ -6120,6 +6152,7 @@ export interface components {
          *       "role_calls": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
+         *           "cached_prompt_tokens": 0,
          *           "checkpoint_id": null,
          *           "completion": "Bo",
          *           "completion_tokens": 2,
@@ -6140,6 +6173,7 @@ export interface components {
          *           "position": 0,
          *           "prompt_tokens": 2,
          *           "quarantine": "",
+         *           "reasoning_tokens": 0,
          *           "role": "agent",
          *           "sampling": {
          *             "temperature": 1
@@ -6254,6 +6288,11 @@ export interface components {
              * Format: date-time
              */
             at: string;
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that the provider read from its cache. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
             /** Checkpoint Id */
             checkpoint_id: string | null;
             /** Completion */
@@ -6297,6 +6336,11 @@ export interface components {
              * @description Why the role call must not be used for training. Empty: it can be used.
              */
             quarantine: string;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that the model thought before its answer. 0 also means unknown.
+             */
+            reasoning_tokens: number;
             /** Role */
             role: string;
             /** Sampling */
