@@ -55,7 +55,7 @@ async def call_fitted(
     if not isinstance(reply, EngineFailure) or reply.kind is not FailureKind.CONTEXT_TOO_LONG:
         return reply
     context_tokens = learn_context_tokens(reply.message, role.render(fitted), fitted.context_tokens)
-    await ctx.append_steps(_draft_note(role.name, context_tokens, turn))
+    await ctx.append_steps(draft_window_note(role.name, context_tokens, turn))
     shorter = fitted.model_copy(update={"context_tokens": context_tokens})
     return await ctx.call_role(role, shorter, turn=turn, boundary=boundary)
 
@@ -74,7 +74,8 @@ def learn_context_tokens(message: str, prompt: tuple[Message, ...], assumed_toke
     return max(MIN_CONTEXT_TOKENS, size if assumed_tokens is None else min(size, assumed_tokens * 3 // 4))
 
 
-def _draft_note(role: str, context_tokens: int, turn: int) -> StepDraft:
+def draft_window_note(role: str, context_tokens: int, turn: int) -> StepDraft:
+    """Return a step draft that says which window was learned from a provider's error."""
     payload = {"role": role, "context_tokens": context_tokens}
     title = f"The model of the {role} holds about {context_tokens:,} tokens; its prompt is shortened"
     return StepDraft(StepKind.NOTE, title, payload, "window", "Set context_tokens to avoid this.", turn=turn)
