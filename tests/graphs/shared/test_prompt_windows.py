@@ -254,9 +254,9 @@ async def test_a_prompt_that_the_provider_rejects_is_shortened_once_and_the_run_
     ctx = await run(name, assumed, real=8_192)
     assert ctx.draft is not None
     assert ctx.draft.answer == "Some have one. [E1]"
-    assert failures(ctx)
     notes = [s for s in ctx.steps if s.kind is StepKind.NOTE and s.payload.get("context_tokens")]
-    assert len(notes) == len(failures(ctx))
+    assert notes
+    assert len(notes) == len(failures(ctx)) == len({note.payload["role"] for note in notes})  # each role fails once
     assert all(note.payload["context_tokens"] == 8_192 for note in notes)
     assert "8,192 tokens" in notes[0].title
 
