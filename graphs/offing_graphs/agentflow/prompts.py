@@ -113,7 +113,7 @@ CALL_FORMAT_RULE = """<tool>exact name of the planned tool</tool>
 <args>its arguments as one JSON object</args>"""
 VERDICT_FORMAT_RULE = """<analysis>only what is missing and what contradicts what, in a few words</analysis>
 <coverage>
-a line for each sub-question: yes or no | the sub-question | ids of the passages that answer it | what is missing
+a line for each sub-question: yes or no | its number, from 1 | ids of the passages that answer it | what is missing
 </coverage>
 <stop>true or false</stop>"""
 ANALYSIS_TAGS = ("summary", "sub_questions", "tools", "considerations")
@@ -298,11 +298,13 @@ def render_text_call(output: Command, _inputs: ExecutorInput) -> str:
     return render_tagged((("tool", output.tool), ("args", render_json(output.args))))
 
 
-def parse_text_verdict(text: str, _inputs: VerifierInput) -> Verdict | InvalidOutput:
+def parse_text_verdict(text: str, inputs: VerifierInput) -> Verdict | InvalidOutput:
     """Parse an analysis, one coverage line per part, and a boolean. Only the word `true` stops."""
 
     def fields(blocks: Mapping[str, str]) -> dict[str, Any]:
-        coverage = tuple(_parse_coverage(line) for line in _split_lines(blocks["coverage"]))
+        coverage = tuple(
+            _parse_coverage(line, inputs.analysis.sub_questions) for line in _split_lines(blocks["coverage"])
+        )
         return {
             "analysis": blocks["analysis"],
             "coverage": coverage,
@@ -339,13 +341,20 @@ def _parse_tagged_output(
         return InvalidOutput(str(error)[:400])
 
 
-def _parse_coverage(line: str) -> Coverage:
-    """Parse a coverage line. Raises `ValueError` if the line has another form."""
+def _parse_coverage(line: str, sub_questions: Sequence[str]) -> Coverage:
+    """Parse a coverage line, which names its sub-question by number or in words.
+
+    Raises `ValueError` if the line has another form.
+    """
     parts = [part.strip() for part in line.split("|")]
     if len(parts) != 4 or parts[0] not in COVERED_VALUES:
         raise ValueError(f"coverage: expected yes or no | sub-question | ids | what is missing, and not: {line[:80]!r}")
+    number = int(parts[1]) if re.fullmatch(r"[1-9]\d?", parts[1]) else 0
     return Coverage(
-        sub_question=parts[1], covered=COVERED_VALUES[parts[0]], evidence=_split_items(parts[2]), missing=parts[3]
+        sub_question=sub_questions[number - 1] if 0 < number <= len(sub_questions) else parts[1],
+        covered=COVERED_VALUES[parts[0]],
+        evidence=_split_items(parts[2]),
+        missing=parts[3],
     )
 
 

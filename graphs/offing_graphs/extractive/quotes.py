@@ -1,6 +1,7 @@
 """Selection of lines and passages that differ from one another, fit a prompt or match a goal."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from offing_graphs.extractive.line_scores import ScoredLine, score_lines
 from offing_graphs.extractive.lines import build_pool
@@ -67,14 +68,21 @@ def select_relevant(
     """
     if sum(sizes.values()) <= max_size:
         return tuple(passages)
-    pool = build_pool(passages)
-    best: dict[str, float] = {}
-    for question in questions:
-        for hit in score_lines(question, pool):
-            best[hit.line.passage.id] = max(best.get(hit.line.passage.id, 0.0), hit.score)
+    best = _score_passages(tuple(questions), tuple(passages))
     selected_ids: set[str] = set()
     for passage in sorted(passages, key=lambda p: (p.id not in first_ids, -best.get(p.id, 0.0))):
         if sizes[passage.id] <= max_size:
             selected_ids.add(passage.id)
             max_size -= sizes[passage.id]
     return tuple(p for p in passages if p.id in selected_ids)
+
+
+@lru_cache(maxsize=16)
+def _score_passages(questions: tuple[str, ...], passages: tuple[RetrievedPassage, ...]) -> Mapping[str, float]:
+    """Return the best score of each passage by its id. The roles of a turn often ask for the same passages."""
+    pool = build_pool(passages)
+    best: dict[str, float] = {}
+    for question in questions:
+        for hit in score_lines(question, pool):
+            best[hit.line.passage.id] = max(best.get(hit.line.passage.id, 0.0), hit.score)
+    return best

@@ -37,7 +37,7 @@ from offing_graphs.memact.roles import AGENT
 from offing_graphs.memact.schemas import Act, AgentInput
 from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
 from offing_graphs.shared.findings import passages_from_evidence
-from offing_graphs.shared.fitted_calls import learn_context_tokens
+from offing_graphs.shared.fitted_calls import draft_window_note, learn_context_tokens
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
 from offing_graphs.shared.report import build_quote_report
 from offing_graphs.shared.revision import submit_checked_report
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 LAST_CALL_REASONS = FINAL_ANSWER_REASONS | {StopReason.CONTEXT_LIMIT}
 """Stop reasons after which the agent is called once more, only for an answer."""
+
+
+CONTEXT_FULL = "The context is full."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,13 @@ class AgentNodes:
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
         seen_messages = add_new_messages(state["seen_messages"], await ctx.get_user_messages(0), turn)
-        inputs = await self._load_inputs(ctx, _update_state(state, seen_messages=seen_messages))
         update: StateUpdate = {"turn": turn, "seen_messages": seen_messages}
-        if estimate_size(inputs) > self._fit_config(ctx).max_prompt_tokens:
-            return {**update, "stop": StopReason.CONTEXT_LIMIT}
-        reply = await _call_agent(ctx, inputs, turn, state["boundary_reason"])
+        now = _update_state(state, seen_messages=seen_messages)
+        reply = await self._call_in_window(ctx, now, turn, state["boundary_reason"])
+        if isinstance(reply, EngineFailure) and reply.kind is FailureKind.CONTEXT_TOO_LONG and state["turn"]:
+            learned = await self._learn_window(ctx, now, reply, turn)
+            update |= learned
+            reply = await self._call_in_window(ctx, _update_state(now, **learned), turn, BoundaryReason.WORKSPACE_RESET)
         if isinstance(reply, EngineFailure):
             return {**update, "stop": _stop_reason_from_failure(reply)}
         after = (
@@ -152,7 +157,7 @@ class AgentNodes:
         If the context is then full, discard the record and request a summary.
         """
         records = flatten_records([*list_records(state), record])
-        limit = self._fit_config(ctx).summarize_at_tokens
+        limit = self._fit_config(ctx, state).summarize_at_tokens
         if limit is None:
             return {"records": records, "next": ""}
         inputs = await self._load_inputs(ctx, _update_state(state, records=records))
@@ -168,33 +173,46 @@ class AgentNodes:
 
         If the context is full, the latest records are left out, and the request says so.
         """
-        context_tokens = await self._find_context_tokens(ctx, state)
-        config = fit_config(self.config, context_tokens)
-        whole = await load_inputs(ctx, state, config, context_tokens, "answer", reason)
-        inputs = drop_latest_records(whole, config.max_context_tokens)
-        if estimate_size(inputs) > config.max_context_tokens:
-            return EngineFailure(FailureKind.CONTEXT_TOO_LONG, "The context is too long to answer from.")
+        limit = self._fit_config(ctx, state).max_context_tokens
+        inputs = drop_latest_records(await self._load_inputs(ctx, state, "answer", reason), limit)
+        if estimate_size(inputs) > limit:
+            return EngineFailure(FailureKind.CONTEXT_TOO_LONG, CONTEXT_FULL)
         boundary = BoundaryReason.FORK if inputs.omitted_records else state["boundary_reason"]
         return await _call_agent(ctx, inputs, 0, boundary)
 
-    async def _find_context_tokens(self, ctx: RunContext, state: State) -> int | None:
-        """Return the window of the model, as its provider named it if the last prompt was too long for it."""
-        known = ctx.get_context_tokens(AGENT.name)
-        if state["stop"] != StopReason.CONTEXT_LIMIT:
-            return known
-        failures = await ctx.last_steps(StepKind.FAILURE, 1)
-        if not failures or failures[-1].payload.get("failure") != FailureKind.CONTEXT_TOO_LONG:
-            return known
-        prompt = render_prompt(await self._load_inputs(ctx, state))
-        return learn_context_tokens(str(failures[-1].payload["message"]), prompt, known)
+    async def _call_in_window(
+        self, ctx: RunContext, state: State, turn: int, boundary: str
+    ) -> RoleReply[Act] | EngineFailure:
+        """Call the agent for an action if the context fits its window."""
+        inputs = await self._load_inputs(ctx, state)
+        if estimate_size(inputs) > self._fit_config(ctx, state).max_prompt_tokens:
+            return EngineFailure(FailureKind.CONTEXT_TOO_LONG, CONTEXT_FULL)
+        return await _call_agent(ctx, inputs, turn, boundary)
 
-    def _fit_config(self, ctx: RunContext) -> ContextConfig:
-        return fit_config(self.config, ctx.get_context_tokens(AGENT.name))
+    async def _learn_window(self, ctx: RunContext, state: State, failure: EngineFailure, turn: int) -> StateUpdate:
+        """Return the state with the window of the model, after its provider rejected a prompt as too long.
+
+        Nothing is learned from a context that is full, or a second time. A new window cuts the observations
+        anew, so a new segment begins.
+        """
+        if failure.message == CONTEXT_FULL or state["window"]:
+            return {}
+        prompt = render_prompt(await self._load_inputs(ctx, state))
+        window = learn_context_tokens(failure.message, prompt, ctx.get_context_tokens(AGENT.name))
+        await ctx.append_steps(draft_window_note(AGENT.name, window, turn))
+        return {"window": window, "since": state["turn"]}
+
+    def _fit_config(self, ctx: RunContext, state: State) -> ContextConfig:
+        return fit_config(self.config, _find_window(ctx, state))
 
     async def _load_inputs(
-        self, ctx: RunContext, state: State, request: Literal["action", "summary"] = "action"
+        self,
+        ctx: RunContext,
+        state: State,
+        request: Literal["action", "summary", "answer"] = "action",
+        reason: str = "",
     ) -> AgentInput:
-        return await load_inputs(ctx, state, self._fit_config(ctx), ctx.get_context_tokens(AGENT.name), request)
+        return await load_inputs(ctx, state, self._fit_config(ctx, state), _find_window(ctx, state), request, reason)
 
     async def _submit_answer(self, ctx: RunContext, action: Act, reason: StopReason) -> StateUpdate:
         """Submit an answer as the report. Any other action leads to a report without a model."""
@@ -215,6 +233,11 @@ class AgentNodes:
         draft = build_quote_report(task_from_run(ctx.run), passages_from_evidence(evidence), records, reason)
         await ctx.submit_report(draft, reason)
         return {"stop": reason}
+
+
+def _find_window(ctx: RunContext, state: State) -> int | None:
+    """Return the context window of the model, as its provider or else the platform knows it."""
+    return state["window"] or ctx.get_context_tokens(AGENT.name)
 
 
 async def _has_new_message(ctx: RunContext, seen_messages: Sequence[int]) -> bool:

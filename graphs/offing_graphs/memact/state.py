@@ -63,6 +63,8 @@ class State(TypedDict):
 
     Each has two numbers: its seq, and the turn before which it was first shown.
     """
+    window: int
+    """Context window of the model, as its provider named it. 0 means that it has rejected no prompt as too long."""
     stop: str
     """Reason why the work ended, a `StopReason`. Empty means that it continues."""
 
