@@ -86,7 +86,14 @@ export function aReport(part: Partial<Report> = {}): Report {
     status: "complete",
     reason: "answered",
     title: "Connections in undici",
-    answer: { id: "s1", text: "A client keeps one connection.", citations: [1], supported: true, rejected: [] },
+    answer: {
+      id: "s1",
+      text: "A client keeps one connection.",
+      citations: [1],
+      supported: true,
+      rejected: [],
+      layout: "statement",
+    },
     sections: [
       {
         heading: "Details",
@@ -97,6 +104,7 @@ export function aReport(part: Partial<Report> = {}): Report {
             citations: [],
             supported: false,
             rejected: ["The quote is not there."],
+            layout: "statement",
           },
         ],
       },

@@ -248,7 +248,6 @@ class SentenceOut(ApiModel):
     supported: bool
     rejected: list[str]
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
-        default="statement",
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
     )
 

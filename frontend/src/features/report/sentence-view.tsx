@@ -5,20 +5,22 @@ import { SentenceMenu } from "./ratings";
 interface SentenceViewProps {
   runId: string;
   sentence: Sentence;
+  /** Text shown in place of the whole sentence, such as the last cell of a table row. */
+  text?: string;
   citations: ReadonlyMap<number, Citation>;
   pinned: readonly number[];
   rating: Rating | undefined;
   onPin(number: number): void;
 }
 
-export function SentenceView({ runId, sentence, citations, pinned, rating, onPin }: SentenceViewProps) {
+export function SentenceView({ runId, sentence, text, citations, pinned, rating, onPin }: SentenceViewProps) {
   return (
     <span className="sentence" id={`sentence-${sentence.id}`}>
       <span
         className={sentence.supported ? undefined : "unsupported"}
         title={sentence.supported ? undefined : "Unsupported sentence"}
       >
-        {sentence.text}
+        {text ?? sentence.text}
       </span>
       {sentence.citations.map((number) => {
         const citation = citations.get(number);

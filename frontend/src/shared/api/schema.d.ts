@@ -3007,6 +3007,7 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "layout": "statement",
          *         "rejected": [],
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target."
@@ -3037,6 +3038,7 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "layout": "statement",
          *               "rejected": [],
          *               "supported": true,
          *               "text": "A Pool keeps several Client instances connected to the same upstream target."
@@ -4423,6 +4425,12 @@ export interface components {
             citations: number[];
             /** Id */
             id: string;
+            /**
+             * Layout
+             * @description Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.
+             * @enum {string}
+             */
+            layout: "statement" | "paragraph" | "continued" | "item" | "header" | "row";
             /** Rejected */
             rejected: string[];
             /** Supported */
