@@ -79,7 +79,8 @@ def build_tag_repair(
 ) -> TextRepair:
     """Return the repair of a format of tagged blocks.
 
-    `report_tags` are the blocks that hold a report, which cites what `list_evidence` returns. `keeps_thoughts` means that the format has a place
+    `report_tags` are the blocks that hold a report, which cites what `list_evidence` returns.
+    `keeps_thoughts` means that the format has a place
     for thoughts.
     """
 
