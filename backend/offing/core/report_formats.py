@@ -6,11 +6,21 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
-from offing.core.report import Citation, Report, ReportScore, ReportStatus, Section, Sentence
+from offing.core.report import (
+    Citation,
+    Layout,
+    Report,
+    ReportScore,
+    ReportStatus,
+    Section,
+    Sentence,
+    split_cells,
+)
 from offing.core.run import StopReason
 
 STOP_REASON_TEXTS: dict[str, str] = {
@@ -51,7 +61,8 @@ def render_markdown(report: Report) -> str:
     if report.answer:
         blocks.append(_render_md_sentence(report.answer))
     for section in report.sections:
-        blocks += [f"## {_escape_markdown(section.heading)}", *(_render_md_sentence(s) for s in section.sentences)]
+        heading = [f"## {_escape_markdown(section.heading)}"] if section.heading else []
+        blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
     if report.citations:
@@ -109,9 +120,31 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 def compute_report_score(report: Report) -> ReportScore:
     """Count how many sentences of the report are supported by sources."""
-    sentences = report.sentences()
+    sentences = [one for one in report.sentences() if one.layout is not Layout.HEADER]
     supported = sum(s.is_supported for s in sentences)
     return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
+
+
+def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
+    """Group the sentences of a section into blocks: statements, paragraphs, lists and tables."""
+    groups: list[list[Sentence]] = []
+    for sentence in sentences:
+        if groups and sentence.layout in _FOLLOWERS.get(groups[-1][-1].layout, frozenset()):
+            groups[-1].append(sentence)
+        else:
+            groups.append([sentence])
+    return tuple(map(tuple, groups))
+
+
+_IN_PARAGRAPH, _IN_TABLE = frozenset({Layout.CONTINUED}), frozenset({Layout.ROW})
+_FOLLOWERS = {
+    Layout.PARAGRAPH: _IN_PARAGRAPH,
+    Layout.CONTINUED: _IN_PARAGRAPH,
+    Layout.ITEM: frozenset({Layout.ITEM}),
+    Layout.HEADER: _IN_TABLE,
+    Layout.ROW: _IN_TABLE,
+}
+"""Layouts of the sentences that belong to the block of a sentence before them."""
 
 
 def describe_completion(report: Report) -> str:
@@ -133,10 +166,44 @@ def _escape_markdown(text: str) -> str:
     return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
 
 
+def _render_md_block(block: Sequence[Sentence]) -> str:
+    if block[0].layout is Layout.ITEM:
+        return "\n".join(f"- {_render_md_sentence(sentence)}" for sentence in block)
+    if block[0].layout in _TABLE_LAYOUTS:
+        return "\n".join(_list_md_rows(block))
+    return " ".join(map(_render_md_sentence, block))
+
+
+_TABLE_LAYOUTS = frozenset({Layout.HEADER, Layout.ROW})
+
+
+def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
+    """Yield the rows of a table with equally many cells. A table without a header row gets an empty one."""
+    width = max(len(split_cells(row.text)) for row in rows)
+    if rows[0].layout is not Layout.HEADER:
+        yield _join_md_cells([""] * width)
+        yield _join_md_cells(["---"] * width)
+    for row in rows:
+        cells = [_escape_markdown(cell).replace("|", "\\|") for cell in split_cells(row.text)]
+        cells += [""] * (width - len(cells))
+        cells[-1] = f"{cells[-1]} {_render_md_marks(row)}".strip()
+        yield _join_md_cells(cells)
+        if row.layout is Layout.HEADER:
+            yield _join_md_cells(["---"] * width)
+
+
+def _join_md_cells(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _render_md_sentence(sentence: Sentence) -> str:
+    return f"{_escape_markdown(sentence.text)} {_render_md_marks(sentence)}".rstrip()
+
+
+def _render_md_marks(sentence: Sentence) -> str:
     numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
     marks = _escape_markdown(" ".join(list_marks(sentence)))
-    return " ".join(filter(None, (_escape_markdown(sentence.text), numbers, marks and f"*({marks})*")))
+    return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
 def _describe_claims(report: Report) -> str:
@@ -159,16 +226,36 @@ def _escape_html(text: str) -> str:
 
 
 def _render_html_section(section: Section) -> str:
-    sentences = "".join(f'<p dir="auto">{_render_html_sentence(s)}</p>' for s in section.sentences)
-    return f'<section><h2 dir="auto">{_escape_html(section.heading)}</h2>{sentences}</section>'
+    blocks = "".join(map(_render_html_block, group_sentences(section.sentences)))
+    heading = f'<h2 dir="auto">{_escape_html(section.heading)}</h2>' if section.heading else ""
+    return f"<section>{heading}{blocks}</section>"
+
+
+def _render_html_block(block: Sequence[Sentence]) -> str:
+    if block[0].layout is Layout.ITEM:
+        items = "".join(f'<li dir="auto">{_render_html_sentence(sentence)}</li>' for sentence in block)
+        return f"<ul>{items}</ul>"
+    if block[0].layout in _TABLE_LAYOUTS:
+        return f"<table>{''.join(map(_render_html_row, block))}</table>"
+    return f'<p dir="auto">{" ".join(map(_render_html_sentence, block))}</p>'
+
+
+def _render_html_row(row: Sentence) -> str:
+    tag = "th" if row.layout is Layout.HEADER else "td"
+    *cells, last = (f'<{tag} dir="auto">{_escape_html(cell)}' for cell in split_cells(row.text))
+    marked = [*cells, f"{last} {_render_html_marks(row)}".rstrip()]
+    return f'<tr id="{_escape_html(row.id)}">{"".join(f"{cell}</{tag}>" for cell in marked)}</tr>'
 
 
 def _render_html_sentence(sentence: Sentence) -> str:
+    words = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
+    return f"{words} {_render_html_marks(sentence)}".rstrip()
+
+
+def _render_html_marks(sentence: Sentence) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
     marks = _escape_html(" ".join(list_marks(sentence)))
-    shown = f'<em class="unsupported">({marks})</em>' if marks else ""
-    text = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
-    return " ".join(filter(None, (text, numbers, shown)))
+    return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
 
 
 def _render_html_claims(report: Report) -> list[str]:
@@ -201,6 +288,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 
 
@@ -222,7 +310,8 @@ HTML_STYLE = (
     "h1,h2{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
-    "table{border-collapse:collapse;font-size:.9rem}td,th{text-align:left;vertical-align:top;padding:.2rem .6rem}"
+    "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
+    "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"
     "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
     ".state,small{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )

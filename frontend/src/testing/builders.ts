@@ -90,6 +90,7 @@ export function aSentence(part: Partial<Sentence> = {}): Sentence {
     unsupported_values: [],
     verdict: "supported",
     reasons: [],
+    layout: "statement",
     ...part,
   };
 }

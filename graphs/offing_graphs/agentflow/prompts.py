@@ -407,5 +407,10 @@ VERIFIER_TEXT_FORMAT = build_text_format(
     repair=build_tag_repair(VERDICT_TAGS),
 )
 GENERATOR_TEXT_FORMAT = build_text_format(
-    render_writer_prompt, REPORT_FORMAT_RULE, parse_text_report, render_text_report, SpanKind.ANSWER, repair_report
+    render_writer_prompt,
+    REPORT_FORMAT_RULE,
+    parse_text_report,
+    render_text_report,
+    SpanKind.ANSWER,
+    lambda text, inputs: repair_report(text, inputs.evidence),
 )

@@ -192,7 +192,7 @@ def repair_text_turn(text: str, inputs: AgentInput) -> RepairedText:
     match = _FINAL_PATTERN.search(repaired.text)
     if match is None:
         return repaired
-    report = repair_report(match.group(2))
+    report = repair_report(match.group(2), inputs.evidence)
     if not report.repairs:
         return repaired
     text = f"{repaired.text[: match.start(2)]}{report.text.strip()}\n{repaired.text[match.end(2) :]}"

@@ -99,8 +99,17 @@ SPAN_KINDS = {
     ANSWER: SpanKind.ANSWER,
     NO_ANSWER: SpanKind.ANSWER,
 }
+
+
+def list_citable(inputs: Workspace) -> tuple[RetrievedPassage, ...]:
+    """Return the passages that the report names and those of the last result."""
+    return (*inputs.cited, *(inputs.result.passages if inputs.result else ()))
+
+
 MISSING_REPORT_TEXT = "The answer follows."
-_repair_blocks = build_tag_repair((REPORT, *FINAL_TAGS), report_tags=(ANSWER, NO_ANSWER), keeps_thoughts=True)
+_repair_blocks = build_tag_repair(
+    (REPORT, *FINAL_TAGS), report_tags=(ANSWER, NO_ANSWER), list_evidence=list_citable, keeps_thoughts=True
+)
 COMMON_RULE = "<think>reasoning for this round only</think>\n<report>the report, rewritten whole</report>"
 CALL_RULE = '<tool_call>{"name": "exact name of a tool", "arguments": {as its JSON schema asks}}</tool_call>'
 ANSWER_RULE = (

@@ -19,8 +19,7 @@ def _render_headline(output: Round) -> Headline:
 def _repair_answer(output: Round, inputs: Workspace) -> tuple[Round, tuple[str, ...]]:
     if output.answer is None:
         return output, ()
-    shown = inputs.result.passages if inputs.result else ()
-    answer, repairs = repair_draft(output.answer, (*inputs.cited, *shown))
+    answer, repairs = repair_draft(output.answer, prompts.list_citable(inputs))
     return output.model_copy(update={"answer": answer}), repairs
 
 

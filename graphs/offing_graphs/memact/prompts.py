@@ -101,7 +101,9 @@ SUMMARY_RULE = "A summary, when you are asked for one:\n<summary>the summary</su
 MISSING_TAG = "missing_tag"
 """Name of the repair that puts the tags of an answer around a report."""
 
-_repair_blocks = build_tag_repair(tuple(SPAN_KINDS), report_tags=(ANSWER, NOTHING))
+_repair_blocks = build_tag_repair(
+    tuple(SPAN_KINDS), report_tags=(ANSWER, NOTHING), list_evidence=lambda inputs: inputs.evidence
+)
 _ANY_TAG = re.compile(rf"</?(?:{'|'.join(SPAN_KINDS)})>")
 
 
@@ -335,7 +337,7 @@ def repair_text_action(text: str, inputs: AgentInput) -> RepairedText:
     repaired = _repair_blocks(text, inputs)
     if not isinstance(_parse_block(repaired.text), InvalidOutput) or _ANY_TAG.search(repaired.text):
         return repaired
-    report = repair_report(text)
+    report = repair_report(text, inputs.evidence)
     if inputs.request == "summary" or not report.text.startswith("# "):
         return repaired
     return RepairedText(render_tagged([(ANSWER, report.text)]), (*report.repairs, MISSING_TAG))

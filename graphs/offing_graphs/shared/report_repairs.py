@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, InvalidOutput, ReportDraft
 from offing_graphs.shared.report_blocks import extract_citations
 from offing_graphs.shared.schemas import RetrievedPassage, WriterInput
+from offing_graphs.shared.source_names import find_passage, name_passages
 from offing_graphs.shared.text_repairs import looks_like_report, repair_citations, repair_report
 from offing_graphs.shared.text_reports import parse_report
 
 REPORT_IN_ANSWER, CITATION_IN_TEXT, EVIDENCE_ID = "report_in_answer", "citation_in_text", "evidence_id"
 
 _ID = re.compile(r"\W*(?:passage|evidence|source)?\W*[Ee](\d{1,6})\W*", re.IGNORECASE)
-_NAMED = re.compile(r"\[([^\[\]\n:\"\u201c]{3,200})(?::\s*[\"\u201c](.{0,4000}?)[\"\u201d])?\](?!\()", re.DOTALL)
 
 
 def repair_writer_output(draft: ReportDraft, inputs: WriterInput) -> tuple[ReportDraft, tuple[str, ...]]:
@@ -55,14 +55,16 @@ def _move_report(draft: ReportDraft, repairs: dict[str, None]) -> ReportDraft:
 def _repair_sentence(
     sentence: DraftSentence, evidence: Sequence[RetrievedPassage], repairs: dict[str, None]
 ) -> DraftSentence:
-    styled = repair_citations(sentence.text)
+    named = name_passages(sentence.text, evidence)
+    if named != sentence.text:
+        repairs[EVIDENCE_ID] = None
+    styled = repair_citations(named)
     text, more = extract_citations(styled)
-    if more or styled != sentence.text:
+    if more or styled != named:
         repairs[CITATION_IN_TEXT] = None
-    text, named = _extract_named(text, evidence)
-    citations = [*sentence.citations, *more, *named]
+    citations = (*sentence.citations, *more)
     resolved = tuple(_repair_citation(one, evidence) for one in citations)
-    if named or any(new.evidence != old.evidence for new, old in zip(resolved, citations, strict=True)):
+    if any(new.evidence != old.evidence for new, old in zip(resolved, citations, strict=True)):
         repairs[EVIDENCE_ID] = None
     return sentence.model_copy(update={"text": text, "citations": resolved})
 
@@ -74,36 +76,3 @@ def _repair_citation(citation: DraftCitation, evidence: Sequence[RetrievedPassag
         return citation.model_copy(update={"evidence": f"E{match.group(1)}"})
     passage = find_passage(citation.evidence, citation.quote, evidence)
     return citation if passage is None else citation.model_copy(update={"evidence": passage.id})
-
-
-def _extract_named(text: str, evidence: Sequence[RetrievedPassage]) -> tuple[str, list[DraftCitation]]:
-    """Take citations out of a text that name a source instead of a passage, such as `[pool.md: "words"]`."""
-    citations: list[DraftCitation] = []
-
-    def take(match: re.Match[str]) -> str:
-        quote = match.group(2) or ""
-        passage = find_passage(match.group(1), quote, evidence)
-        if passage is None:
-            return match.group()
-        citations.append(DraftCitation(evidence=passage.id, quote=quote))
-        return ""
-
-    taken = _NAMED.sub(take, text)
-    return (" ".join(taken.split()), citations) if citations else (text, citations)
-
-
-def find_passage(name: str, quote: str, evidence: Sequence[RetrievedPassage]) -> RetrievedPassage | None:
-    """Return the only passage of the source with this name, title or id that holds the quote.
-
-    `None` means that there is none or that there are several.
-    """
-    wanted = _fold(name)
-    of_source = [
-        p for p in evidence if wanted in {_fold(p.name), _fold(p.title), _fold(p.source), _fold(p.text_id)} - {""}
-    ]
-    holding = [p for p in of_source if _fold(quote) in _fold(p.text)] if quote.strip() else of_source
-    return holding[0] if len(holding) == 1 else None
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split()).casefold()

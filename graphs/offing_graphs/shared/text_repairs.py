@@ -12,12 +12,14 @@ from itertools import pairwise
 from typing import Any
 
 from offing.sdk import RepairedText, remove_code_fence, remove_thoughts
+from offing_graphs.shared.schemas import RetrievedPassage
+from offing_graphs.shared.source_names import name_passages
 
 TextRepair = Callable[[str, Any], RepairedText]
 
 THOUGHTS, CODE_FENCE, PROSE_AROUND = "thoughts", "code_fence", "prose_around"
 TAGS, UNCLOSED_TAG, LABELS, ORDER = "tags", "unclosed_tag", "labels", "order"
-CITATION_STYLE, HEADINGS, BOLD = "citation_style", "headings", "bold"
+CITATION_STYLE, EVIDENCE_ID, HEADINGS, BOLD = "citation_style", "evidence_id", "headings", "bold"
 MAX_PREAMBLE_CHARS = 300
 """Maximum length of prose before a report that is left out."""
 
@@ -38,14 +40,15 @@ _TITLE = re.compile(r"^# ", re.MULTILINE)
 _REPORT_PART = re.compile(r"^#{1,6} |\[E\d", re.MULTILINE)
 
 
-def repair_report(text: str, _inputs: object = None) -> RepairedText:
-    """Repair a report as text."""
+def repair_report(text: str, evidence: Sequence[RetrievedPassage] = ()) -> RepairedText:
+    """Repair a report as text. `evidence` are the passages that it may cite."""
     return (
         RepairedText(text)
         .then(THOUGHTS, remove_thoughts)
         .then(CODE_FENCE, remove_code_fence)
         .then(PROSE_AROUND, _remove_preamble)
         .then(HEADINGS, _repair_headings)
+        .then(EVIDENCE_ID, lambda one: name_passages(one, evidence))
         .then(CITATION_STYLE, repair_citations)
         .then(BOLD, _remove_bold)
     )
@@ -68,22 +71,27 @@ def build_label_repair(labels: Sequence[str]) -> TextRepair:
 
 
 def build_tag_repair(
-    names: Sequence[str], *, report_tags: Sequence[str] = (), keeps_thoughts: bool = False
+    names: Sequence[str],
+    *,
+    report_tags: Sequence[str] = (),
+    list_evidence: Callable[[Any], Sequence[RetrievedPassage]] = lambda _: (),
+    keeps_thoughts: bool = False,
 ) -> TextRepair:
     """Return the repair of a format of tagged blocks.
 
-    `report_tags` are the blocks that hold a report. `keeps_thoughts` means that the format has a place
+    `report_tags` are the blocks that hold a report, which cites what `list_evidence` returns.
+    `keeps_thoughts` means that the format has a place
     for thoughts.
     """
 
-    def repair(text: str, _inputs: object) -> RepairedText:
+    def repair(text: str, inputs: object) -> RepairedText:
         head, body = _split_thoughts(text) if keeps_thoughts else ("", text)
         repaired = RepairedText(body).then(THOUGHTS, remove_thoughts)
         repaired = repaired.then(TAGS, lambda one: _repair_tags(one, names))
         repaired = repaired.then(UNCLOSED_TAG, lambda one: _close_last_tag(one, names))
         repaired = repaired.then(PROSE_AROUND, lambda one: _keep_blocks(one, names))
         for name in report_tags:
-            repaired = _repair_report_block(repaired, name)
+            repaired = _repair_report_block(repaired, name, list_evidence(inputs))
         return RepairedText(head + repaired.text, repaired.repairs)
 
     return repair
@@ -240,11 +248,11 @@ def _keep_blocks(text: str, names: Sequence[str]) -> str:
     return "\n".join(sorted(blocks.values(), key=text.index))
 
 
-def _repair_report_block(repaired: RepairedText, name: str) -> RepairedText:
+def _repair_report_block(repaired: RepairedText, name: str, evidence: Sequence[RetrievedPassage]) -> RepairedText:
     match = re.search(rf"<{name}>(.*?)</{name}>", repaired.text, re.DOTALL)
     if match is None:
         return repaired
-    inner = repair_report(match.group(1))
+    inner = repair_report(match.group(1), evidence)
     if not inner.repairs:
         return repaired
     text = f"{repaired.text[: match.start(1)]}\n{inner.text.strip()}\n{repaired.text[match.end(1) :]}"

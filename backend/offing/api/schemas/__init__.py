@@ -277,7 +277,6 @@ class SentenceOut(ApiModel):
     )
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
-        default="statement",
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
     )
 

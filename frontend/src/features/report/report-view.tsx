@@ -5,6 +5,8 @@ import { pluralize } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
 import { latestRatings, ReportRating } from "./ratings";
+import { ReportBlock } from "./report-block";
+import { groupSentences } from "./report-blocks";
 import { RunImages } from "./run-images";
 import { SentenceView } from "./sentence-view";
 import { listSentences, listUnsupported } from "./unsupported";
@@ -28,9 +30,10 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
   const ratingsResult = useQuery(ratingsQuery(report.run_id));
   const ratings = ratingsResult.data ? latestRatings(ratingsResult.data) : NO_RATINGS;
   const citations = new Map<number, Citation>(report.citations.map((citation) => [citation.number, citation]));
-  const renderSentence = (sentence: Sentence) => (
+  const renderSentence = (sentence: Sentence, text?: string) => (
     <SentenceView
       key={sentence.id}
+      text={text}
       runId={report.run_id}
       sentence={sentence}
       citations={citations}
@@ -54,7 +57,9 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
         <section key={at}>
           {section.heading && <h3>{section.heading}</h3>}
-          <p>{section.sentences.map(renderSentence)}</p>
+          {groupSentences(section.sentences).map((block) => (
+            <ReportBlock key={block.sentences[0]?.id} block={block} renderSentence={renderSentence} />
+          ))}
         </section>
       ))}
       <RunImages runId={report.run_id} />

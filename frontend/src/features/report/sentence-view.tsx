@@ -6,18 +6,20 @@ import { sentenceMark } from "./unsupported";
 interface SentenceViewProps {
   runId: string;
   sentence: Sentence;
+  /** Text shown in place of the whole sentence, such as the last cell of a table row. */
+  text?: string;
   citations: ReadonlyMap<number, Citation>;
   pinned: readonly number[];
   rating: Rating | undefined;
   onPin(number: number): void;
 }
 
-export function SentenceView({ runId, sentence, citations, pinned, rating, onPin }: SentenceViewProps) {
+export function SentenceView({ runId, sentence, text, citations, pinned, rating, onPin }: SentenceViewProps) {
   const mark = sentenceMark(sentence);
   return (
     <span className="sentence" id={`sentence-${sentence.id}`}>
       <span className={mark ? "unsupported" : undefined} title={mark?.reason}>
-        {sentence.text}
+        {text ?? sentence.text}
       </span>
       {[...sentence.citations, ...sentence.passages].map((number) => {
         const citation = citations.get(number);

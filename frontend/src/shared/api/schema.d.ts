@@ -2954,11 +2954,11 @@ export interface components {
          *         "all": {
          *           "api_base": "",
          *           "engine": "litellm",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "openai/gpt-5-mini",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "name": "fast"
@@ -3348,6 +3348,7 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "layout": "statement",
          *         "passages": [],
          *         "reasons": [],
          *         "rejected": [],
@@ -3383,6 +3384,7 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "layout": "statement",
          *               "passages": [],
          *               "reasons": [],
          *               "rejected": [],
@@ -4806,6 +4808,12 @@ export interface components {
             citations: number[];
             /** Id */
             id: string;
+            /**
+             * Layout
+             * @description Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.
+             * @enum {string}
+             */
+            layout: "statement" | "paragraph" | "continued" | "item" | "header" | "row";
             /**
              * Passages
              * @description Numbers of citations that name a passage and quote no words of it. They support nothing.
