@@ -166,9 +166,9 @@ def _render_html_section(section: Section) -> str:
 def _render_html_sentence(sentence: Sentence) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
     marks = _escape_html(" ".join(list_marks(sentence)))
-    shown = f'<em class="unsupported">({marks})</em>' if marks else ""
+    mark = f'<em class="unsupported">({marks})</em>' if marks else ""
     text = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
-    return " ".join(filter(None, (text, numbers, shown)))
+    return " ".join(filter(None, (text, numbers, mark)))
 
 
 def _render_html_claims(report: Report) -> list[str]:
