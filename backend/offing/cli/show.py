@@ -96,6 +96,15 @@ def export_run(run_text: str, format: str, output: Path | None) -> int:
     return 0
 
 
+NO_REPORT: dict[str, Any] = {
+    "citations": [],
+    "sections": [],
+    "claims": [],
+    "revision": None,
+    "score": {"sentences": 0, "supported": 0, "citations": 0},
+}
+
+
 def print_run(result: dict[str, Any]) -> None:
     """Print an ended run for a reader: its report, or the reason why there is none."""
     console = Console()
@@ -103,7 +112,8 @@ def print_run(result: dict[str, Any]) -> None:
         console.print(f"No report: {result['stop_reason']}. {strip_control(result['error'] or '')}")
         return
     console.print(Markdown(result["report"]) if console.is_terminal else result["report"], soft_wrap=True, markup=False)
-    console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}", style="dim")
+    marked = "" if result["score"]["supported"] else " · no sentence is supported by a source"
+    console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}{marked}", style="dim")
     if (tokens := describe_tokens(result["token_details"])) != "":
         console.print(tokens, style="dim")
 
@@ -125,6 +135,7 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         log = await steps.list_steps_after(connection, run_id, 0, 100_000)
         report = await reports.find_latest_report(connection, run_id)
         details = await run_summaries.get_token_details(connection, run_id)
+    rendered = report_to_json(report) if report else NO_REPORT
     return {
         **_summarize_run(row),
         "token_details": asdict(details),
@@ -132,8 +143,11 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "answer": report.answer.text if report and report.answer else None,
         "report": render_markdown(report) if report else None,
         "report_status": report.status if report else None,
-        "citations": report_to_json(report)["citations"] if report else [],
-        "sentences": report_to_json(report)["sections"] if report else [],
+        "citations": rendered["citations"],
+        "sentences": rendered["sections"],
+        "claims": rendered["claims"],
+        "revision": rendered["revision"],
+        "score": rendered["score"],
         "steps": [
             {"seq": s.seq, "kind": s.kind, "label": s.label, "title": s.title, "ok": s.ok, "ms": s.ms, "turn": s.turn}
             for s in log

@@ -36,6 +36,8 @@ MAX_NEIGHBOR_CHARS = 2_000
 
 _MARKER = re.compile(r"(?<!\s)\s*\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
 _ID = re.compile(r"E\d+")
+_QUOTED = re.compile(r"[\u201c\"\u00ab]([^\u201c\u201d\"\u00ab\u00bb]{12,})[\u201d\"\u00bb]")
+"""Words in quotation marks that are long enough not to occur in any text."""
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
 
 
@@ -162,7 +164,8 @@ class _CitationNumbering:
     def _list_marked_quotes(self, draft: DraftSentence) -> list[tuple[str, list[str]]]:
         """Return the evidence that the text contains only as markers, with the quotes that the sections take from it.
 
-        The closest quote comes first.
+        The closest quote comes first. If the sections take none, these are the words that the text itself has in
+        quotation marks.
         """
         cited = {c.evidence for c in draft.citations}
         ids = dict.fromkeys(i for group in _MARKER.findall(draft.text) for i in _ID.findall(group))
@@ -171,7 +174,13 @@ class _CitationNumbering:
         def measure(quote: str) -> float:
             return len(words & set(re.findall(r"\w+", quote.lower()))) / (1 + len(quote.split()))
 
-        return [(i, sorted(self.quotes.get(i, ()), key=measure, reverse=True)) for i in ids if i not in cited]
+        quotes = {i: sorted(self.quotes.get(i, ()), key=measure, reverse=True) for i in ids if i not in cited}
+        return [(i, listed or self._find_own_quotes(i, draft.text)) for i, listed in quotes.items()]
+
+    def _find_own_quotes(self, evidence: str, text: str) -> list[str]:
+        """Return the words that a sentence has in quotation marks and that stand in a passage of evidence."""
+        own = [DraftCitation(evidence=evidence, quote=quote) for quote in _QUOTED.findall(text)]
+        return [c.quote for c in own if isinstance(self._locate_citation(c), _Located)]
 
     def _add_quotes(self, text: str, quoted: list[_Located], further: Sequence[DraftCitation]) -> list[_Located]:
         """Return the quotes of a sentence, with those further ones that state what the others do not."""

@@ -66,9 +66,9 @@ def check_draft(
     pairs = tuple(zip(list_draft_sentences(draft), report.sentences(), strict=True))
     finder = _TextFinder(evidence, lookup_text)
     problems = tuple(
-        ProblemSentence(sentence.id, sentence.text, one.citations, found)
+        ProblemSentence(sentence.id, sentence.text, one.citations, sentence_problems)
         for one, sentence in pairs
-        if (found := tuple(_list_problems(one, sentence, finder)))
+        if (sentence_problems := tuple(_list_problems(one, sentence, finder)))
     )
     ids = {id for one, s in pairs if any(p.id == s.id for p in problems) for id in list_cited_ids(one)}
     return DraftCheck(problems, tuple(e for id, e in evidence.items() if id in ids))
@@ -76,17 +76,17 @@ def check_draft(
 
 def find_closest_words(quote: str, text: str) -> str:
     """Return the words of a text that are most similar to a quote. Empty if none are similar."""
-    wanted = Counter(_split_words(quote)[:MAX_QUOTE_WORDS])
+    quoted = Counter(_split_words(quote)[:MAX_QUOTE_WORDS])
     words = list(re.finditer(r"\S+", text))
-    size = min(wanted.total(), len(words))
+    size = min(quoted.total(), len(words))
     best, best_score = 0, 0
     for first in range(len(words) - size + 1) if size else ():
         score = (
-            wanted & Counter(w for match in words[first : first + size] for w in _split_words(match.group()))
+            quoted & Counter(w for match in words[first : first + size] for w in _split_words(match.group()))
         ).total()
         if score > best_score:
             best, best_score = first, score
-    if not size or best_score < MIN_SIMILARITY * wanted.total():
+    if not size or best_score < MIN_SIMILARITY * quoted.total():
         return ""
     return text[words[best].start() : words[best + size - 1].end()]
 

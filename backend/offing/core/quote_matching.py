@@ -95,12 +95,12 @@ def fold_text(text: str) -> FoldedText:
             continue
         chars += [(c, start, end, n == 0) for n, c in enumerate(folded)]
     optional = _find_optional_chars("".join(c for c, _, _, _ in chars))
-    kept = [one for n, one in enumerate(chars) if n not in optional]
+    remaining = [one for n, one in enumerate(chars) if n not in optional]
     return FoldedText(
-        "".join(c for c, _, _, _ in kept),
-        tuple(s for _, s, _, _ in kept),
-        tuple(e for _, _, e, _ in kept),
-        tuple(f for _, _, _, f in kept),
+        "".join(c for c, _, _, _ in remaining),
+        tuple(s for _, s, _, _ in remaining),
+        tuple(e for _, _, e, _ in remaining),
+        tuple(f for _, _, _, f in remaining),
     )
 
 

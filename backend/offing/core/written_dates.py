@@ -76,8 +76,8 @@ def read_dates(text: str) -> tuple[WrittenDate, ...]:
 
     `5/12/2020` is read as both possible dates. A year alone is a number, see `core.written_numbers`.
     """
-    found = [date for form in _FORMS for match in form.finditer(text) if (date := _date_from_match(match))]
-    widest = [d for d in found if not any(_is_within(d, other) for other in found)]
+    dates = [date for form in _FORMS for match in form.finditer(text) if (date := _date_from_match(match))]
+    widest = [d for d in dates if not any(_is_within(d, other) for other in dates)]
     return tuple(sorted(widest, key=lambda date: (date.start, date.end)))
 
 

@@ -1,7 +1,7 @@
 """Drafts with problems go back to their writer once, with what the texts say, before the report is submitted.
 
 Every graph whose report a role has written submits it through `submit_checked_report`. The role is asked for the
-sentences with problems only, and the others stay as they are.
+sentences with problems only, and the others stay unchanged.
 """
 
 import json

@@ -117,6 +117,13 @@ def test_the_lead_is_supported_by_the_quotes_of_its_evidence_that_state_its_numb
     assert len(report.answer.citations) == 3
 
 
+def test_a_lead_without_sections_is_supported_by_the_words_that_it_quotes_itself() -> None:
+    report = a_report(answer="The record says: \u201cThe fleet has twelve ships\u201d [E1].")
+    assert report.answer is not None
+    assert report.answer.is_supported
+    assert report.citations[0].quote == "The fleet has twelve ships"
+
+
 def test_a_calculation_of_the_run_supports_a_rounded_number() -> None:
     cited = a_sentence("On average 3.7 ships.", ("E1", "twelve ships"))
     assert not a_report(cited).sections[0].sentences[0].is_supported
