@@ -130,12 +130,15 @@ async def test_a_preset_that_is_not_there_says_what_is_missing(api: Api, name: s
     assert remedy in response.json()["remedy"]
 
 
-async def test_an_invalid_preset_is_a_problem_with_its_field(api: Api) -> None:
-    for body, field in (
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
         ({"engines": {}}, "engines"),
         ({"engines": {"all": {"engine": "no-such"}}}, "engines.all.engine"),
         ({"engines": {"all": {"engine": "litellm", "model": "ollama_chat/x"}}}, "engines.all.model"),
         ({"engines": {"all": {}}, "budget": {"max_turns": -1}}, "budget.max_turns"),
-    ):
-        response = await api.http.put("/api/v1/presets/mine", json=body)
-        assert (response.status_code, response.json()["field"]) == (422, field), response.text
+    ],
+)
+async def test_an_invalid_preset_is_a_problem_with_its_field(api: Api, body: dict[str, Any], field: str) -> None:
+    response = await api.http.put("/api/v1/presets/mine", json=body)
+    assert (response.status_code, response.json()["field"]) == (422, field), response.text

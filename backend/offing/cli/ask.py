@@ -72,7 +72,7 @@ def resolve_engine_configs(
 
 def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
     """Return the limits of the run. An option overrides the limit of the preset."""
-    limits = preset.budget if preset else {}
+    limits: Mapping[str, Any] = preset.budget if preset else {}
     names_turns = options.max_turns is not None or options.depth != "standard"
     cost_usd = limits.get("max_cost_usd") if options.max_cost_usd is None else options.max_cost_usd
     return Budget(

@@ -106,6 +106,41 @@ def run_test(name: str, model: str, *, max_cost_usd: float = 0.05, json: Json = 
 
 
 @app.command
+def check(
+    model: str,
+    *,
+    api_base: str = "",
+    key_stdin: Flag = False,
+    no_key: Flag = False,
+    max_cost_usd: float = 0.10,
+    output: Path | None = None,
+) -> int:
+    """Try each capability of a model and each flow on a small question, and write a Markdown table for an issue.
+
+    It takes less than five minutes, in an installation of its own that is deleted afterwards. The key comes from the
+    provider's variable, such as OPENAI_API_KEY, or is asked for.
+
+    Parameters
+    ----------
+    model
+        PROVIDER/MODEL, such as openai/gpt-5-mini.
+    api_base
+        Address of another server. Default: the provider's own.
+    key_stdin
+        Read the key from standard input.
+    no_key
+        Use no key.
+    max_cost_usd
+        Maximum cost of the whole check in US dollars, at most 1.
+    output
+        The file to write. Default: standard output.
+    """
+    from offing.cli.provider_check import CheckRequest, check_provider
+
+    return check_provider(CheckRequest(model, api_base, key_stdin, no_key, max_cost_usd, output))
+
+
+@app.command
 def remove(name: str) -> int:
     """Delete a provider with its key."""
     from offing.services import providers

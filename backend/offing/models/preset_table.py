@@ -5,7 +5,6 @@ They are built from the providers that are configured. A tenant's own preset of 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from offing.core.model import EngineConfig
@@ -62,11 +61,6 @@ class Preset:
         """Return the engines for the roles of a graph. Roles that the graph does not have are left out."""
         chosen = {role: self.engines.get(role) or self.engines.get(ALL_ROLES) for role in roles}
         return {role: config for role, config in chosen.items() if config is not None}
-
-    @property
-    def max_cost_usd(self) -> Decimal | None:
-        cost = self.budget.get("max_cost_usd")
-        return None if cost is None else Decimal(str(cost))
 
 
 def build_presets(providers: Sequence[tuple[str, str]], local_models: Sequence[str]) -> dict[str, Preset]:
