@@ -129,9 +129,10 @@ async def grow_library(
         for number, count in enumerate(folders):
             seconds, cpu = await _time_folder(db, write_folder(home / f"folder{number}", count, texts), readers)
             rates.append(count / seconds)
-            cpu_seconds.append(cpu / count)
+            cpu_seconds.append(sum(cpu.values()) / count)
             print(
-                f"{count} files, {rates[-1]:.0f} per second, {cpu_seconds[-1] * 1e3:.1f} ms of CPU per file, "
+                f"{count} files, {rates[-1]:.0f} per second, {cpu_seconds[-1] * 1e3:.1f} ms of CPU per file "
+                f"({', '.join(f'{name} {part / count * 1e3:.1f}' for name, part in cpu.items())}), "
                 f"load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
@@ -142,23 +143,25 @@ async def grow_library(
     return GrownLibrary(rates, cpu_seconds, grown, seconds, _bytes_by_table(owner_url))
 
 
-async def _time_folder(db: Database, folder: Path, readers: DocumentReaderPool) -> tuple[float, float]:
-    """Ingest a folder and return the seconds and the seconds of CPU time."""
+async def _time_folder(db: Database, folder: Path, readers: DocumentReaderPool) -> tuple[float, dict[str, float]]:
+    """Ingest a folder and return the seconds and the seconds of CPU time by kind of process."""
     began, cpu_before = time.perf_counter(), _cpu_seconds()
     result = await ingestion.ingest_folder(db, LOCAL_TENANT, folder, readers=readers)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, _cpu_seconds()
     if set(outcomes := Counter(file.outcome for file in result.files)) != {"added"}:
         raise SystemExit(f"not every file was ingested: {dict(outcomes)}")
-    return seconds, _cpu_seconds() - cpu_before
+    return seconds, {kind: value - cpu_before.get(kind, 0.0) for kind, value in cpu.items()}
 
 
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of the living processes below it."""
-    total = 0.0
+def _cpu_seconds() -> dict[str, float]:
+    """Return the CPU time of this process and of the living processes below it, by kind."""
+    total: dict[str, float] = {"readers": 0.0, "this process": 0.0, "servers": 0.0}
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            total += times.user + times.system
+            times, words = process.cpu_times(), process.cmdline()
+            is_reader = "offing.library.reader_process" in words
+            kind = "this process" if process.pid == os.getpid() else "readers" if is_reader else "servers"
+            total[kind] += times.user + times.system
     return total
 
 

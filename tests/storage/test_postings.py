@@ -8,8 +8,8 @@ from offing.storage.postings import (
     SegmentRow,
     TextPostings,
     choose_merge,
-    pack_bucket,
-    pack_postings,
+    pack_segment,
+    pack_text,
     remove_passages,
     unpack_bucket,
 )
@@ -30,7 +30,9 @@ def list_segments(*counts: int) -> list[SegmentRow]:
 
 
 def build_bucket() -> bytes:
-    return pack_bucket(sorted(pack_postings(SEGMENT, TEXTS).items()), 3)
+    _, bodies = pack_segment(SEGMENT, [pack_text(SEGMENT, *text) for text in TEXTS])
+    (body,) = bodies.values()
+    return body
 
 
 def list_places(body: bytes) -> dict[str, list[int]]:

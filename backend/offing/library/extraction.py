@@ -33,6 +33,8 @@ MEDIA_TYPES_BY_SUFFIX = {
 DOCX_MEDIA_TYPE = MEDIA_TYPES_BY_SUFFIX[".docx"]
 
 _CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
+_BINARY_CODES = bytes([*range(9), *range(14, 27), *range(28, 32)])
+"""Control characters that texts hardly contain."""
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.I)
 _XML = re.compile(rb"\s*<\?xml[^>]*>")
 _TITLE_FIELD = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
@@ -126,7 +128,7 @@ def is_binary(data: bytes) -> bool:
     head = data[:8192]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
-    controls = sum(head.count(bytes([c])) for c in (*range(9), *range(14, 27), *range(28, 32)))
+    controls = len(head) - len(head.translate(None, _BINARY_CODES))
     return controls > max(1, len(head) // 100)
 
 

@@ -1,20 +1,22 @@
 """The child process that reads one document after another, so that a malformed file affects only itself.
 
 Run it as `python -m offing.library.reader_process`. It reads frames of (name, bytes) from standard input and writes
-frames of JSON to standard output. It ends when its input ends.
+one frame per document to standard output. It ends when its input ends.
 """
 
 import os
 import resource
 import struct
 import sys
+from array import array
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import orjson
 
-from offing.library.document_index import build_index
+from offing.library.document_index import NO_POSTINGS, FlatPostings, build_index
 from offing.library.extraction import DocumentRejectedError, extract_text
 from offing.library.passages import HEADING_SEPARATOR
 
@@ -35,13 +37,13 @@ def main() -> None:
         if data is None:
             return
         _extend_cpu_limit(MAX_CPU_SECONDS)
-        answer = orjson.dumps({**read_document(name.decode(), data), "used": _memory_bytes()})
+        answer = pack_answer({**read_document(name.decode(), data), "used": _memory_bytes()})
         sink.write(FRAME_LENGTH.pack(len(answer)) + answer)
         sink.flush()
 
 
 def read_document(name: str, data: bytes) -> dict[str, Any]:
-    """Return the text and the index of a document as JSON, or the reason why there is none."""
+    """Return the text and the index of a document, or the reason why there is none."""
     try:
         extracted = extract_text(data, name)
         index = build_index(extracted.text, title=extracted.title, name=name)
@@ -50,14 +52,31 @@ def read_document(name: str, data: bytes) -> dict[str, Any]:
     except MemoryError:
         return {"problem": "The file needs too much memory to be read.", "remedy": "Split it."}
     passages = [(p.start, p.end, HEADING_SEPARATOR.join(p.headings)) for p in index.passages]
-    # Four flat lists, because thousands of small ones take most of the time that the receiver has for a document.
-    postings = (
-        [p.term for p in index.postings],
-        [len(p.passages) for p in index.postings],
-        [ordinal for p in index.postings for ordinal in p.passages],
-        [weight for p in index.postings for weight in p.weights],
-    )
-    return {**asdict(extracted), "digest": index.version, "passages": passages, "postings": postings}
+    return {**asdict(extracted), "digest": index.version, "passages": passages, "postings": index.flat_postings}
+
+
+def pack_answer(answer: Mapping[str, Any]) -> bytes:
+    """Return the answer of `read_document` as bytes: JSON, followed by the numbers of the postings as arrays.
+
+    As JSON, the numbers would take most of the time of the transfer.
+    """
+    terms, *columns = answer.get("postings", NO_POSTINGS)
+    head = orjson.dumps({**answer, "postings": (terms, [len(column) for column in columns])})
+    return b"".join([FRAME_LENGTH.pack(len(head)), head, *columns])
+
+
+def unpack_answer(body: bytes) -> dict[str, Any]:
+    """Return the answer that `pack_answer` packed."""
+    (length,) = FRAME_LENGTH.unpack_from(body)
+    at = FRAME_LENGTH.size + length
+    answer = orjson.loads(memoryview(body)[FRAME_LENGTH.size : at])
+    terms, lengths = answer["postings"]
+    columns: list[array[Any]] = [array("I"), array("I"), array("d")]
+    for column, length in zip(columns, lengths, strict=True):
+        end = at + length * column.itemsize
+        column.frombytes(memoryview(body)[at:end])
+        at = end
+    return {**answer, "postings": FlatPostings(terms, *columns)}
 
 
 def _read_frame(source: BinaryIO) -> bytes | None:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
 
-import orjson
-
 from offing import environment
 from offing.core.errors import Unavailable
+from offing.library.document_index import FlatPostings
 from offing.library.extraction import DocumentRejectedError
-from offing.library.reader_process import FRAME_LENGTH, MAX_CPU_SECONDS, MAX_MEMORY_BYTES
+from offing.library.reader_process import FRAME_LENGTH, MAX_CPU_SECONDS, MAX_MEMORY_BYTES, unpack_answer
 
 READ_TIMEOUT_SECONDS = 240.0
 """Maximum seconds of wall-clock time for one file. The tighter limit on processor time is not reached on a
@@ -48,10 +47,6 @@ INHERITED_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "L
 """Environment variables that a reader inherits. No address and no key reaches a process that parses untrusted files."""
 
 
-NO_POSTINGS = ((), (), (), ())
-"""The postings of a text that has no index."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """A file that was read: its text and its index."""
@@ -64,8 +59,7 @@ class ParsedDocument:
     """Version of passages and postings."""
     passages: Sequence[tuple[int, int, str]]
     """Start, end and heading path of each passage."""
-    postings: tuple[Sequence[str], Sequence[int], Sequence[int], Sequence[float]]
-    """The terms, the number of passages that contain each, and the ordinals of these passages with their weights."""
+    postings: FlatPostings
 
 
 class ReadersBusyError(Exception):
@@ -119,12 +113,11 @@ class DocumentReader:
         process = self._process = await self._ensure_started()
         assert process.stdin is not None
         assert process.stdout is not None
-        for part in (name.encode("utf-8", "replace"), data):
-            process.stdin.write(FRAME_LENGTH.pack(len(part)))
-            process.stdin.write(part)
+        parts = (name.encode("utf-8", "replace"), data)
+        process.stdin.write(b"".join(piece for part in parts for piece in (FRAME_LENGTH.pack(len(part)), part)))
         await process.stdin.drain()
         (length,) = FRAME_LENGTH.unpack(await process.stdout.readexactly(FRAME_LENGTH.size))
-        return orjson.loads(await process.stdout.readexactly(length))
+        return unpack_answer(await process.stdout.readexactly(length))
 
     async def _ensure_started(self) -> Process:
         if self._process is not None and self._process.returncode is None:

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain
+from typing import Any
 
 TERMS_VERSION = 2
 """Increase it when the same text would give other terms. Texts that an older version has analyzed are analyzed again.
@@ -32,17 +34,22 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that carry no information about the subject of a text, in folded form. They are not indexed."""
 
 _COMPOUND = re.compile(r"[^\W_]+(?:[_.\-][^\W_]+|__?[^\W_]+)*")
+_ASCII_COMPOUND = re.compile(r"[A-Za-z0-9]+(?:[_.\-][A-Za-z0-9]+|__?[A-Za-z0-9]+)*")
+"""The same for ASCII text, which it splits in three quarters of the time."""
 _WORD_PART = re.compile(r"[^\W_]+")
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_APOSTROPHE = re.compile(r"(?<=\w)['\u2019](?=\w)")
+_APOSTROPHE = re.compile(r"['\u2019](?<=\w['\u2019])(?=\w)")
+"""An apostrophe inside a word. It starts with the apostrophe, so that the search skips everything else."""
 _UNSPACED_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]+")
 _COMBINING_MARK = re.compile(r"[\u0300-\u036f]")
 
 
 def extract_terms(text: str) -> Iterator[str]:
-    """Yield the terms of a text in reading order with repetitions and without stop words."""
-    for joined in _COMPOUND.findall(_APOSTROPHE.sub("", text)):
-        yield from _cached_terms(joined) if len(joined) <= MAX_CACHED_CHARS else _terms_of_word(joined)
+    """Return the terms of a text in reading order with repetitions and without stop words."""
+    words = (_ASCII_COMPOUND if text.isascii() else _COMPOUND).findall(_APOSTROPHE.sub("", text))
+    if max(map(len, words), default=0) > MAX_CACHED_CHARS:
+        return chain.from_iterable(_cached_terms(w) if len(w) <= MAX_CACHED_CHARS else _terms_of_word(w) for w in words)
+    return chain.from_iterable(map(_cached_terms, words))
 
 
 def is_unspaced(term: str) -> bool:
@@ -56,10 +63,12 @@ def _cached_terms(joined: str) -> tuple[str, ...]:
 
 
 def _terms_of_word(joined: str) -> tuple[str, ...]:
-    """Yield the terms of a word: the whole, its parts, and theirs.
+    """Return the terms of a word: the whole, its parts, and theirs.
 
     `pool.maxSize` gives poolmaxsize, pool, maxsize, max and size.
     """
+    if joined.isascii() and joined.isalpha() and (joined.islower() or joined.istitle() or joined.isupper()):
+        return _terms_of_plain_word(joined.lower())
     parts = _WORD_PART.findall(joined)
     forms = _word_forms("".join(parts)) if len(parts) > 1 else []
     for part in parts:
@@ -68,13 +77,20 @@ def _terms_of_word(joined: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
+def _terms_of_plain_word(folded: str) -> tuple[str, ...]:
+    """Return what `_word_forms` returns for a word of Latin letters, as nearly all words of a text are."""
+    if folded in STOP_WORDS or not 1 < len(folded) <= MAX_TERM_CHARS:
+        return ()
+    return (_load_english_stemmer()(folded),)
+
+
 def _terms_of_words(words: list[str]) -> list[str]:
     return [form for word in words for form in _word_forms(word)]
 
 
 def _word_forms(word: str) -> list[str]:
     folded = fold_word(word)
-    if _UNSPACED_SCRIPT.search(folded):
+    if not folded.isascii() and _UNSPACED_SCRIPT.search(folded):
         return _character_pairs(folded)
     if (
         folded in STOP_WORDS
@@ -97,7 +113,6 @@ def _character_pairs(word: str) -> list[str]:
     return [word] if len(word) == 1 else [word[at : at + 2] for at in range(len(word) - 1)]
 
 
-@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     return _load_english_stemmer()(word) if word.isascii() and word.isalpha() else word
 
@@ -106,4 +121,6 @@ def _stem(word: str) -> str:
 def _load_english_stemmer() -> Callable[[str], str]:
     import snowballstemmer
 
-    return snowballstemmer.stemmer("english").stemWord  # pyright: ignore
+    stemmer: Any = snowballstemmer.stemmer("english")  # pyright: ignore
+    stemmer.maxCacheSize = 0  # PyStemmer's own cache takes several times as long as stemming
+    return stemmer.stemWord

@@ -6,8 +6,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from offing.clock import new_id
-from offing.library.document_index import NOT_INDEXED
-from offing.library.readers import NO_POSTINGS, ParsedDocument
+from offing.library.document_index import NO_POSTINGS, NOT_INDEXED
+from offing.library.readers import ParsedDocument
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import postings

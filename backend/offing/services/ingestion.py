@@ -48,7 +48,7 @@ STORE_RETRY_SECONDS = (0.5, 2.0, 5.0)
 MAX_CONSECUTIVE_FAILURES = 4
 """Number of successive documents that cannot be stored, after which the remaining documents are skipped."""
 
-MAX_BATCH_DOCUMENTS = 64
+MAX_BATCH_DOCUMENTS = 256
 """Maximum number of documents that one transaction stores."""
 
 MAX_BATCH_CHARS = 2_000_000

@@ -14,9 +14,9 @@ import structlog
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
-from offing.library.document_index import NOT_INDEXED
+from offing.library.document_index import NO_POSTINGS, NOT_INDEXED
 from offing.library.extraction import clean_text
-from offing.library.readers import NO_POSTINGS, ParsedDocument
+from offing.library.readers import ParsedDocument
 from offing.mcp.allowed_tools import AllowedMcpTool, McpServerTools
 from offing.mcp.client import McpClient, McpToolResult, render_error
 from offing.mcp.server_registry import McpServerRegistry

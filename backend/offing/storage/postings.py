@@ -12,12 +12,14 @@ Whoever writes the index holds the lock on the tenant's counter until the transa
 transaction after another. Take the locks of existing sources and texts before it.
 """
 
+import asyncio
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import takewhile
+from functools import partial
+from itertools import count, pairwise, takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -138,8 +140,14 @@ class NumberRange:
     segment: int
 
 
-PackedPostings = Mapping[str, bytes | bytearray]
-"""The entries of every term, in the order of their places."""
+class PostingRuns(NamedTuple):
+    """Terms with their entries. A term may occur several times, with other entries each time."""
+
+    terms: Sequence[str]
+    counts: Any
+    """Array of integers: how many entries each of the terms has."""
+    entries: Any
+    """Array of `NARROW_ENTRY` or `WIDE_ENTRY`: the entries of one term after the other."""
 
 
 async def allocate_numbers(connection: Connection, tenant_id: UUID, passage_count: int) -> NumberRange:
@@ -163,8 +171,7 @@ async def insert_segment(
     """
     first = numbers.first_passage
     segment = SegmentRow(numbers.segment, first, first + passage_count)
-    packed = pack_postings(segment, texts)
-    await _write_segment(connection, tenant_id, segment, packed)
+    await _write_segment(connection, tenant_id, segment, [pack_text(segment, *text) for text in texts])
     rows = await (await connection.execute(LIST_SEGMENTS, (tenant_id,))).fetchall()
     if small := choose_merge([SegmentRow(*row) for row in rows]):
         await _merge_segments(connection, tenant_id, small)
@@ -174,84 +181,111 @@ def _entry_type(segment: SegmentRow) -> Any:
     return NARROW_ENTRY if segment.passage_count <= NARROW_PASSAGES else WIDE_ENTRY
 
 
-def pack_postings(segment: SegmentRow, texts: Iterable[tuple[int, TextPostings]]) -> PackedPostings:
-    """Return the postings of texts as entries of a segment."""
-    packed: dict[str, bytearray] = {}
-    for first_passage, postings in texts:
-        entries: Any = np.empty(len(postings.ordinals), _entry_type(segment))
-        entries["place"] = np.array(postings.ordinals, np.int64) + (first_passage - segment.first_passage)
-        weights = np.array(postings.weights, np.float64)
-        entries["weight"] = np.clip(np.rint(weights * MAX_WEIGHT), 1, MAX_WEIGHT)
-        _add_entries(packed, postings.terms, postings.counts, entries)
-    return packed
+def pack_text(segment: SegmentRow, first_passage: int, postings: TextPostings) -> PostingRuns:
+    """Return the postings of a text as entries of a segment."""
+    entries: Any = np.empty(len(postings.ordinals), _entry_type(segment))
+    entries["place"] = np.asarray(postings.ordinals, np.int64) + (first_passage - segment.first_passage)
+    weights = np.asarray(postings.weights, np.float64)
+    entries["weight"] = np.clip(np.rint(weights * MAX_WEIGHT), 1, MAX_WEIGHT)
+    return PostingRuns(postings.terms, np.asarray(postings.counts, np.int64), entries)
 
 
-def _add_entries(packed: dict[str, bytearray], terms: Sequence[str], counts: Sequence[int], entries: Any) -> None:
-    data, size, at = entries.tobytes(), entries.dtype.itemsize, 0
-    for term, count in zip(terms, counts, strict=True):
-        end = at + count * size
-        if (known := packed.get(term)) is None:
-            packed[term] = bytearray(data[at:end])
-        else:
-            known += data[at:end]
-        at = end
-
-
-async def _write_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow, packed: PackedPostings) -> None:
-    bucket_count, bodies = pack_segment(segment, packed)
+async def _write_segment(
+    connection: Connection, tenant_id: UUID, segment: SegmentRow, runs: Sequence[PostingRuns]
+) -> None:
+    # In a thread, because the postings of many texts take so long that other tasks would notice.
+    bucket_count, bodies = await asyncio.to_thread(pack_segment, segment, runs)
     values = (tenant_id, segment.segment, segment.first_passage, segment.end_passage, bucket_count)
     await connection.execute(INSERT_SEGMENT, values)
-    numbers = sorted(bodies)
+    numbers = list(bodies)
     for first in range(0, len(numbers), MAX_ROWS_PER_STATEMENT):
         part = numbers[first : first + MAX_ROWS_PER_STATEMENT]
         values = (tenant_id, segment.segment, part, [bodies[number] for number in part])
         await connection.execute(INSERT_BUCKETS, values)
 
 
-def pack_segment(segment: SegmentRow, packed: PackedPostings) -> tuple[int, dict[int, bytes]]:
-    """Return the number of shared buckets of a segment, and the body of each bucket."""
-    size = _entry_type(segment).itemsize
-    bucket_count, buckets = distribute_terms(packed)
-    return bucket_count, {
-        number: pack_bucket([(term, packed[term]) for term in terms], size) for number, terms in buckets.items()
-    }
+def pack_segment(segment: SegmentRow, runs: Sequence[PostingRuns]) -> tuple[int, dict[int, bytes]]:
+    """Return the number of shared buckets of a segment, and the body of each bucket by its number, ascending.
+
+    The entries of a term stay in the order of the runs.
+    """
+    names, run_counts, entries = _join_runs(segment, runs)
+    numbers = defaultdict[str, int](count().__next__)
+    run_terms = np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
+    terms = list(numbers)
+    counts: Any = np.bincount(run_terms, run_counts, len(terms)).astype(np.int64)
+    bucket_count, buckets = distribute_terms(terms, counts, entries.itemsize)
+    order = np.argsort(buckets, kind="stable")
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    positions = _list_positions(run_counts, np.argsort(places[run_terms], kind="stable"))
+    sorted_terms: list[str] = [terms[number] for number in order.tolist()]
+    bodies = _iter_bodies(buckets[order], PostingRuns(sorted_terms, counts[order], entries[positions]))
+    return bucket_count, dict(bodies)
 
 
-@lru_cache(maxsize=65_536)
-def hash_term(term: str) -> int:
-    """Return 28 bits that decide the bucket of a term."""
-    digest = hashlib.md5(term.encode(), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:4]) >> 4
+def _join_runs(segment: SegmentRow, runs: Iterable[PostingRuns]) -> PostingRuns:
+    """Return all runs as one. `segment` is that to which their entries belong."""
+    entry_type = _entry_type(segment)
+    terms, counts, entries = list[str](), [np.empty(0, np.int64)], [np.empty(0, entry_type)]
+    for run in runs:
+        terms += run.terms
+        counts.append(run.counts)
+        entries.append(run.entries)
+    return PostingRuns(terms, np.concatenate(counts), np.concatenate(entries, dtype=entry_type))
 
 
-def distribute_terms(packed: PackedPostings) -> tuple[int, dict[int, list[str]]]:
-    """Return the number of shared buckets of a segment, and the terms of each bucket.
+def _list_positions(counts: Any, order: Any) -> Any:
+    """Return the positions of the entries of runs with these counts, for the runs in another order."""
+    starts, sorted_counts = np.cumsum(counts) - counts, counts[order]
+    new_starts = np.cumsum(sorted_counts) - sorted_counts
+    moves: Any = np.repeat(starts[order] - new_starts, sorted_counts)
+    return moves + np.arange(len(moves))
+
+
+def _iter_bodies(buckets: Any, postings: PostingRuns) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the body of each bucket, given the bucket of each term, ascending."""
+    terms, counts, entries = postings
+    numbers, firsts = np.unique(buckets, return_index=True)
+    bounds: Any = np.append(firsts, len(terms))
+    entry_bounds = np.append(0, np.cumsum(counts))[bounds]
+    ranges = zip(pairwise(bounds.tolist()), pairwise(entry_bounds.tolist()), strict=True)
+    for number, ((first, last), (begin, end)) in zip(numbers.tolist(), ranges, strict=True):
+        yield number, pack_bucket(terms[first:last], counts[first:last], entries[begin:end])
+
+
+def hash_terms(terms: Iterable[str]) -> Any:
+    """Return an array of 28 bits per term, which decide its bucket."""
+    digests = b"".join([hashlib.md5(term.encode(), usedforsecurity=False).digest() for term in terms])
+    heads: Any = np.frombuffer(digests, ">u4")[::4]
+    return heads.astype(np.int64) >> 4
+
+
+def distribute_terms(terms: Sequence[str], counts: Any, entry_bytes: int) -> tuple[int, Any]:
+    """Return the number of shared buckets of a segment, and an array of the bucket of each term.
 
     A bucket below 0 belongs to the terms with one hash.
     """
-    total = sum(len(term) + len(entries) + 5 for term, entries in packed.items())
+    total = sum(map(len, terms)) + int(counts.sum()) * entry_bytes + 5 * len(terms)
     bucket_count = max(1, total // BUCKET_BYTES)
-    buckets: dict[int, list[str]] = {}
-    for term, entries in packed.items():
-        number = hash_term(term)
-        buckets.setdefault(-1 - number if len(entries) > OWN_ROW_BYTES else number % bucket_count, []).append(term)
+    hashes, has_own = hash_terms(terms), counts * entry_bytes > OWN_ROW_BYTES
+    buckets = hashes % bucket_count
+    buckets[has_own] = -1 - hashes[has_own]
     return bucket_count, buckets
 
 
-def pack_bucket(postings: Sequence[tuple[str, bytes | bytearray]], entry_bytes: int) -> bytes:
+def pack_bucket(terms: Sequence[str], counts: Any, entries: Any) -> bytes:
     """Return the body of a bucket: the length of its terms, the terms, how many entries each has, and the entries."""
-    terms = "\n".join(term for term, _ in postings).encode()
-    counts = struct.pack(f">{len(postings)}I", *(len(entries) // entry_bytes for _, entries in postings))
-    return b"".join([struct.pack(">I", len(terms)), terms, counts, *(entries for _, entries in postings)])
+    text = "\n".join(terms).encode()
+    return b"".join([struct.pack(">I", len(text)), text, counts.astype(">u4").tobytes(), entries.tobytes()])
 
 
-def unpack_bucket(body: bytes, segment: SegmentRow) -> tuple[list[str], list[int], Any]:
+def unpack_bucket(body: bytes, segment: SegmentRow) -> PostingRuns:
     """Return the terms of a bucket, how many entries each has, and the array of all entries."""
     (length,) = struct.unpack_from(">I", body)
     terms = body[4 : 4 + length].decode().split("\n")
-    at = 4 + length + 4 * len(terms)
-    counts = struct.unpack_from(f">{len(terms)}I", body, 4 + length)
-    return terms, list(counts), np.frombuffer(body, _entry_type(segment), offset=at)
+    counts = np.frombuffer(body, ">u4", len(terms), 4 + length).astype(np.int64)
+    return PostingRuns(terms, counts, np.frombuffer(body, _entry_type(segment), offset=4 + length + 4 * len(terms)))
 
 
 def choose_merge(segments: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
@@ -273,24 +307,21 @@ async def _merge_segments(connection: Connection, tenant_id: UUID, segments: Seq
     """Replace successive segments by one."""
     numbers = await allocate_numbers(connection, tenant_id, 0)
     merged = SegmentRow(numbers.segment, segments[0].first_passage, segments[-1].end_passage)
-    packed: dict[str, bytearray] = {}
+    runs = list[PostingRuns]()
     for segment in segments:
-        buckets = await _read_segment(connection, tenant_id, segment)
-        _add_segment(packed, [body for _, body in buckets], segment, merged)
-    await _write_segment(connection, tenant_id, merged, packed)
+        bodies = [body for _, body in await _read_segment(connection, tenant_id, segment)]
+        runs.append(await asyncio.to_thread(move_buckets, bodies, segment, merged))
+    await _write_segment(connection, tenant_id, merged, runs)
     await connection.execute(DELETE_SEGMENTS, (tenant_id, [segment.segment for segment in segments]))
 
 
-def _add_segment(
-    packed: dict[str, bytearray], bodies: Iterable[bytes], segment: SegmentRow, merged: SegmentRow
-) -> None:
-    """Add the entries of a segment's buckets to those of the merged segment."""
-    for body in bodies:
-        terms, counts, entries = unpack_bucket(body, segment)
-        moved: Any = np.empty(len(entries), _entry_type(merged))
-        moved["place"] = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
-        moved["weight"] = entries["weight"]
-        _add_entries(packed, terms, counts, moved)
+def move_buckets(bodies: Iterable[bytes], segment: SegmentRow, merged: SegmentRow) -> PostingRuns:
+    """Return the postings of a segment's buckets as entries of the merged segment."""
+    terms, counts, entries = _join_runs(segment, (unpack_bucket(body, segment) for body in bodies))
+    moved: Any = np.empty(len(entries), _entry_type(merged))
+    moved["place"] = entries["place"].astype(np.int64) + (segment.first_passage - merged.first_passage)
+    moved["weight"] = entries["weight"]
+    return PostingRuns(terms, counts, moved)
 
 
 async def _read_segment(connection: Connection, tenant_id: UUID, segment: SegmentRow) -> list[tuple[int, bytes]]:
@@ -334,15 +365,14 @@ def remove_passages(body: bytes, segment: SegmentRow, ranges: Sequence[tuple[int
     terms, counts, entries = unpack_bucket(body, segment)
     numbers = entries["place"].astype(np.int64) + segment.first_passage
     remains = np.ones(len(entries), np.bool_)
-    for first, count in ranges:
-        remains &= (numbers < first) | (numbers >= first + count)
+    for first, passage_count in ranges:
+        remains &= (numbers < first) | (numbers >= first + passage_count)
     if remains.all():
         return None
     term_numbers = np.repeat(np.arange(len(terms)), counts)[remains]
-    packed: dict[str, bytearray] = {}
-    _add_entries(packed, terms, np.bincount(term_numbers, minlength=len(terms)).tolist(), entries[remains])
-    left = [(term, data) for term, data in packed.items() if data]
-    return pack_bucket(left, entries.dtype.itemsize) if left else b""
+    left: Any = np.bincount(term_numbers, minlength=len(terms))
+    present = [term for term, number in zip(terms, left.tolist(), strict=True) if number]
+    return pack_bucket(present, left[left > 0], entries[remains]) if present else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +389,7 @@ async def read_postings(connection: Connection, tenant_id: UUID, terms: Iterable
     """Return the entries of each term, by segment. Terms that no passage contains are left out."""
     searched = set(terms)
     postings: dict[str, list[TermEntries]] = {}
-    values = {"tenant": tenant_id, "hashes": [hash_term(term) for term in sorted(searched)]}
+    values = {"tenant": tenant_id, "hashes": hash_terms(sorted(searched)).tolist()}
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(READ_POSTINGS, values, prepare=False)
         for first, end, body in await cursor.fetchall():
@@ -370,6 +400,6 @@ async def read_postings(connection: Connection, tenant_id: UUID, terms: Iterable
 
 def _iter_entries(body: bytes, segment: SegmentRow, searched: set[str]) -> Iterator[tuple[str, Any]]:
     terms, counts, entries = unpack_bucket(body, segment)
+    ends = np.cumsum(counts).tolist()
     for number in [number for number, term in enumerate(terms) if term in searched]:
-        at = sum(counts[:number])
-        yield terms[number], entries[at : at + counts[number]]
+        yield terms[number], entries[ends[number] - int(counts[number]) : ends[number]]
