@@ -62,9 +62,5 @@ Element = Line | Table
 
 def join_boxes(parts: Sequence[Word] | Sequence[Line]) -> Box:
     """Return the box around all parts. There is at least one part."""
-    return Box(
-        min(part.x0 for part in parts),
-        max(part.x1 for part in parts),
-        min(part.y0 for part in parts),
-        max(part.y1 for part in parts),
-    )
+    x0, x1, y0, y1 = list(zip(*parts, strict=True))[1:5]
+    return Box(min(x0), max(x1), min(y0), max(y1))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 
 from offing.library.pdf.aligned_tables import find_aligned_tables
 from offing.library.pdf.geometry import Box, Element, Line, Ruling, Table, Word, join_boxes
@@ -52,14 +52,22 @@ def needs_layout(lines: Sequence[Line], has_wide_gap: Callable[[int], bool]) -> 
         return True
     long = [number for number, line in enumerate(lines) if len(line.text) > MIN_LONG_LINE_CHARS]
     sample = long[len(long) // 8 :: max(1, len(long) // 4)][:4]
-    return _count_first(wide[:MAX_LINES_TO_CHECK], has_wide_gap) >= MIN_SIGNS or (
-        len(sample) == 4 and _count_first(sample, has_wide_gap) >= MIN_SIGNS
+    return _have_wide_gaps(wide[:MAX_LINES_TO_CHECK], has_wide_gap) or (
+        len(sample) == 4 and _have_wide_gaps(sample, has_wide_gap)
     )
 
 
-def _count_first(numbers: Sequence[int], has_wide_gap: Callable[[int], bool]) -> int:
-    """Return how many lines have a wide gap, at most `MIN_SIGNS`."""
-    return sum(1 for _ in islice(filter(has_wide_gap, numbers), MIN_SIGNS))
+def _have_wide_gaps(numbers: Sequence[int], has_wide_gap: Callable[[int], bool]) -> bool:
+    """Return whether at least `MIN_SIGNS` lines have a wide gap. Looks at no more lines than are needed to know it."""
+    missing, spare = MIN_SIGNS, len(numbers) - MIN_SIGNS
+    for number in numbers:
+        if missing == 0 or spare < 0:
+            break
+        if has_wide_gap(number):
+            missing -= 1
+        else:
+            spare -= 1
+    return missing == 0
 
 
 def _usual_char_width(lines: Sequence[Line]) -> float:
@@ -86,8 +94,11 @@ def analyze_layout(words: Sequence[Word], rulings: Sequence[Ruling]) -> list[Ele
     if not gutters and not tables and _has_text_side_by_side([row for _, row in groups]):
         return None
     elements = list[Element]()
-    for part in _split_columns(groups, tables, gutters):
-        elements.extend(_read_column(part, tables, horizontal))
+    if gutters:
+        for part in _split_columns(groups, tables, gutters):
+            elements.extend(_read_column(part, group_rows(part), tables, horizontal))
+    elif rest:
+        elements.extend(_read_column(rest, [row for _, row in groups], tables, horizontal))
     return [*elements, *tables]
 
 
@@ -96,12 +107,13 @@ def _has_text_side_by_side(rows: Sequence[Row]) -> bool:
     return side_by_side > MAX_SIDE_BY_SIDE_SHARE * len(rows)
 
 
-def _read_column(words: Sequence[Word], tables: list[Table], rulings: Sequence[Ruling]) -> Iterator[Element]:
+def _read_column(
+    words: Sequence[Word], rows: Sequence[Row], tables: list[Table], rulings: Sequence[Ruling]
+) -> Iterator[Element]:
     """Yield the lines and tables of a column of text. Ruled tables that stand in it are removed from `tables`."""
     box = join_boxes(words)
     inside = sorted((t for t in tables if _is_inside(t.box, box)), key=lambda t: -t.box.y1)
     tables[:] = [t for t in tables if t not in inside]
-    rows = group_rows(words)
     for table in inside:
         count = sum(row.y0 > table.box.y1 - 2 for row in rows)
         yield from find_aligned_tables(rows[:count], box, rulings)
@@ -130,7 +142,7 @@ def _split_columns(
         was_across = is_across
         bands.setdefault((crossings, sum(top >= row.y0 for top in tops)), []).extend(group)
     for (number, _), band in bands.items():
-        yield from ([band] if number % 2 or not gutters else filter(None, _split_at(band, gutters)))
+        yield from ([band] if number % 2 else filter(None, _split_at(band, gutters)))
 
 
 def _split_at(words: Sequence[Word], gutters: Sequence[float]) -> list[list[Word]]:

@@ -32,6 +32,8 @@ _QUANTITY = re.compile(
 _OWN_LINE = re.compile(r"[\u2022\u25aa\u25e6\u2013*-]\s|\(?\d{1,3}[.)]\s|\[\d{1,3}\]")
 _NOTE = re.compile(r"(?:\d{1,2}|[*\u2020\u2021\u00a7\u00b6]{1,2}|\(\d{1,2}\)|\([a-z]\))[.)]?\s*[^\W\d_]")
 _DIGITS = re.compile(r"\d+")
+_NO_SPAN = (float("inf"), float("inf"))
+"""Stands for a table among the ends of lines. It is near no line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def join_page(elements: Sequence[Element]) -> list[Block]:
     """Return the blocks of a page. A line that fills its column continues in the next line."""
     body, leading = _measure_type(elements)
     parts, goes_on = list[tuple[list[str], str]](), False
+    spans = [(e.x0, e.x1) if isinstance(e, Line) else _NO_SPAN for e in elements]
     last: Line | None = None
     for number, element in enumerate(elements):
         if isinstance(element, Table):
@@ -94,13 +97,14 @@ def join_page(elements: Sequence[Element]) -> list[Block]:
             goes_on
             and last
             and kind in ("text", "note")
-            and _is_next(last, element, leading)
             and (kind == "text" or parts[-1][1] == "note")
+            and _is_next(last, element, leading)
+            and _fills_column(last, spans[max(0, number - 5) : number + 4])
         ):
             parts[-1][0].append(element.text)
         else:
             parts.append(([f"## {element.text}" if kind == "heading" else element.text], kind))
-        goes_on = kind not in ("heading", "cells") and _fills_column(elements, number)
+        goes_on = kind not in ("heading", "cells")
         last = element
     return [Block(join_broken(texts), kind) for texts, kind in parts]
 
@@ -141,18 +145,14 @@ def _is_next(last: Line, line: Line, leading: float) -> bool:
     return step <= max(1.4 * leading, 1.5 * height) if step > 0 else True
 
 
-def _fills_column(elements: Sequence[Element], number: int) -> bool:
-    """Return whether a paragraph continues after this line."""
-    line = elements[number]
-    if not isinstance(line, Line):
-        return False
+def _fills_column(line: Line, near: Sequence[tuple[float, float]]) -> bool:
+    """Return whether a paragraph continues after this line. `near` has both ends of the lines around it."""
     if line.text[-1] in HYPHENS:
         return True
-    reach = 4 * (line.y1 - line.y0)
-    near = elements[max(0, number - 4) : number + 5]
-    right = max(e.x1 for e in near if isinstance(e, Line) and abs(e.x0 - line.x0) <= reach)
+    x0, reach = line.x0, 4 * (line.y1 - line.y0)
+    right = max([right for left, right in near if abs(left - x0) <= reach])
     share = 0.9 if line.text[-1] in ".!?:\u2026" else 0.5
-    return line.x1 - line.x0 > share * (right - line.x0)
+    return line.x1 - x0 > share * (right - x0)
 
 
 def join_broken(texts: Iterable[str]) -> str:
@@ -180,7 +180,7 @@ def join_sentences(blocks: Sequence[Block]) -> Iterator[Block]:
             skipped.extend(blocks[at + 1 : end])
             texts.append(blocks[end].text)
             at = end
-        yield replace(block, text=join_broken(texts))
+        yield block if len(texts) == 1 else Block(join_broken(texts), block.kind)
         yield from skipped
         at += 1
 

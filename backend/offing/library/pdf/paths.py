@@ -1,11 +1,18 @@
 """Read the boxes of what is drawn on a page with pypdfium2."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-BoxTuple = tuple[float, float, float, float]
-"""`(x0, x1, y0, y1)` in points."""
+from offing.library.pdf.pdfium_calls import (
+    BoxTuple,
+    count_segments,
+    list_form_objects,
+    list_kinds,
+    list_page_objects,
+    read_bounds,
+)
+
 Matrix = tuple[float, float, float, float, float, float]
 
 MAX_DEPTH = 3
@@ -18,46 +25,39 @@ MAX_PATH_SEGMENTS = 400
 _IDENTITY = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def iter_path_boxes(raw: Any, page: Any, max_objects: int) -> Iterator[BoxTuple]:
+def iter_path_boxes(raw: Any, page: int, max_objects: int) -> Iterator[BoxTuple]:
     """Yield a box per straight part of the paths of a page. Nothing if the page has more than `max_objects`.
 
-    `raw` is `pypdfium2.raw`, and `page` a page of it.
+    `raw` is `pypdfium2.raw`, and `page` the address of a page.
     """
-    count = raw.FPDFPage_CountObjects(page)
-    if count <= max_objects:
-        for number in range(count):
-            yield from _iter_object_boxes(raw, raw.FPDFPage_GetObject(page, number), _IDENTITY, 1, max_objects)
+    return _iter_boxes(raw, list_page_objects(page, max_objects), _IDENTITY, 1, max_objects)
 
 
-def _iter_object_boxes(raw: Any, item: Any, matrix: Matrix, depth: int, max_objects: int) -> Iterator[BoxTuple]:
-    kind = raw.FPDFPageObj_GetType(item)
-    if kind == raw.FPDF_PAGEOBJ_PATH:
-        yield from _iter_boxes(raw, item, matrix)
-    elif kind == raw.FPDF_PAGEOBJ_FORM and depth < MAX_DEPTH:
-        count = raw.FPDFFormObj_CountObjects(item)
-        inner = _multiply(_get_matrix(raw, item), matrix)
-        for number in range(count if count <= max_objects else 0):
-            part = raw.FPDFFormObj_GetObject(item, number)
-            yield from _iter_object_boxes(raw, part, inner, depth + 1, max_objects // 10)
+def _iter_boxes(raw: Any, objects: Sequence[int], matrix: Matrix, depth: int, max_objects: int) -> Iterator[BoxTuple]:
+    kinds = list_kinds(objects)
+    paths = [item for item, kind in zip(objects, kinds, strict=True) if kind == raw.FPDF_PAGEOBJ_PATH]
+    read = zip(count_segments(paths), read_bounds(paths), strict=True)
+    for item, kind in zip(objects, kinds, strict=True):
+        if kind == raw.FPDF_PAGEOBJ_PATH:
+            count, bounds = next(read)
+            if count > MAX_BOX_SEGMENTS:
+                yield from _iter_segments(raw, item, count, matrix)
+            elif bounds:
+                yield bounds if matrix is _IDENTITY else _move_box(matrix, bounds)
+        elif kind == raw.FPDF_PAGEOBJ_FORM and depth < MAX_DEPTH:
+            parts, inner = list_form_objects(item, max_objects), _multiply(_get_matrix(raw, item), matrix)
+            yield from _iter_boxes(raw, parts, inner, depth + 1, max_objects // 10)
 
 
-def _iter_boxes(raw: Any, path: Any, matrix: Matrix) -> Iterator[BoxTuple]:
-    count = raw.FPDFPath_CountSegments(path)
+def _iter_segments(raw: Any, path: int, count: int, matrix: Matrix) -> Iterator[BoxTuple]:
     if count > MAX_PATH_SEGMENTS:
         return
-    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    if count <= MAX_BOX_SEGMENTS:
-        if raw.FPDFPageObj_GetBounds(path, left, bottom, right, top):
-            yield _span(_move(matrix, left.value, bottom.value), _move(matrix, right.value, top.value))
-    else:
-        yield from _iter_segments(raw, path, count, _multiply(_get_matrix(raw, path), matrix))
-
-
-def _iter_segments(raw: Any, path: Any, count: int, matrix: Matrix) -> Iterator[BoxTuple]:
+    handle = ctypes.cast(path, raw.FPDF_PAGEOBJECT)
+    matrix = _multiply(_get_matrix(raw, path), matrix)
     x, y = ctypes.c_float(), ctypes.c_float()
     start = before = (0.0, 0.0)
     for number in range(count):
-        segment = raw.FPDFPath_GetPathSegment(path, number)
+        segment = raw.FPDFPath_GetPathSegment(handle, number)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point, kind = _move(matrix, x.value, y.value), raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
@@ -69,9 +69,9 @@ def _iter_segments(raw: Any, path: Any, count: int, matrix: Matrix) -> Iterator[
         before = point
 
 
-def _get_matrix(raw: Any, item: Any) -> Matrix:
+def _get_matrix(raw: Any, item: int) -> Matrix:
     matrix = raw.FS_MATRIX()
-    if not raw.FPDFPageObj_GetMatrix(item, matrix):
+    if not raw.FPDFPageObj_GetMatrix(ctypes.cast(item, raw.FPDF_PAGEOBJECT), matrix):
         return _IDENTITY
     return matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f
 
@@ -86,6 +86,10 @@ def _multiply(first: Matrix, second: Matrix) -> Matrix:
 def _move(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
     a, b, c, d, e, f = matrix
     return a * x + c * y + e, b * x + d * y + f
+
+
+def _move_box(matrix: Matrix, box: BoxTuple) -> BoxTuple:
+    return _span(_move(matrix, box[0], box[2]), _move(matrix, box[1], box[3]))
 
 
 def _span(start: tuple[float, float], end: tuple[float, float]) -> BoxTuple:

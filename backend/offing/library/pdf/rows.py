@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from offing.library.pdf.geometry import Line, Word
@@ -30,8 +31,13 @@ _MARKER = re.compile(
 )
 
 
+MAX_SIGN_CHARS = 5
+"""Maximum characters of a currency sign, a closing sign or the marker of a list."""
 MAX_VALUE_CHARS = 40
 """Maximum characters of a value, so that a long text is not compared again for each of its words."""
+
+
+_BY_X0 = itemgetter(1)
 
 
 def is_value(text: str) -> bool:
@@ -88,14 +94,18 @@ def group_rows(words: Sequence[Word]) -> list[Row]:
 
 def group_words(words: Sequence[Word]) -> Iterator[list[Word]]:
     """Yield the words of each row from top to bottom."""
-    group, center, height = list[Word](), 0.0, 0.0
-    for word in sorted(words, key=lambda word: -(word.y0 + word.y1)):
-        at, tall = (word.y0 + word.y1) / 2, word.y1 - word.y0
-        if group and center - at > 0.45 * max(height, min(tall, 2 * height)):
+    depths = [-(y0 + y1) for _, _, _, y0, y1 in words]
+    group, center, height, reach = list[Word](), 0.0, 0.0, 0.0
+    for number in sorted(range(len(words)), key=depths.__getitem__):
+        word, at = words[number], depths[number] / -2
+        tall = word.y1 - word.y0
+        # Most words are within the reach of the row's type. Only a taller word reaches further.
+        if group and center - at > reach and center - at > 0.45 * min(tall, 2 * height):
             yield group
             group = []
         if not group or tall > height:
             center, height = (at if not group else max(at, center - 0.2 * tall)), tall
+            reach = 0.45 * height
         group.append(word)
     if group:
         yield group
@@ -103,29 +113,36 @@ def group_words(words: Sequence[Word]) -> Iterator[list[Word]]:
 
 def make_row(words: list[Word]) -> Row:
     """Return the row of at least one word."""
-    words.sort(key=lambda word: word.x0)
+    words.sort(key=_BY_X0)
     chunks = tuple(group_chunks(words))
+    if len(chunks) == 1:
+        return Row(chunks, *chunks[0][1:5])
     lead = max(chunks, key=lambda chunk: len(chunk.text))
     return Row(chunks, chunks[0].x0, max(chunk.x1 for chunk in chunks), lead.y0, lead.y1)
 
 
 def group_chunks(words: Sequence[Word]) -> Iterator[Chunk]:
-    """Yield the chunks of a row whose words are sorted from left to right."""
-    text, count, first = "", 0, True
-    x0 = x1 = y0 = y1 = 0.0
-    for word in words:
-        joint = _find_joint(text, word, word.x0 - x1, y1 - y0, first) if count else None
+    """Yield the chunks of a row of at least one word. The words are sorted from left to right."""
+    text, x0, x1, y0, y1 = words[0]
+    count, first = 1, True
+    for word in words[1:]:
+        next_text, next_x0, next_x1, next_y0, next_y1 = word
+        gap, height = next_x0 - x1, y1 - y0
+        is_usual = (
+            MIN_SPACE * height <= gap <= MAX_NUMBER_SPACE * height
+            and (len(text) > MAX_SIGN_CHARS or text.isalnum())
+            and (len(next_text) > MAX_SIGN_CHARS or next_text.isalnum())
+        )
+        joint = " " if is_usual else _find_joint(text, word, gap, height, first)
         if joint is None:
-            if count:
-                yield Chunk(text, x0, x1, y0, y1, count)
-                first = False
-            text, x0, x1, y0, y1, count = word.text, word.x0, word.x1, word.y0, word.y1, 1
+            yield Chunk(text, x0, x1, y0, y1, count)
+            first = False
+            text, x0, x1, y0, y1, count = next_text, next_x0, next_x1, next_y0, next_y1, 1
         else:
-            text, x1, count = text + joint + word.text, max(x1, word.x1), count + 1
-            if word.y1 - word.y0 > y1 - y0:
-                y0, y1 = word.y0, word.y1
-    if count:
-        yield Chunk(text, x0, x1, y0, y1, count)
+            text, x1, count = text + joint + next_text, next_x1 if next_x1 > x1 else x1, count + 1
+            if next_y1 - next_y0 > height:
+                y0, y1 = next_y0, next_y1
+    yield Chunk(text, x0, x1, y0, y1, count)
 
 
 def _find_joint(text: str, word: Word, gap: float, height: float, first: bool) -> str | None:

@@ -56,13 +56,21 @@ def find_ruled_tables(words: Sequence[Word], rulings: Sequence[Ruling]) -> tuple
     """Return the tables in drawn grids, and the words outside of them."""
     tables, rest = list[Table](), list(words)
     for grid in _find_grids(rulings):
-        box = grid.box
-        inside = [w for w in rest if box.x0 <= (w.x0 + w.x1) / 2 <= box.x1 and box.y0 <= (w.y0 + w.y1) / 2 <= box.y1]
+        inside, outside = _split_words(rest, grid.box)
         if inside and (table := _read_grid(grid, inside)):
             tables.append(table)
-            taken = set(map(id, inside))
-            rest = [word for word in rest if id(word) not in taken]
+            rest = outside
     return tables, rest
+
+
+def _split_words(words: Sequence[Word], box: Box) -> tuple[list[Word], list[Word]]:
+    """Return the words whose centers are in a box, and the others."""
+    left, right, bottom, top = (2 * edge for edge in box)
+    inside, outside = list[Word](), list[Word]()
+    for word in words:
+        _, x0, x1, y0, y1 = word
+        (inside if left <= x0 + x1 <= right and bottom <= y0 + y1 <= top else outside).append(word)
+    return inside, outside
 
 
 def _find_grids(rulings: Sequence[Ruling]) -> Iterator[_Grid]:
@@ -83,12 +91,18 @@ def _find_grids(rulings: Sequence[Ruling]) -> Iterator[_Grid]:
 def _join_rulings(rulings: Iterable[Ruling]) -> list[Ruling]:
     """Join horizontal lines that continue or cover one another."""
     joined = list[Ruling]()
-    for line in sorted(rulings, key=lambda r: (round(r.y0 / SNAP_POINTS), r.x0)):
-        last = joined[-1] if joined else None
-        if last and abs(last.y0 - line.y0) <= SNAP_POINTS and line.x0 <= last.x1 + SNAP_POINTS and line.x0 >= last.x0:
-            joined[-1] = last._replace(x1=max(last.x1, line.x1))
-        else:
-            joined.append(line)
+    x0 = x1 = y0 = y1 = 0.0
+    is_open = False
+    for line in sorted(rulings, key=lambda r: (round(r[2] / SNAP_POINTS), r[0])):
+        next_x0, next_x1, next_y0, next_y1 = line
+        if is_open and abs(y0 - next_y0) <= SNAP_POINTS and x0 <= next_x0 <= x1 + SNAP_POINTS:
+            x1 = next_x1 if next_x1 > x1 else x1
+            continue
+        if is_open:
+            joined.append(Ruling(x0, x1, y0, y1))
+        x0, x1, y0, y1, is_open = next_x0, next_x1, next_y0, next_y1, True
+    if is_open:
+        joined.append(Ruling(x0, x1, y0, y1))
     return joined
 
 
