@@ -43,6 +43,22 @@ class UsageMeter(Protocol):
         ...
 
 
+class TextListener(Protocol):
+    """Receives the text of a role call while it is written. Its methods return immediately and never raise."""
+
+    async def begin_attempt(self, number: int) -> None:
+        """Start an attempt, from 1. Text of an earlier attempt is lost."""
+        ...
+
+    async def add_text(self, text: str) -> None:
+        """Add text in the order in which the model writes it."""
+        ...
+
+    async def end(self) -> None:
+        """End the attempt: it was lost, or its answer was recorded."""
+        ...
+
+
 async def _no_prefix(_: Sequence[Message]) -> tuple[int, ...] | None:
     return None
 
@@ -66,6 +82,8 @@ class RoleRequest:
     """Finds the tokens of an earlier role call, so that a token-level engine can continue from them."""
     call_path: str = ""
     """Call path in the run. It is the same on replay, and different for two calls in one turn."""
+    text_listener: TextListener | None = None
+    """Receives the text while it is written. `None` means that nobody watches."""
 
 
 class Engine(Protocol):

@@ -20,6 +20,7 @@ from offing.models.credentials import EngineEndpoint, key_variable, resolve_endp
 from offing.models.engine import RoleRequest
 from offing.models.litellm_client import (
     LitellmReply,
+    can_stream,
     choose_output_mode,
     estimate_price,
     estimate_usage,
@@ -47,6 +48,7 @@ from offing.models.reservation import Reservation
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import AttemptFailure, CallSettings, RoleCallRunner, correction_messages, truncated_output
 from offing.models.structured_output import Schema, parse_output
+from offing.models.text_stream import StreamProgress
 from offing.sdk.native_chat import NativeChatAdapter
 
 
@@ -109,7 +111,16 @@ class LitellmEngine:
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
         settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
-        return await RoleCallRunner(_LitellmAdapter(request, prompt_format), request, settings).run(attempt_request)
+        attempt_request = replace(attempt_request, streams=await _choose_streaming(request, attempt_request.options))
+        adapter = _LitellmAdapter(request, prompt_format, self.clock)
+        return await RoleCallRunner(adapter, request, settings).run(attempt_request)
+
+
+async def _choose_streaming(request: RoleRequest, options: LitellmOptions) -> bool:
+    """Return whether to stream: as configured, otherwise if someone may watch and the provider can stream."""
+    if options.stream is not None:
+        return options.stream
+    return request.text_listener is not None and await can_stream(request.engine_config.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +129,8 @@ class _LitellmAdapter:
 
     request: RoleRequest
     prompt_format: RolePromptFormat | None
+    clock: Callable[[], float] = time.monotonic
+    progress: StreamProgress = field(default_factory=StreamProgress)
 
     @property
     def provider(self) -> str:
@@ -132,7 +145,9 @@ class _LitellmAdapter:
         self, request: LitellmRequest, timeout_seconds: float, reservation: Reservation
     ) -> LitellmReply | AttemptFailure:
         """Send the request. If a stream is interrupted, the usage of the received text is estimated and charged."""
-        request, is_complete = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[]), False
+        on_text = self.progress.start(self.clock, self.request.text_listener)
+        request = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[], on_text=on_text)
+        is_complete = False
         try:
             async with asyncio.timeout(timeout_seconds):
                 outcome = await send_request(request)
@@ -167,15 +182,30 @@ class _LitellmAdapter:
 
     def build_response(self, request: LitellmRequest, reply: LitellmReply, output: Any) -> EngineResponse:
         sampling = build_sampling_params(request) | describe_format(self.prompt_format, request.output_mode)
-        if request.options.stream:
+        if request.streams:
             sampling["stream"] = True
         if reply.usage_estimated:
             sampling["usage_estimated"] = True
         if request.native_chat is not None and self.request.role.native_chat is not None:
             text = self.request.role.native_chat.render_output(output)
-            return EngineResponse(output, text, request.engine_config.model, request.messages, sampling)
+            return EngineResponse(
+                output,
+                text,
+                request.engine_config.model,
+                request.messages,
+                sampling,
+                first_text_ms=self.progress.first_text_ms,
+            )
         spans = label_spans(self.prompt_format, reply.text)
-        return EngineResponse(output, reply.text, request.engine_config.model, request.messages, sampling, spans=spans)
+        return EngineResponse(
+            output,
+            reply.text,
+            request.engine_config.model,
+            request.messages,
+            sampling,
+            spans=spans,
+            first_text_ms=self.progress.first_text_ms,
+        )
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is not FailureKind.AUTHENTICATION_FAILED:

@@ -143,6 +143,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if not isinstance(output, InvalidOutput):
                 answer = self.adapter.build_response(request_body, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
+            await self._end_text()
             text, sampled = _to_storable(reply.text), self.adapter.sampled_completion(request_body, reply)
             self.attempts.append(
                 FailedAttempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage, sampled)
@@ -161,6 +162,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if not isinstance(outcome, AttemptFailure):
                 return outcome, ms
             failed += 1
+            await self._end_text()
             stored_text = _to_storable(outcome.text)
             self.attempts.append(FailedAttempt(outcome.kind, outcome.message, stored_text, ms, outcome.usage))
             if self._remaining_seconds() == 0:
@@ -183,12 +185,19 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
                 return self._out_of_budget(StopReason.TIME_LIMIT)
             with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
                 seconds = min(self.request.engine_config.timeout_seconds, self._remaining_seconds())
+                if self.request.text_listener is not None:
+                    await self.request.text_listener.begin_attempt(len(self.attempts) + 1)
                 outcome = await self.adapter.send(body, seconds, reservation)
                 current.set_attributes(names.build_usage_attributes(reservation.usage))
                 if isinstance(outcome, AttemptFailure):
                     mark_failed(current, outcome.kind, outcome.message)
         self.usage += reservation.usage
         return outcome
+
+    async def _end_text(self) -> None:
+        """Withdraw the text of an attempt that is lost."""
+        if self.request.text_listener is not None:
+            await self.request.text_listener.end()
 
     def _remaining_seconds(self) -> float:
         """Return the seconds until the deadline, or 0 if it has passed."""
