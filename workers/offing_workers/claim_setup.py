@@ -107,7 +107,8 @@ async def load_run(
         epoch.database, row, epoch.fencing_token, epoch.lease_seconds, checkpointer, epoch.graphs, epoch.dispatcher
     )
     controls = SliceControls(epoch.claimed_run, epoch.max_turns)
-    sink = RunLiveSink(epoch.live_publisher, epoch.fencing_token.tenant_id, row.id)
+    fence = epoch.fencing_token
+    sink = RunLiveSink(epoch.live_publisher, fence.tenant_id, row.id, fence.number, shows_drafts=row.kind != "rollout")
     run = build_active_run(setup, store, ConfiguredEngines(row.engines), controls, sink, time.monotonic)
     started_steps = (
         [] if epoch.is_first_claim or begun else await steps.list_last_steps(connection, row.id, StepKind.STARTED, 1)

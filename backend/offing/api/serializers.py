@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from offing.api.schemas import (
+    AnswerDraftOut,
     BudgetIn,
     CitationOut,
     LibraryStatusOut,
@@ -26,6 +27,7 @@ from offing.api.schemas import (
     UsageOut,
     VectorCoverageOut,
 )
+from offing.core.answer_draft import DraftPart
 from offing.core.report import Citation, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
@@ -90,6 +92,20 @@ def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
     brief = serialize_run_summary(detail.summary)
     fields = {name: getattr(brief, name) for name in RunOut.model_fields}
     return RunDetail.model_construct(**fields, live=serialize_live_status(detail.live), step_marks=detail.step_marks)
+
+
+def serialize_draft(run_id: UUID, part: DraftPart) -> AnswerDraftOut:
+    draft = part.draft
+    return AnswerDraftOut(
+        run_id=run_id,
+        call_id=draft.call_id,
+        attempt=draft.attempt,
+        role=draft.role,
+        label=draft.label,
+        is_unverified=draft.is_unverified,
+        offset=part.offset,
+        text=part.text,
+    )
 
 
 def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:

@@ -1,6 +1,7 @@
 """Answer drafts: the text of role calls while it is written. They are shown live and never recorded."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 MAX_DRAFT_CHARS = 100_000
 """Maximum number of code points of a draft. Later text of the answer is not shown until the answer is recorded."""
@@ -41,5 +42,62 @@ class DraftEnd:
     """The end of a draft: its answer was recorded, or its attempt was lost."""
 
     call_id: str
-    """Empty means all drafts of the run."""
+    """Empty means all drafts of earlier claims."""
     fence: int
+
+
+DraftChange = DraftPart | DraftEnd
+
+
+@dataclass(slots=True)
+class DraftTracker:
+    """Which drafts of one run a viewer has, and how much of each.
+
+    Changes may arrive twice, in an old version, or with gaps. The viewer gets each text once and in order.
+    """
+
+    fence: int = 0
+    """The latest claim that was seen. Changes of earlier claims are ignored."""
+    _open: dict[str, tuple[AnswerDraft, int]] = field(default_factory=dict[str, tuple[AnswerDraft, int]])
+    """Draft and length of its text by call."""
+
+    def apply(self, change: DraftChange) -> list[DraftChange] | None:
+        """Return what a change means for the viewer. `None` means that text before it is missing."""
+        if isinstance(change, DraftEnd):
+            return self._apply_end(change)
+        if change.draft.fence < self.fence:
+            return []
+        ends = self._begin_claim(change.draft.fence)
+        call_id, start = change.draft.call_id, change.offset
+        draft, length = self._open.get(call_id, (None, 0))
+        if draft is not None and change.draft.attempt < draft.attempt:
+            return ends
+        if draft != change.draft:
+            length = 0
+        if start > length:
+            return None
+        new = DraftPart(change.draft, length, change.text[length - start :])
+        self._open[call_id] = change.draft, length + len(new.text)
+        return [*ends, new] if new.text else ends
+
+    def synchronize(self, drafts: Sequence[DraftPart]) -> list[DraftChange]:
+        """Return the changes that lead to these drafts, which are complete from their beginning."""
+        current = [part for part in drafts if part.draft.fence >= self.fence]
+        call_ids = {part.draft.call_id for part in current}
+        changes: list[DraftChange] = [self._remove(call_id) for call_id in list(self._open) if call_id not in call_ids]
+        return changes + [change for part in current for change in self.apply(part) or ()]
+
+    def _apply_end(self, end: DraftEnd) -> list[DraftChange]:
+        if end.fence < self.fence:
+            return []
+        ends = self._begin_claim(end.fence)
+        return [*ends, self._remove(end.call_id)] if end.call_id in self._open else ends
+
+    def _begin_claim(self, fence: int) -> list[DraftChange]:
+        """End all drafts of earlier claims."""
+        is_new, self.fence = fence > self.fence, fence
+        return [self._remove(call_id) for call_id in list(self._open)] if is_new else []
+
+    def _remove(self, call_id: str) -> DraftEnd:
+        del self._open[call_id]
+        return DraftEnd(call_id, self.fence)

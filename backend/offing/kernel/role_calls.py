@@ -124,9 +124,7 @@ class RoleCaller:
             if listener is not None:
                 await listener.end()  # after the step, which replaces the draft
 
-    async def _execute(
-        self, new_call: _NewRoleCall, listener: TextListener | None
-    ) -> RoleReply[Any] | EngineFailure:
+    async def _execute(self, new_call: _NewRoleCall, listener: TextListener | None) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()
         await self._components.sink.publish_action(
             redact(f"{role.label or role.step_kind}: {choice.model or choice.engine}")

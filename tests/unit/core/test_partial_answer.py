@@ -53,7 +53,7 @@ def test_parts_of_any_size_give_the_same_text(seed: int) -> None:
 
 
 def test_a_plan_is_shown_without_the_name_of_its_tool_and_its_arguments() -> None:
-    plan = '{"justification": "start", "sub_goal": "find the builder", "tool": "search_library", "args": {"q": "x"}, "su'
+    plan = '{"justification": "start", "sub_goal": "find the builder", "tool": "search", "args": {"q": "x"}, "su'
     assert render_partial_answer(plan) == "start\nfind the builder"
 
 
@@ -70,6 +70,8 @@ def test_an_answer_that_is_not_json_is_shown_unchanged(text: str) -> None:
     assert "".join(answer.feed(char) for char in text) == text
 
 
-@pytest.mark.parametrize("text", ['{"a": [}]}"', '"only a text"', "{{{{", '{"a": "\\uZZZZ x"}', "]]", '{"a" "b": 1, "c'])
+@pytest.mark.parametrize(
+    "text", ['{"a": [}]}"', '"only a text"', "{{{{", '{"a": "\\uZZZZ x"}', "]]", '{"a" "b": 1, "c']
+)
 def test_malformed_answers_never_raise(text: str) -> None:
     render_partial_answer(text)
