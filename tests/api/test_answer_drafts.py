@@ -16,15 +16,15 @@ REPORT = AnswerDraft("9/generator/0/cd", fence=1, attempt=1, role="generator", l
 
 def texts_of(events: list[Any]) -> dict[str, str]:
     """The drafts as a viewer shows them."""
-    shown: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for event in [one for one in events if one.name.startswith("draft")]:
         call_id = event.data["call_id"]
         assert event.id is None
         if event.name == "draft":
-            shown[call_id] = shown.get(call_id, "")[: event.data["offset"]] + event.data["text"]
+            texts[call_id] = texts.get(call_id, "")[: event.data["offset"]] + event.data["text"]
         else:
-            del shown[call_id]
-    return shown
+            del texts[call_id]
+    return texts
 
 
 async def list_drafts(api: Api, run_id: UUID) -> list[dict[str, Any]]:

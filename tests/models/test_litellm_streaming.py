@@ -29,7 +29,7 @@ class Listener:
 async def test_an_answer_is_streamed_when_someone_may_watch() -> None:
     listener = Listener()
     async with WireServer(scripted(Completion(GOOD))) as server:
-        heard = replace(request(choice(server.url)), text_listener=listener)
+        heard = replace(request(choice(server.url, timeout_seconds=60)), text_listener=listener)
         response = await answered(litellm_engine(), heard)
     assert server.bodies[0]["stream"] is True
     assert server.bodies[0]["stream_options"] == {"include_usage": True}
@@ -40,8 +40,8 @@ async def test_an_answer_is_streamed_when_someone_may_watch() -> None:
 async def test_an_answer_is_not_streamed_when_nobody_may_watch_or_when_streaming_is_off() -> None:
     listener = Listener()
     async with WireServer(scripted(Completion(GOOD), Completion(GOOD))) as server:
-        unheard = await answered(litellm_engine(), request(choice(server.url)))
-        off = request(choice(server.url, options={"stream": False}))
+        unheard = await answered(litellm_engine(), request(choice(server.url, timeout_seconds=60)))
+        off = request(choice(server.url, timeout_seconds=60, options={"stream": False}))
         await answered(litellm_engine(), replace(off, text_listener=listener))
     assert [body.get("stream") for body in server.bodies] == [None, None]
     assert listener.events == ["begin 1"]
@@ -52,7 +52,9 @@ async def test_an_attempt_that_breaks_off_or_is_rejected_is_withdrawn() -> None:
     listener = Listener()
     replies = (Cut(Completion(GOOD)), Fault(429), Completion('{"analysis": 3}'), Completion(GOOD))
     async with WireServer(scripted(*replies)) as server:
-        heard = replace(request(choice(server.url, options={"output_mode": "text"})), text_listener=listener)
+        heard = replace(
+            request(choice(server.url, timeout_seconds=60, options={"output_mode": "text"})), text_listener=listener
+        )
         await answered(litellm_engine(), heard)
     starts = [event.split(" ")[0] for event in listener.events]
     assert starts == ["begin", "text", "end", "begin", "end", "begin", "text", "end", "begin", "text"]
@@ -63,7 +65,7 @@ async def test_an_attempt_that_breaks_off_or_is_rejected_is_withdrawn() -> None:
 async def test_the_time_to_the_first_token_is_that_of_the_accepted_attempt() -> None:
     meter = Ledger()
     async with WireServer(scripted(Slow(Completion(GOOD), 0.3))) as server:
-        chosen = choice(server.url, options={"stream": True})
+        chosen = choice(server.url, timeout_seconds=60, options={"stream": True})
         engine = replace(litellm_engine(), clock=time.monotonic)
         response = await answered(engine, request(chosen, meter=meter))
     assert response.first_text_ms is not None

@@ -120,7 +120,16 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "citations": report_to_json(report)["citations"] if report else [],
         "sentences": report_to_json(report)["sections"] if report else [],
         "steps": [
-            {"seq": s.seq, "kind": s.kind, "label": s.label, "title": s.title, "ok": s.ok, "ms": s.ms, "turn": s.turn}
+            {
+                "seq": s.seq,
+                "kind": s.kind,
+                "label": s.label,
+                "title": s.title,
+                "ok": s.ok,
+                "ms": s.ms,
+                "first_text_ms": s.payload.get("first_text_ms"),
+                "turn": s.turn,
+            }
             for s in log
         ],
     }

@@ -71,16 +71,16 @@ class PartialAnswer:
         return self._read_json(text) if self._is_json else text
 
     def _read_json(self, text: str) -> str:
-        shown: list[str] = []
+        readable: list[str] = []
         position = 0
         while position < len(text):
             if self._in_text and not self._escape and (run := _PLAIN_RUN.match(text, position)):
-                shown.append(self._take(run.group()))
+                readable.append(self._take(run.group()))
                 position = run.end()
                 continue
-            shown.append(self._read_char(text[position]))
+            readable.append(self._read_char(text[position]))
             position += 1
-        return "".join(shown)
+        return "".join(readable)
 
     def _read_char(self, char: str) -> str:
         if self._escape:

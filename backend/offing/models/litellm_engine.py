@@ -184,6 +184,8 @@ class _LitellmAdapter:
         sampling = build_sampling_params(request) | describe_format(self.prompt_format, request.output_mode)
         if request.streams:
             sampling["stream"] = True
+        if self.progress.first_text_ms is not None:
+            sampling["first_text_ms"] = self.progress.first_text_ms
         if reply.usage_estimated:
             sampling["usage_estimated"] = True
         if request.native_chat is not None and self.request.role.native_chat is not None:

@@ -40,11 +40,11 @@ class StreamRedactor:
         secrets = self.list_secrets()
         end = self._find_safe_end(secrets)
         released, self._held = self._held[:end], self._held[end:]
-        shown = redact_with(released, secrets) if released else ""
+        clean = redact_with(released, secrets) if released else ""
         if len(self._held) <= MAX_HELD_CHARS:
-            return shown
+            return clean
         self._held = ""
-        return shown + MASK
+        return clean + MASK
 
     def _find_safe_end(self, secrets: frozenset[str]) -> int:
         spaced = max((len(secret) * MAX_SPELLING_GROWTH for secret in secrets if _BOUNDARY.search(secret)), default=1)

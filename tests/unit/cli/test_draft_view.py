@@ -36,8 +36,8 @@ async def test_a_terminal_shows_the_text_with_its_attempt_and_that_it_is_unverif
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    shown = await show(Terminal(), *CHANGES[:2])
-    assert shown == (
+    status = await show(Terminal(), *CHANGES[:2])
+    assert status == (
         "write is being written, attempt 2, unverified until it is checked\nThe tower [31m[bold]was built."
     )
 

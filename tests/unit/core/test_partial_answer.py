@@ -43,13 +43,13 @@ def test_a_code_fence_around_an_answer_is_not_shown() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_parts_of_any_size_give_the_same_text(seed: int) -> None:
     draw, answer, text = random.Random(seed), PartialAnswer(), "\n" + json.dumps(REPORT, indent=seed % 3 or None)
-    shown, position = "", 0
+    readable, position = "", 0
     while position < len(text):
         size = draw.randint(1, 12)
-        shown += answer.feed(text[position : position + size])
+        readable += answer.feed(text[position : position + size])
         position += size
-        assert READABLE.startswith(shown)
-    assert shown == READABLE
+        assert READABLE.startswith(readable)
+    assert readable == READABLE
 
 
 def test_a_plan_is_shown_without_the_name_of_its_tool_and_its_arguments() -> None:

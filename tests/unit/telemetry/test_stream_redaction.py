@@ -35,10 +35,10 @@ def test_the_released_parts_are_the_redacted_text(seed: int) -> None:
     redactor = StreamRedactor(lambda: SECRETS)
     released = "".join(map(redactor.feed, [*split_text(TEXT, seed), "and a tail of words that is long enough. " * 4]))
     clean = redact_with(TEXT, SECRETS)
-    shown = released[: len(clean)]
+    beginning = released[: len(clean)]
     for secret in (KEY[6:], "abc123def456", "tr0ub4dor", "horse", "hunter22", "89abcdef", "MIIEow", "second line"):
         assert secret not in released
-    assert shown.startswith(f"The key is {MASK} and the header is")
+    assert beginning.startswith(f"The key is {MASK} and the header is")
     assert "and the last line is plain, with 東京 in it." in released
 
 
