@@ -108,9 +108,9 @@ async def load_run(
         epoch.database, row, epoch.fencing_token, epoch.lease_seconds, checkpointer, epoch.graphs, epoch.dispatcher
     )
     controls = SliceControls(epoch.claimed_run, epoch.max_turns)
-    sink = RunLiveSink(epoch.live_publisher, epoch.fencing_token.tenant_id, row.id)
-    find_provider = TenantProviders(epoch.database, epoch.fencing_token.tenant_id).find
-    engines = ConfiguredEngines(row.engines, find_provider)
+    fence = epoch.fencing_token
+    sink = RunLiveSink(epoch.live_publisher, fence.tenant_id, row.id, fence.number, shows_drafts=row.kind != "rollout")
+    engines = ConfiguredEngines(row.engines, TenantProviders(epoch.database, fence.tenant_id).find)
     run = build_active_run(setup, store, engines, controls, sink, time.monotonic)
     started_steps = (
         [] if epoch.is_first_claim or begun else await steps.list_last_steps(connection, row.id, StepKind.STARTED, 1)

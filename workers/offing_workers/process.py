@@ -51,8 +51,11 @@ may need another one.
 GRACE_SECONDS = 20.0
 """Seconds that a drain waits for running calls before it interrupts them."""
 
-CANCEL_GRACE_SECONDS = 2.0
-"""Seconds that a run waits for running calls after a person cancelled it."""
+CANCEL_GRACE_SECONDS = 0.5
+"""Seconds that a run waits for running calls after a person cancelled it.
+
+Then its requests to model providers are cancelled, so that it stops paying within a second.
+"""
 
 DISTILLATION_POLL_SECONDS = 2.0
 """Seconds between polls for a distillation job.

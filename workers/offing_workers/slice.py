@@ -16,6 +16,7 @@ from langgraph.errors import GraphDrained
 from langgraph.types import Command, Interrupt
 
 from offing.bus.notifier import RunDispatcher
+from offing.core.answer_draft import DraftEnd
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
@@ -187,6 +188,9 @@ class Slice:
             opened_run = await self._load_run(connection, row, saver, graph)
         if self._claim.lease_expired:
             await self._release_lost_reservations()
+            await self._live_publisher.end_draft(
+                self._fence.tenant_id, self._fence.run_id, DraftEnd("", self._fence.number)
+            )
         with open_slice_span(self._fence, row.graph, row.traceparent) as spans:
             opened_run.active_run.components.spans.node_spans = spans
             await self._advance_loaded_run(row, graph, saver, opened_run)

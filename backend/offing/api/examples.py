@@ -96,6 +96,17 @@ LIVE_STATUS_EXAMPLE: Example = {
     "worker_heartbeat_at": TIMESTAMP,
 }
 
+DRAFT_EXAMPLE: Example = {
+    "run_id": RUN_ID,
+    "call_id": "3/planner/0/9f86d081884c",
+    "attempt": 1,
+    "role": "planner",
+    "label": "plan",
+    "is_unverified": False,
+    "offset": 0,
+    "text": "The pool's size is not known yet.",
+}
+
 STEP_EXAMPLE: Example = {
     "run_id": RUN_ID,
     "seq": 6,
@@ -333,6 +344,8 @@ EXAMPLES: dict[str, Example] = {
     "RunDetail": RUN_EXAMPLE
     | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm", "token_details": TOKEN_DETAILS_EXAMPLE},
     "RunPage": {"items": [RUN_EXAMPLE], "next": None},
+    "AnswerDraftOut": DRAFT_EXAMPLE,
+    "AnswerDraftList": {"items": [DRAFT_EXAMPLE]},
     "StepOut": STEP_EXAMPLE,
     "StepDetail": STEP_EXAMPLE | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
     "StepPage": {"items": [STEP_EXAMPLE], "next": None},

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from offing.api.schemas import (
+    AnswerDraftOut,
     BudgetIn,
     CitationOut,
     LibraryStatusOut,
@@ -29,6 +30,7 @@ from offing.api.schemas import (
     UsageOut,
     VectorCoverageOut,
 )
+from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
 from offing.core.report import Citation, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
@@ -96,6 +98,20 @@ def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
     details = detail.token_details and TokenDetailsOut(**asdict(detail.token_details))
     live = serialize_live_status(detail.live)
     return RunDetail.model_construct(**fields, live=live, step_marks=detail.step_marks, token_details=details)
+
+
+def serialize_draft(run_id: UUID, part: DraftPart) -> AnswerDraftOut:
+    draft = part.draft
+    return AnswerDraftOut(
+        run_id=run_id,
+        call_id=draft.call_id,
+        attempt=draft.attempt,
+        role=draft.role,
+        label=draft.label,
+        is_unverified=draft.is_unverified,
+        offset=part.offset,
+        text=part.text,
+    )
 
 
 def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:

@@ -10,8 +10,9 @@ from uuid import UUID
 
 import orjson
 
-from offing.bus.live import StepsEvent
+from offing.bus.live import DraftEvent, StepsEvent
 from offing.bus.notifier import BusNotifier
+from offing.cli.draft_view import DraftView
 from offing.cli.hooks import build_hooks
 from offing.cli.input_responses import respond_to_pending
 from offing.cli.options import AskOptions
@@ -189,6 +190,7 @@ async def follow_run(
     `after_seq` is the sequence number of the last step to skip.
     """
     shown_wait = ""
+    drafts = DraftView(notifier.live, LOCAL_TENANT, run.id, progress)
     async with notifier.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
         while True:
             new_steps, row = await _load_new_steps(database, run.id, after_seq)
@@ -203,7 +205,8 @@ async def follow_run(
             if row.status is RunStatus.WAITING and await _answer_at_terminal(database, notifier, row.id, progress):
                 shown_wait = ""
                 continue
-            notice = await anext(notices)
+            while isinstance(notice := await anext(notices), DraftEvent):
+                await drafts.apply(notice.change)
             if isinstance(notice, StepsEvent) and notice.steps[0].seq == after_seq + 1:
                 for step in notice.steps[:-1]:
                     progress.print_step(step)

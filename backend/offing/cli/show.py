@@ -149,7 +149,16 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "revision": rendered["revision"],
         "score": rendered["score"],
         "steps": [
-            {"seq": s.seq, "kind": s.kind, "label": s.label, "title": s.title, "ok": s.ok, "ms": s.ms, "turn": s.turn}
+            {
+                "seq": s.seq,
+                "kind": s.kind,
+                "label": s.label,
+                "title": s.title,
+                "ok": s.ok,
+                "ms": s.ms,
+                "first_text_ms": s.payload.get("first_text_ms"),
+                "turn": s.turn,
+            }
             for s in log
         ],
     }

@@ -163,6 +163,10 @@ class EngineResponse:
     """Why the token trace is missing although the engine can return one."""
     spans: tuple[CompletionSpan, ...] = ()
     """Labeled ranges of `text`, from the same parse as `output`."""
+    first_text_ms: int | None = None
+    """Time from the request of the accepted attempt to its first token, in milliseconds. `None` means that the
+    answer was not streamed.
+    """
 
 
 @dataclass(frozen=True, slots=True)

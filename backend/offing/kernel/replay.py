@@ -17,6 +17,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
 from offing.core import input_request
+from offing.core.answer_draft import DraftPart
 from offing.core.errors import OffingError
 from offing.core.input_request import InputPrompt
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, Message
@@ -245,6 +246,12 @@ class _NullSink:
     async def publish_steps(self, steps: Sequence[Step], /) -> None: ...
 
     async def publish_action(self, text: str | None, /) -> None: ...
+
+    shows_drafts = False
+
+    async def publish_draft(self, part: DraftPart, /) -> None: ...
+
+    async def end_draft(self, call_id: str, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.token_checks import check_token_trace
 from offing.core.trajectory import BoundaryReason
 from offing.kernel import step_drafts
+from offing.kernel.answer_drafts import create_draft_writer
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
@@ -21,7 +22,7 @@ from offing.kernel.report_writer import ReportWriter
 from offing.kernel.run_store import JournalEntry, LiveSink, RoleCallAttachment
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.trace_spans import CallSpans, set_response_attributes
-from offing.models.engine import RoleRequest, can_revise, create_engine
+from offing.models.engine import RoleRequest, TextListener, can_revise, create_engine
 from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.sdk import Role, RoleReply
 from offing.sdk.library_excerpt import LibraryExcerpt, add_excerpt
@@ -122,23 +123,27 @@ class RoleCaller:
         if new_call.engine_config.engine != "extractive":
             await self._components.journal.flush()  # a slow call must not delay the steps before it
             await self._components.segments.load()  # before the call, so that its answer can be recorded without delay
+        listener = create_draft_writer(self._components.sink, role, call.key)
         try:
-            return await self._execute(new_call)
+            return await self._execute(new_call, listener)
         except BaseException:
             self._components.journal.usage_ledger.detach_call(call.key)
             raise
+        finally:
+            if listener is not None:
+                await listener.end()  # after the step, which replaces the draft
 
     def can_revise(self, role: str) -> bool:
         """See `offing.sdk.RunContext.can_revise`."""
         return can_revise(self._engines.get_config(role))
 
-    async def _execute(self, new_call: _NewRoleCall) -> RoleReply[Any] | EngineFailure:
+    async def _execute(self, new_call: _NewRoleCall, listener: TextListener | None) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()
         await self._components.sink.publish_action(
             redact(f"{role.label or role.step_kind}: {choice.model or choice.engine}")
         )
         with self._components.spans.open_role_span(new_call.call, role.name, choice, new_call.turn) as opened:
-            answer = await self._engines.answer_role(self._build_request(new_call))
+            answer = await self._engines.answer_role(replace(self._build_request(new_call), text_listener=listener))
             set_response_attributes(opened, answer)
         ms = int((self._components.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+from offing.core.answer_draft import DraftPart
 from offing.core.input_request import InputPrompt, InputRequest
 from offing.core.model import EngineResponse
 from offing.core.report import Citation, Report
@@ -321,4 +322,17 @@ class LiveSink(Protocol):
 
     async def publish_action(self, text: str | None, /) -> None:
         """Show what the run is doing now. `None` means that no action is in progress."""
+        ...
+
+    @property
+    def shows_drafts(self) -> bool:
+        """Whether someone may watch answers while they are written."""
+        ...
+
+    async def publish_draft(self, part: DraftPart, /) -> None:
+        """Show more text of an answer while it is written. The sink sets the fence."""
+        ...
+
+    async def end_draft(self, call_id: str, /) -> None:
+        """Remove the draft of a role call. An empty id removes all drafts of the run."""
         ...

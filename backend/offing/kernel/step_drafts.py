@@ -53,6 +53,7 @@ def draft_role_call(
         "engine": engine_config.engine,
         "model": response.model,
         "output": output.model_dump(mode="json"),
+        **({} if response.first_text_ms is None else {"first_text_ms": response.first_text_ms}),
         **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
         **({"used": [response.usage.prompt_tokens, response.usage.completion_tokens]} if role.native_chat else {}),
         **({"omitted_passages": omitted_passages} if omitted_passages else {}),

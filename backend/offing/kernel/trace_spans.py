@@ -108,6 +108,8 @@ def set_response_attributes(span: Span, response: EngineResponse | EngineFailure
     span.set_attributes(names.build_usage_attributes(response.usage))
     if isinstance(response, EngineFailure):
         mark_failed(span, response.kind)
+    elif response.first_text_ms is not None:
+        span.set_attribute(names.TIME_TO_FIRST_CHUNK, response.first_text_ms / 1000)
 
 
 @contextmanager

@@ -44,6 +44,22 @@ class UsageMeter(Protocol):
         ...
 
 
+class TextListener(Protocol):
+    """Receives the text of a role call while it is written. Its methods return immediately and never raise."""
+
+    async def begin_attempt(self, number: int) -> None:
+        """Start an attempt, from 1. Text of an earlier attempt is lost."""
+        ...
+
+    async def add_text(self, text: str) -> None:
+        """Add text in the order in which the model writes it."""
+        ...
+
+    async def end(self) -> None:
+        """End the attempt: it was lost, or its answer was recorded."""
+        ...
+
+
 async def _no_prefix(_: Sequence[Message]) -> tuple[int, ...] | None:
     return None
 
@@ -69,6 +85,8 @@ class RoleRequest:
     """Call path in the run. It is the same on replay, and different for two calls in one turn."""
     find_provider: FindProvider = find_no_provider
     """Finds the stored providers of the tenant, whose keys take precedence over those of the environment."""
+    text_listener: TextListener | None = None
+    """Receives the text while it is written. `None` means that nobody watches."""
 
 
 class Engine(Protocol):

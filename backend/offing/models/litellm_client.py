@@ -58,7 +58,7 @@ async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure
     with collect_rejected_redirects(keyless=request.endpoint.keyless) as redirects:
         try:
             response = await litellm.acompletion(**build_arguments(request))
-            if request.options.stream:
+            if request.streams:
                 return await _collect_stream(litellm, request, response)
             return _build_reply(litellm, request, response, billed=_has_usage(response))
         except Exception as error:
@@ -118,6 +118,18 @@ async def choose_output_mode(model: str) -> OutputMode:
     if litellm.supports_response_schema(model):
         return "schema"
     return "tool" if litellm.supports_function_calling(model) else "text"
+
+
+async def can_stream(model: str) -> bool:
+    """Return whether litellm can stream answers of this model."""
+    if _provider_of_model(model) in SELF_HOSTED_PROVIDERS:
+        return True
+    litellm = await get_litellm()
+    try:
+        supported: list[str] | None = litellm.get_supported_openai_params(model)
+    except Exception as error:
+        return bool(_check_unlisted_model(error))
+    return "stream" in (supported or ())
 
 
 async def estimate_price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
@@ -189,7 +201,10 @@ async def _collect_stream(litellm: Any, request: LitellmRequest, stream: Any) ->
     async with aclosing(stream):
         async for chunk in stream:
             chunks.append(chunk)
-            request.streamed_texts.extend(_chunk_texts(chunk))
+            text = "".join(_chunk_texts(chunk))
+            request.streamed_texts.append(text)
+            if request.on_text is not None and (text or _has_thoughts(chunk)):
+                await request.on_text(text)
     if not stream.received_finish_reason:
         raise ConnectionError("the stream ended before the answer was complete")
     response = litellm.stream_chunk_builder(chunks)
@@ -201,6 +216,10 @@ def _chunk_texts(chunk: Any) -> Iterable[str]:
         yield choice.delta.content or ""
         for call in choice.delta.tool_calls or ():
             yield call.function.arguments or ""
+
+
+def _has_thoughts(chunk: Any) -> bool:
+    return any(getattr(choice.delta, "reasoning_content", None) for choice in chunk.choices)
 
 
 def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed: bool) -> LitellmReply:

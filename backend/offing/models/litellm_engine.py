@@ -21,6 +21,7 @@ from offing.models.credentials import EngineEndpoint, key_variable, resolve_endp
 from offing.models.engine import RoleRequest
 from offing.models.litellm_client import (
     LitellmReply,
+    can_stream,
     choose_output_mode,
     estimate_price,
     estimate_usage,
@@ -62,6 +63,7 @@ from offing.models.role_call import (
 )
 from offing.models.stored_provider import resolve_stored_endpoint
 from offing.models.structured_output import Schema
+from offing.models.text_stream import StreamProgress
 from offing.models.thinking import describe_overflow, took_the_room
 from offing.sdk.native_chat import NativeChatAdapter
 from offing.telemetry.redaction import bind_secrets
@@ -144,7 +146,8 @@ class LitellmEngine:
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
         settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
-        adapter = _LitellmAdapter(request, prompt_format, attempt_request.endpoint.stored_name)
+        attempt_request = replace(attempt_request, streams=await _choose_streaming(request, attempt_request.options))
+        adapter = _LitellmAdapter(request, prompt_format, self.clock, attempt_request.endpoint.stored_name)
         return await RoleCallRunner(adapter, request, settings).run(attempt_request)
 
 
@@ -154,14 +157,23 @@ def _build_schema(request: RoleRequest) -> Schema:
     return add_choices(schema, request.role.choices(request.inputs)) if request.role.choices else schema
 
 
+async def _choose_streaming(request: RoleRequest, options: LitellmOptions) -> bool:
+    """Return whether to stream: as configured, otherwise if someone may watch and the provider can stream."""
+    if options.stream is not None:
+        return options.stream
+    return request.text_listener is not None and await can_stream(request.engine_config.model)
+
+
 @dataclass(frozen=True, slots=True)
 class _LitellmAdapter:
     """Provider adapter of litellm for one role call."""
 
     request: RoleRequest
     prompt_format: RolePromptFormat | None
+    clock: Callable[[], float] = time.monotonic
     stored_name: str = ""
     """Name of the stored provider that is called. Empty means that there is none."""
+    progress: StreamProgress = field(default_factory=StreamProgress)
 
     @property
     def provider(self) -> str:
@@ -177,7 +189,9 @@ class _LitellmAdapter:
         self, request: LitellmRequest, timeout_seconds: float, reservation: Reservation
     ) -> LitellmReply | AttemptFailure:
         """Send the request. If a stream is interrupted, the usage of the received text is estimated and charged."""
-        request, is_complete = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[]), False
+        on_text = self.progress.start(self.clock, self.request.text_listener)
+        request = replace(request, timeout_seconds=timeout_seconds, streamed_texts=[], on_text=on_text)
+        is_complete = False
         try:
             async with asyncio.timeout(timeout_seconds):
                 outcome = await send_request(request)
@@ -220,18 +234,20 @@ class _LitellmAdapter:
 
     def build_response(self, request: LitellmRequest, reply: LitellmReply, output: Any) -> EngineResponse:
         sampling = build_sampling_params(request) | describe_format(self.prompt_format, request.output_mode)
-        if request.options.stream:
+        if request.streams:
             sampling["stream"] = True
+        if self.progress.first_text_ms is not None:
+            sampling["first_text_ms"] = self.progress.first_text_ms
         if reply.usage_estimated:
             sampling["usage_estimated"] = True
         if request.native_chat is not None and self.request.role.native_chat is not None:
-            text = self.request.role.native_chat.render_output(output)
-            return EngineResponse(output, text, request.engine_config.model, request.messages, sampling)
-        assert isinstance(output, ReadOutput)
-        sampling |= describe_repairs(output, reply.text)
-        spans = label_spans(self.prompt_format, output.text)
-        model = request.engine_config.model
-        return EngineResponse(output.output, output.text, model, request.messages, sampling, spans=spans)
+            text, spans = self.request.role.native_chat.render_output(output), ()
+        else:
+            assert isinstance(output, ReadOutput)
+            sampling |= describe_repairs(output, reply.text)
+            output, text, spans = output.output, output.text, label_spans(self.prompt_format, output.text)
+        model, first_text_ms = request.engine_config.model, self.progress.first_text_ms
+        return EngineResponse(output, text, model, request.messages, sampling, spans=spans, first_text_ms=first_text_ms)
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is not FailureKind.AUTHENTICATION_FAILED:

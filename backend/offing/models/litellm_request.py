@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -61,7 +61,8 @@ class LitellmOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    stream: bool = False
+    stream: bool | None = None
+    """Whether to stream the answer. `None` means to stream if someone may watch and the provider can stream."""
     output_mode: Literal["auto", "schema", "tool", "text"] = "auto"
     """`auto` chooses by what litellm knows about the model."""
     send_seed: bool = False
@@ -84,6 +85,10 @@ class LitellmRequest:
     """Maximum time until the response is complete. It is set when the request is sent."""
     streamed_texts: list[str] = field(default_factory=list[str])
     """Text streamed so far. It is filled during the attempt, so that an interrupted one can be charged."""
+    on_text: Callable[[str], Awaitable[None]] | None = None
+    """Receives each streamed text. An empty text means that the model thinks."""
+    streams: bool = False
+    """Whether the answer is streamed."""
     corrections: tuple[Message, ...] = ()
     """Correction messages about invalid completions, which are the last ones of `messages`."""
     native_chat: NativeChat | None = None
@@ -185,7 +190,7 @@ def build_arguments(request: LitellmRequest) -> dict[str, Any]:
             else _build_output_arguments(request.output_mode, request.schema)
         ),
     }
-    if request.options.stream:
+    if request.streams:
         sent |= {"stream": True, "stream_options": {"include_usage": True}}
     return sent | request.endpoint.to_arguments()
 

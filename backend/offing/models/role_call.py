@@ -164,6 +164,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if not isinstance(output, InvalidOutput):
                 answer = self.adapter.build_response(request_body, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
+            await self._end_text()
             text, sampled = _to_storable(reply.text), self.adapter.sampled_completion(request_body, reply)
             kind = _kind_of_problem(output)
             self.attempts.append(FailedAttempt(kind, output.problem, text, ms, reply.usage, sampled))
@@ -195,6 +196,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if not isinstance(outcome, AttemptFailure):
                 return outcome, sent, ms
             failed += 1
+            await self._end_text()
             stored_text = _to_storable(outcome.text)
             self.attempts.append(FailedAttempt(outcome.kind, outcome.message, stored_text, ms, outcome.usage))
             if self._remaining_seconds() == 0:
@@ -229,12 +231,19 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
                 return self._out_of_budget(StopReason.TIME_LIMIT), None
             with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
                 seconds = min(self.adapter.timeout_seconds(body), self._remaining_seconds())
+                if self.request.text_listener is not None:
+                    await self.request.text_listener.begin_attempt(len(self.attempts) + 1)
                 outcome = await self.adapter.send(body, seconds, reservation)
                 current.set_attributes(names.build_usage_attributes(reservation.usage))
                 if isinstance(outcome, AttemptFailure):
                     mark_failed(current, outcome.kind, outcome.message)
         self.usage += reservation.usage
         return outcome, None
+
+    async def _end_text(self) -> None:
+        """Withdraw the text of an attempt that is lost."""
+        if self.request.text_listener is not None:
+            await self.request.text_listener.end()
 
     def _remaining_seconds(self) -> float:
         """Return the seconds until the deadline, or 0 if it has passed."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from offing.bus.live import BusEvent, CurrentAction, LiveBus, ResyncEvent, StepsEvent
+from offing.core.answer_draft import DraftPart
 from offing.core.errors import NotFound
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.core.step import Step, StepKind
@@ -70,6 +71,14 @@ async def find_live_status(
     heartbeat_at = summary.lease_until - timedelta(seconds=lease_seconds) if summary.lease_until else None
     doing = await bus.find_current_action(tenant_id, run.id)
     return LiveStatus(doing or CurrentAction("working", run.started_at or run.created_at), heartbeat_at)
+
+
+async def list_drafts(database: Database, bus: LiveBus, tenant_id: UUID, run_id: UUID) -> list[DraftPart]:
+    """Return the answers that are being written for a run, each from its beginning. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        status = await run_summaries.get_run_status(connection, run_id)
+    drafts = await bus.list_drafts(tenant_id, run_id) if status is RunStatus.RUNNING else []
+    return [part for part in drafts if part.draft.fence == max(other.draft.fence for other in drafts)]
 
 
 async def wait_for_end(database: Database, bus: LiveBus, tenant_id: UUID, run_id: UUID, timeout_seconds: float) -> bool:

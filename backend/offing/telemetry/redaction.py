@@ -149,6 +149,12 @@ def redact_with(text: str, secrets: frozenset[str]) -> str:
     return _redact_shapes(secret_pattern.sub(MASK, text) if secret_pattern else text)
 
 
+def list_secret_spans(text: str, secrets: frozenset[str]) -> list[tuple[int, int]]:
+    """Return where secrets stand in `text` in any spelling, as ranges of code points in order."""
+    pattern = _secret_pattern(secrets)
+    return [match.span() for match in pattern.finditer(text)] if pattern else []
+
+
 def _redact_nested(value: Any, field: str, secrets: frozenset[str]) -> Any:
     match value:
         case str():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
 
+from offing.core.answer_draft import DraftPart
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
 from offing.core.provenance import parse_label
@@ -191,6 +192,12 @@ class _NoSubscribers:
     async def publish_steps(self, steps: Sequence[Step], /) -> None: ...
 
     async def publish_action(self, text: str | None, /) -> None: ...
+
+    shows_drafts = False
+
+    async def publish_draft(self, part: DraftPart, /) -> None: ...
+
+    async def end_draft(self, call_id: str, /) -> None: ...
 
 
 @dataclass(frozen=True)

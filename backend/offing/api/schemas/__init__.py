@@ -178,6 +178,25 @@ class LiveStatusOut(ApiModel):
     worker_heartbeat_at: datetime | None = None
 
 
+class AnswerDraftOut(ApiModel):
+    """Text of an answer while a model writes it. It is not durable: the step of the answer replaces it."""
+
+    run_id: UUID
+    call_id: str = Field(description="Identifies the role call in its run.", examples=["3/planner/0/9f86d081884c"])
+    attempt: int = Field(ge=1, description="Number of the attempt. Another number replaces the text so far.")
+    role: str = Field(examples=["planner"])
+    label: str = Field(examples=["plan"])
+    is_unverified: bool = Field(
+        description="The text may become part of a report, and its claims are checked only when it is complete."
+    )
+    offset: int = Field(ge=0, description="Number of Unicode code points of the draft before `text`.")
+    text: str
+
+
+class AnswerDraftList(ApiModel):
+    items: list[AnswerDraftOut]
+
+
 class RunDetail(RunOut):
     live: LiveStatusOut | None = None
     step_marks: str = Field(

@@ -834,6 +834,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/drafts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Drafts
+         * @description List the answers that models are writing for the run, each with its text so far.
+         *
+         *     They are not durable, not checked, and replaced by the steps of the answers. The list is empty if there are none
+         *     or if Redis is unavailable.
+         */
+        get: operations["list_drafts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/events": {
         parameters: {
             query?: never;
@@ -846,9 +869,10 @@ export interface paths {
          * @description Stream the events of one run as server-sent events.
          *
          *     `step` events carry a StepOut and are durable: each is sent once, in order, with its seq as `id:`. `run`
-         *     (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. After the last
-         *     step of the run comes an `end` event, and the server closes the stream. A comment every 15 seconds keeps the
-         *     connection open.
+         *     (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. `draft`
+         *     (AnswerDraftOut) events carry text of an answer while a model writes it, and `draft_end` (`{run_id, call_id}`)
+         *     withdraws it: its step was recorded, or its attempt was lost. After the last step of the run comes an `end` event,
+         *     and the server closes the stream. A comment every 15 seconds keeps the connection open.
          */
         get: operations["follow_run"];
         put?: never;
@@ -1536,6 +1560,81 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AnswerDraftList
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempt": 1,
+         *           "call_id": "3/planner/0/9f86d081884c",
+         *           "is_unverified": false,
+         *           "label": "plan",
+         *           "offset": 0,
+         *           "role": "planner",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "text": "The pool's size is not known yet."
+         *         }
+         *       ]
+         *     }
+         */
+        AnswerDraftList: {
+            /** Items */
+            items: components["schemas"]["AnswerDraftOut"][];
+        };
+        /**
+         * AnswerDraftOut
+         * @description Text of an answer while a model writes it. It is not durable: the step of the answer replaces it.
+         * @example {
+         *       "attempt": 1,
+         *       "call_id": "3/planner/0/9f86d081884c",
+         *       "is_unverified": false,
+         *       "label": "plan",
+         *       "offset": 0,
+         *       "role": "planner",
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "text": "The pool's size is not known yet."
+         *     }
+         */
+        AnswerDraftOut: {
+            /**
+             * Attempt
+             * @description Number of the attempt. Another number replaces the text so far.
+             */
+            attempt: number;
+            /**
+             * Call Id
+             * @description Identifies the role call in its run.
+             * @example 3/planner/0/9f86d081884c
+             */
+            call_id: string;
+            /**
+             * Is Unverified
+             * @description The text may become part of a report, and its claims are checked only when it is complete.
+             */
+            is_unverified: boolean;
+            /**
+             * Label
+             * @example plan
+             */
+            label: string;
+            /**
+             * Offset
+             * @description Number of Unicode code points of the draft before `text`.
+             */
+            offset: number;
+            /**
+             * Role
+             * @example planner
+             */
+            role: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Text */
+            text: string;
+        };
         /**
          * ArgumentSource
          * @description Source of an argument of a substitute call: an argument of the original call or a fixed value.
@@ -6756,7 +6855,7 @@ export interface operations {
                     "text/event-stream": {
                         data: string;
                         /** @enum {string} */
-                        event: "step" | "run" | "live" | "end";
+                        event: "step" | "run" | "live" | "draft" | "draft_end" | "end";
                         /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };
@@ -10321,6 +10420,85 @@ export interface operations {
             };
         };
     };
+    list_drafts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerDraftList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     follow_run: {
         parameters: {
             query?: {
@@ -10349,7 +10527,7 @@ export interface operations {
                     "text/event-stream": {
                         data: string;
                         /** @enum {string} */
-                        event: "step" | "run" | "live" | "end";
+                        event: "step" | "run" | "live" | "draft" | "draft_end" | "end";
                         /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };
