@@ -182,7 +182,7 @@ class _Probe:
         seen = self.observations
         seen.answered_calls += 1
         seen.calls_with_usage += bool(prompt or completion)
-        if reasoning or (reasoning is not None and not request.options.stream):  # litellm adds 0 to every stream
+        if reasoning or (reasoning is not None and not request.streams):  # litellm adds 0 to every stream
             seen.reasoning_tokens = (seen.reasoning_tokens or 0) + reasoning
         if not prompt and not completion:
             prompt, completion = estimate_prompt_tokens(request), MAX_TOKENS
@@ -193,16 +193,17 @@ class _Probe:
         messages, native = (Message("user", (_PROMPTS[name],)),), None
         if name == "tool call":
             native = NativeChat(({"role": "user", "content": _PROMPTS[name]},), (_TOOL,))
-        options = self.options.model_copy(update={"stream": name == "streaming"})
         schema = _NUMBER_SCHEMA if name == "JSON schema" else {}
-        request = LitellmRequest(self.engine_config, options, self.endpoint, _MODES[name], schema, messages, 0, seconds)
-        return replace(request, native_chat=native)
+        request = LitellmRequest(
+            self.engine_config, self.options, self.endpoint, _MODES[name], schema, messages, 0, seconds
+        )
+        return replace(request, native_chat=native, streams=name == "streaming")
 
 
 async def _collect(request: LitellmRequest) -> tuple[Any, int] | AttemptFailure:
     """Return the whole response and the number of its parts with text. A response that is not streamed has one."""
     response = await call_litellm("acompletion", build_arguments(request), keyless=request.endpoint.keyless)
-    if isinstance(response, AttemptFailure) or not request.options.stream:
+    if isinstance(response, AttemptFailure) or not request.streams:
         return response if isinstance(response, AttemptFailure) else (response, 1)
     litellm, chunks = await get_litellm(), list[Any]()
     try:
