@@ -191,12 +191,9 @@ def _remove_before_label(text: str, labels: Sequence[str]) -> str:
     heads = _find_labels(text, labels)
     if not heads or sorted(h.group(1) for h in heads) != sorted(labels):
         return text
-    section_text = text[heads[0].start() :] if text[: heads[0].start()].strip() else text
-    return (
-        _FENCE_LINE.sub("", section_text).strip()
-        if _FENCE_LINE.search(section_text) and section_text is not text
-        else section_text
-    )
+    if not text[: heads[0].start()].strip():
+        return text
+    return _FENCE_LINE.sub("", text[heads[0].start() :]).strip()
 
 
 def _sort_sections(text: str, labels: Sequence[str]) -> str:
