@@ -170,7 +170,7 @@ def _remove_bold(text: str) -> str:
 
 
 def _flexible(name: str) -> str:
-    """Return a pattern for a name in any letters, with a space, a hyphen, an underscore or nothing between its words."""
+    """Return a pattern for a name in any letters, with a space, hyphen, underscore or nothing between its words."""
     return r"[ _-]?".join(map(re.escape, re.split(r"[ _-]", name)))
 
 
