@@ -55,8 +55,8 @@ def repair_call(call: ToolCall, tools: Mapping[str, Tool]) -> RepairedCall | Non
 def describe_unknown_tool(name: str, tools: Mapping[str, Tool]) -> str:
     """Describe a call of an unknown tool, for a model that will try again."""
     nearest = find_nearest(name, list(tools))
-    hint = f" Did you mean {nearest}?" if nearest else ""
-    return f"There is no tool {name!r}.{hint} Use one of: {', '.join(sorted(tools))}."
+    suggestion = f" Did you mean {nearest}?" if nearest else ""
+    return f"There is no tool {name!r}.{suggestion} Use one of: {', '.join(sorted(tools))}."
 
 
 def describe_invalid_args(spec: ToolSpec, error: ValidationError) -> str:

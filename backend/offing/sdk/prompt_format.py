@@ -42,6 +42,6 @@ class PromptFormat(Generic[Input, Output]):
     repair: Callable[[str, Input], RepairedText] | None = None
     """Rewrites a completion of a provider's model into the form that `parse` accepts.
 
-    It changes only the form and leaves a valid completion as it is. It is never applied to a policy,
+    It changes only the form and leaves a valid completion unchanged. It is never applied to a policy,
     whose completions are parsed as sampled. `None` means that nothing is repaired.
     """

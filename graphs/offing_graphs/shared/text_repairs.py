@@ -1,6 +1,6 @@
 """Repairs of the text formats: tags and labels in other letters, what stands around them, and styles of citations.
 
-Only the form changes: no word of an answer is replaced, and a text that is right stays as it is.
+Only the form changes: no word of an answer is replaced, and a text that is right stays unchanged.
 They serve the models of providers. A policy's completions are parsed as sampled.
 """
 
@@ -170,7 +170,7 @@ def _remove_bold(text: str) -> str:
 
 
 def _flexible(name: str) -> str:
-    """Return a pattern for a name in any case, with a space, a hyphen, an underscore or nothing between its words."""
+    """Return a pattern for a name in any letters, with a space, hyphen, underscore or nothing between its words."""
     return r"[ _-]?".join(map(re.escape, re.split(r"[ _-]", name)))
 
 
@@ -191,8 +191,9 @@ def _remove_before_label(text: str, labels: Sequence[str]) -> str:
     heads = _find_labels(text, labels)
     if not heads or sorted(h.group(1) for h in heads) != sorted(labels):
         return text
-    kept = text[heads[0].start() :] if text[: heads[0].start()].strip() else text
-    return _FENCE_LINE.sub("", kept).strip() if _FENCE_LINE.search(kept) and kept is not text else kept
+    if not text[: heads[0].start()].strip():
+        return text
+    return _FENCE_LINE.sub("", text[heads[0].start() :]).strip()
 
 
 def _sort_sections(text: str, labels: Sequence[str]) -> str:
@@ -237,12 +238,12 @@ def _keep_blocks(text: str, names: Sequence[str]) -> str:
     blocks: dict[str, str] = {}
     rest = text
     for name in names:
-        found = re.findall(rf"<{name}>.*?</{name}>", text, re.DOTALL)
-        if len(found) > 1:
+        matches = re.findall(rf"<{name}>.*?</{name}>", text, re.DOTALL)
+        if len(matches) > 1:
             return text
-        if found:
-            blocks[name] = found[0]
-            rest = rest.replace(found[0], "", 1)
+        if matches:
+            blocks[name] = matches[0]
+            rest = rest.replace(matches[0], "", 1)
     if not blocks or not rest.strip() or re.search(rf"</?(?:{'|'.join(map(re.escape, names))})>", rest):
         return text
     return "\n".join(sorted(blocks.values(), key=text.index))
