@@ -22,6 +22,8 @@ role's own tools.
 """
 
 ANSWER_TOOL = "answer"
+MARKED_CACHE_MODELS = ("anthropic/",)
+"""Beginnings of model names whose provider caches only the part of a prompt that is marked."""
 INTERACTIVE_PROVIDERS = frozenset({"github_copilot", "chatgpt", "codex"})
 """Providers for which litellm would ask the user at the terminal to log in during a call."""
 NON_HTTPX_PROVIDERS = frozenset({"aiohttp_openai"})
@@ -243,11 +245,24 @@ def _build_output_arguments(output_mode: OutputMode, schema: Schema) -> dict[str
 
 def _build_messages(request: LitellmRequest) -> list[dict[str, Any]]:
     if request.native_chat is None:
-        return [{"role": m.role, "content": _replace_surrogates(m.text)} for m in request.messages]
+        messages = [{"role": m.role, "content": _replace_surrogates(m.text)} for m in request.messages]
+        return _mark_cached_part(request.engine_config.model, messages)
     messages = [
         {**message, "content": _replace_surrogates(message["content"])} for message in request.native_chat.messages
     ]
     return messages + [{"role": m.role, "content": _replace_surrogates(m.text)} for m in request.corrections]
+
+
+def _mark_cached_part(model: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mark the end of the system message for the providers that cache only what is marked.
+
+    The system message of a role is the same in all of its calls. Other providers find the common beginning themselves.
+    """
+    marks = model.startswith(MARKED_CACHE_MODELS) and find_model_limits(model).supports_prompt_caching
+    if not marks or not messages or messages[0]["role"] != "system" or not messages[0]["content"]:
+        return messages
+    block = {"type": "text", "text": messages[0]["content"], "cache_control": {"type": "ephemeral"}}
+    return [{"role": "system", "content": [block]}, *messages[1:]]
 
 
 def _build_native_arguments(chat: NativeChat) -> dict[str, Any]:
