@@ -16,6 +16,7 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.run import Budget
 from offing.core.step import CallKey, Step, StepKind
@@ -42,6 +43,8 @@ class Recording:
     seed: int = 0
     reason: str = ""
     """Value of StopReason: why the run ended."""
+    context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens of the context windows of the models that answered roles, by role."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -57,7 +60,8 @@ class Recording:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"])
+        windows = dict(data.get("context_tokens", {}))
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows)
 
 
 class RecordingMismatchError(AssertionError):
@@ -77,6 +81,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
             stop_reason=recording.reason,
             tool_policy=build_default_tool_policy(own),
             tools=create_tools(custom=tools),
+            engines={role: EngineConfig(context_tokens=n) for role, n in recording.context_tokens.items()},
         ),
         lambda span: texts.get(span, ""),
         None,
@@ -138,6 +143,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         },
         "seed": r.seed,
         "reason": r.reason,
+        "context_tokens": dict(r.context_tokens),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 
