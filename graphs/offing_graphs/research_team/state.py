@@ -45,9 +45,9 @@ async def load_inputs(
     if not state["turn"]:
         return inputs
     records, discarded = filter_discarded(inputs.memory, await load_judgments(ctx, before_turn or 1_000_000_000))
-    kept = tuple(p for p in inputs.evidence if p.id not in discarded)
-    left_out = inputs.left_out_passages + len(inputs.evidence) - len(kept)
-    return replace(inputs, memory=records, evidence=kept, left_out_passages=left_out)
+    useful = tuple(p for p in inputs.evidence if p.id not in discarded)
+    left_out = inputs.left_out_passages + len(inputs.evidence) - len(useful)
+    return replace(inputs, memory=records, evidence=useful, left_out_passages=left_out)
 
 
 def narrow_to_part(inputs: NodeInputs, state: State) -> NodeInputs:

@@ -78,8 +78,8 @@ def render_prompt(inputs: JudgeInput) -> tuple[Message, ...]:
         return build_prompt(JUDGE_SYSTEM_PROMPT, (request, wrap_untrusted(inputs.value or "Nothing was found.")))
     room = compute_room(inputs.context_tokens, Judgment, (JUDGE_SYSTEM_PROMPT, UNTRUSTED_BLOCK_RULE, request))
     allowance = room.allow(MAX_PASSAGE_CHARS, MAX_PASSAGE_TOKENS)
-    shown = render_passages((inputs.question, inputs.goal), inputs.passages, allowance)
-    return build_prompt(JUDGE_SYSTEM_PROMPT, (request, *shown.parts), shown.omitted)
+    rendered = render_passages((inputs.question, inputs.goal), inputs.passages, allowance)
+    return build_prompt(JUDGE_SYSTEM_PROMPT, (request, *rendered.parts), rendered.omitted)
 
 
 def judge_by_words(inputs: JudgeInput) -> Judgment:

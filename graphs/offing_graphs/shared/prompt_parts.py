@@ -29,8 +29,8 @@ NAMED_SCHEMAS = frozenset({"properties", "$defs"})
 
 def build_prompt(system: str, parts: Iterable[str], omitted_passages: int = 0) -> tuple[Message, ...]:
     """Return the prompt of a role. `omitted_passages` is the number of passages that it says it does not show."""
-    shown = tuple(part for part in parts if part)
-    return Message("system", (system, UNTRUSTED_BLOCK_RULE)), Message("user", shown, omitted_passages=omitted_passages)
+    filled = tuple(part for part in parts if part)
+    return Message("system", (system, UNTRUSTED_BLOCK_RULE)), Message("user", filled, omitted_passages=omitted_passages)
 
 
 def add_format_rules(messages: tuple[Message, ...], format_rules: str) -> tuple[Message, ...]:
@@ -41,7 +41,7 @@ def add_format_rules(messages: tuple[Message, ...], format_rules: str) -> tuple[
 
 
 def render_task(inputs: TaskContext) -> tuple[str, ...]:
-    """Render the question, with what fits of earlier questions and user messages. The latest come first."""
+    """Render the question, with what fits of earlier questions and user messages. The latest are kept."""
     exchanges = [f"Asked earlier: {e.question}\nAnswered: {wrap_untrusted(e.answer)}" for e in inputs.earlier]
     messages = [f"A person wrote during the run: {message}" for message in inputs.user_messages]
     max_tokens = compute_share(inputs.context_tokens, TASK_FRACTION)
@@ -53,7 +53,7 @@ def render_task(inputs: TaskContext) -> tuple[str, ...]:
 
 
 def _take_latest(texts: Sequence[str], max_count: int, max_tokens: int | None, name: str) -> tuple[str, ...]:
-    """Return the latest texts that fit, the last one in any case, after the number of those that do not."""
+    """Return the latest texts that fit, always the last one, after the number of those that do not."""
     latest = texts[len(texts) - min(max_count, len(texts)) :]
     while max_tokens is not None and len(latest) > 1 and estimate_tokens(*latest) > max_tokens:
         latest = latest[1:]
@@ -99,13 +99,13 @@ def _drop_annotations(schema: Any) -> Any:
         return [_drop_annotations(one) for one in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    kept: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", schema).items():
         if key in NAMED_SCHEMAS and isinstance(value, dict):
-            kept[key] = {name: _drop_annotations(one) for name, one in cast("dict[str, Any]", value).items()}
+            plain[key] = {name: _drop_annotations(one) for name, one in cast("dict[str, Any]", value).items()}
         elif key not in {"title", "description"}:
-            kept[key] = _drop_annotations(value)
-    return kept
+            plain[key] = _drop_annotations(value)
+    return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def render_passages(
     # an unknown window limits the text of passages alone
     sizes = {p.id: allowance.measure(rendered[p.id] if allowance.in_tokens else p.text) for p in passages}
     chosen = select_relevant(questions, passages, allowance.max_size, sizes, frozenset(first_ids))
-    shown = {p.id for p in chosen}
-    omitted = [p.id for p in passages if p.id not in shown]
+    chosen_ids = {p.id for p in chosen}
+    omitted = [p.id for p in passages if p.id not in chosen_ids]
     return ShownPassages(
         (*(rendered[p.id] for p in chosen), *_render_omitted(omitted, len(passages), left_out)),
         len(omitted) + left_out,

@@ -41,7 +41,7 @@ class EvidenceInput(RoleInput):
     """The input of a role that sees retrieved passages."""
 
     left_out_passages: int = Field(default=0, exclude_if=is_zero)
-    """Number of retrieved passages that are not part of the input: older ones, and those that a judge set aside."""
+    """Number of retrieved passages that are not part of the input: older ones, and those that a judge discarded."""
 
 
 class PriorExchange(FrozenModel):

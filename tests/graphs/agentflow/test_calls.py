@@ -72,8 +72,8 @@ async def test_arguments_that_the_tool_would_reject_go_to_the_executor(args: dic
     ctx = await run(args, engines={"executor": corrects})
     assert roles_of(ctx) == ["analyst", "planner", "executor", "verifier", "generator"]
     assert [call.args for call in ctx.calls] == [{"query": "gauge"}]
-    shown = "\n".join(m.text for role, messages in ctx.prompts if role == "executor" for m in messages)
-    assert '"args": ' in shown  # it can correct them
+    prompt = "\n".join(m.text for role, messages in ctx.prompts if role == "executor" for m in messages)
+    assert '"args": ' in prompt  # it can correct them
 
 
 async def test_the_planner_and_the_verifier_see_the_passages_themselves() -> None:

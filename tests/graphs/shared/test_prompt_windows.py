@@ -194,9 +194,9 @@ async def test_every_retrieved_passage_is_shown_or_counted_as_not_shown(name: st
         if role in {"analyst", "lead", "router"}:
             continue
         total = len(inputs.passages) if role == "judge" else retrieved
-        shown = len(set(SHOWN.findall(text_of(messages))))
+        shown_count = len(set(SHOWN.findall(text_of(messages))))
         omitted = [(int(n), int(of)) for n, of in OMITTED.findall(text_of(messages))]
-        assert shown + sum(n for n, _ in omitted) == total, (role, shown, omitted, total)
+        assert shown_count + sum(n for n, _ in omitted) == total, (role, shown_count, omitted, total)
         assert all(of == total for _, of in omitted)
         assert sum(m.omitted_passages for m in messages) == sum(n for n, _ in omitted)
         counted[role] += sum(n for n, _ in omitted)
@@ -229,12 +229,12 @@ async def test_an_agent_sees_or_is_told_of_every_passage_of_the_results_in_its_c
 
 
 async def test_larger_windows_show_more_evidence_and_memory() -> None:
-    shown: list[int] = []
+    counts: list[int] = []
     for window in WINDOWS:
         ctx = await run("agentflow", window)
         last = next(messages for role, messages in reversed(ctx.prompts) if role == "generator")
-        shown.append(len(SHOWN.findall(text_of(last))))
-    assert 4 <= shown[0] < shown[1] <= shown[2] == 60
+        counts.append(len(SHOWN.findall(text_of(last))))
+    assert 4 <= counts[0] < counts[1] <= counts[2] == 60
 
 
 async def test_an_input_without_a_window_is_recorded_as_before() -> None:
@@ -329,9 +329,9 @@ async def test_passages_that_are_too_many_to_load_are_counted() -> None:
         ctx.see_anew(span)
     inputs = await load_inputs(ctx, {**agentflow.graph.initial_state(ctx.run), "turn": 1})  # type: ignore[arg-type]
     assert (len(inputs.evidence), inputs.left_out_passages) == (240, 20)
-    shown = render_passages((QUESTION,), inputs.evidence, Allowance(8_000), inputs.left_out_passages)
-    assert shown.omitted + len(shown.parts) - 1 == 260
-    assert shown.parts[-1].startswith(f"{shown.omitted} of 260 retrieved passages are not shown here: E")
+    passages = render_passages((QUESTION,), inputs.evidence, Allowance(8_000), inputs.left_out_passages)
+    assert passages.omitted + len(passages.parts) - 1 == 260
+    assert passages.parts[-1].startswith(f"{passages.omitted} of 260 retrieved passages are not shown here: E")
 
 
 def test_tools_are_described_briefly_where_the_window_is_small() -> None:
