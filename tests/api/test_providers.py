@@ -39,12 +39,12 @@ async def test_a_provider_is_stored_tested_and_deleted_without_its_key_in_any_re
     assert tested.status_code == 200, tested.text
     assert (stored["key_set"], stored["last_test"]) == (True, None)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    shown = await api.http.get("/api/v1/providers/work")
-    assert shown.json()["last_test"] == tested.json()
+    stored_row = await api.http.get("/api/v1/providers/work")
+    assert stored_row.json()["last_test"] == tested.json()
     assert {one["outcome"] for one in tested.json()["capabilities"]} == {"works", "unknown"}
     listed = await api.http.get("/api/v1/providers")
     assert [one["name"] for one in listed.json()] == ["work"]
-    assert KEY not in tested.text + shown.text + listed.text
+    assert KEY not in tested.text + stored_row.text + listed.text
     assert (await api.http.delete("/api/v1/providers/work")).status_code == 204
     assert (await api.http.get("/api/v1/providers/work")).status_code == 404
 
@@ -113,9 +113,9 @@ async def test_a_run_takes_what_it_does_not_name_from_its_preset(api: Api) -> No
     body = {"engines": {"all": {"engine": "extractive", "max_tokens": 99}}, "budget": {"max_turns": 2, "max_tokens": 9}}
     await api.http.put("/api/v1/presets/mine", json=body)
     run = await api.submit(preset="mine", budget={"max_tokens": 500})
-    shown = (await api.http.get(f"/api/v1/runs/{run}")).json()
-    assert (shown["budget"]["max_turns"], shown["budget"]["max_tokens"]) == (2, 500)
-    assert {engine["max_tokens"] for engine in shown["engines"].values()} == {99}
+    stored_row = (await api.http.get(f"/api/v1/runs/{run}")).json()
+    assert (stored_row["budget"]["max_turns"], stored_row["budget"]["max_tokens"]) == (2, 500)
+    assert {engine["max_tokens"] for engine in stored_row["engines"].values()} == {99}
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ def list_presets(*, json: Json = False) -> int:
     """List the presets: those of this installation, and those that the configured providers allow."""
     from offing.services import presets
 
-    found = run_with_database(lambda database: presets.list_presets(database, LOCAL_TENANT))
+    listed = run_with_database(lambda database: presets.list_presets(database, LOCAL_TENANT))
     if json:
-        return print_json([_describe(preset) for preset in found])
-    for preset in found:
+        return print_json([_describe(preset) for preset in listed])
+    for preset in listed:
         print(f"{preset.name}{'  (built-in)' if preset.is_built_in else ''}")
         for role, config in sorted(preset.engines.items()):
             print(f"  {role}={strip_control(describe_engine(config))}")

@@ -212,8 +212,8 @@ async def _wait_for_flow(
     """Wait for a run, and cancel it at the deadline."""
     was_cancelled = False
     while True:
-        shown = await render_run(database, run_id)
-        if shown["status"] in ("done", "failed", "cancelled"):
+        summary = await render_run(database, run_id)
+        if summary["status"] in ("done", "failed", "cancelled"):
             break
         if time.monotonic() > deadline:
             if was_cancelled and time.monotonic() > deadline + 10:
@@ -221,17 +221,17 @@ async def _wait_for_flow(
             await runs.cancel_run(database, notifier, LOCAL_TENANT, run_id, CancelMode.DISCARD)
             was_cancelled = True
         await asyncio.sleep(_POLL_SECONDS)
-    usage = shown["usage"]
+    usage = summary["usage"]
     return FlowOutcome(
         graph,
-        shown["status"],
-        shown["stop_reason"] or "",
+        summary["status"],
+        summary["stop_reason"] or "",
         usage["turns"],
         usage["tokens"],
         usage["cost_usd"],
         usage["seconds"],
-        len((shown["report"] or "").split()),
-        len(shown["citations"]),
+        len((summary["report"] or "").split()),
+        len(summary["citations"]),
     )
 
 

@@ -217,7 +217,7 @@ def _build_request(
     if preset is not None:
         roles = [role.name for role in deps.graphs[body.graph].roles] if body.graph in deps.graphs else []
         engines |= preset.choose_engines(roles)
-        budget = BudgetIn.model_validate(preset.budget | budget.model_dump(exclude_unset=True))
+        budget = BudgetIn.model_validate({**preset.budget, **budget.model_dump(exclude_unset=True)})
     return RunRequest(
         question=body.question,
         graph=body.graph,
