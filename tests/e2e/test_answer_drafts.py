@@ -26,7 +26,7 @@ async def test_answers_are_visible_before_their_steps_and_a_report_is_marked_unv
     browser_is_here()
     replies = (
         says(ANALYSIS),
-        Slow(says(PLAN), 0.8, between=True),
+        Slow(says(PLAN), 1.5, between=True),
         says(COMMAND),
         says(VERDICT),
         Slow(says(REPORT), 0.5, between=True),

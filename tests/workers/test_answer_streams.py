@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ async def submit_question(platform: Platform, folder: Path, server: WireServer) 
 
 
 @asynccontextmanager
-async def collect_changes(platform: Platform, run: RunRow) -> AsyncIterator[list[DraftChange]]:
+async def collect_changes(platform: Platform, run: RunRow) -> AsyncGenerator[list[DraftChange]]:
     """All changes of drafts that a subscriber of the run gets during the block."""
     changes: list[DraftChange] = []
 

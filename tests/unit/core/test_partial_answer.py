@@ -2,12 +2,13 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 
 from offing.core.partial_answer import PartialAnswer, render_partial_answer
 
-REPORT = {
+REPORT: dict[str, Any] = {
     "title": "The third tower",
     "answer": "Smeaton built it [E1].",
     "sections": [
