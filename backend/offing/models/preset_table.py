@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, ReasoningEffort
+from offing.models.model_table import find_model_limits
 
 ALL_ROLES = "all"
 """Stands for every role of a graph that a preset does not name."""
@@ -74,14 +75,18 @@ def build_presets(providers: Sequence[tuple[str, str]], local_models: Sequence[s
     kind = next((one for one in PROVIDER_MODELS if one in configured), None)
     if kind is not None:
         name, models = configured[kind], PROVIDER_MODELS[kind]
-        small, large = (_config(f"{name}/{model}") for model in (models.small, models.large))
+        small = _choose_model(name, kind, models.small, "low")
+        large = _choose_model(name, kind, models.large, "high")
         presets[FAST] = Preset(FAST, {ALL_ROLES: small}, BUDGETS[FAST], is_built_in=True)
         engines = {ALL_ROLES: large, **dict.fromkeys(LIGHT_ROLES, small)}
         presets[THOROUGH] = Preset(THOROUGH, engines, BUDGETS[THOROUGH], is_built_in=True)
     if local_models:
-        presets[LOCAL] = Preset(LOCAL, {ALL_ROLES: _config(local_models[0])}, BUDGETS[LOCAL], is_built_in=True)
+        local = EngineConfig(engine="litellm", model=local_models[0])
+        presets[LOCAL] = Preset(LOCAL, {ALL_ROLES: local}, BUDGETS[LOCAL], is_built_in=True)
     return presets
 
 
-def _config(model: str) -> EngineConfig:
-    return EngineConfig(engine="litellm", model=model)
+def _choose_model(name: str, kind: str, model: str, effort: ReasoningEffort) -> EngineConfig:
+    """Return the engine config of a model, with the reasoning effort if the model table says that it accepts it."""
+    accepted = effort in find_model_limits(f"{kind}/{model}").efforts
+    return EngineConfig(engine="litellm", model=f"{name}/{model}", reasoning_effort=effort if accepted else None)
