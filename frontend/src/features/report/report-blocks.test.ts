@@ -1,16 +1,10 @@
 import { expect, test } from "vitest";
 import type { Sentence } from "@/shared/api/reports";
+import { aSentence } from "@/testing/builders";
 import { groupSentences, splitCells } from "./report-blocks";
 
 function sentences(...layouts: Sentence["layout"][]): Sentence[] {
-  return layouts.map((layout, at) => ({
-    id: `s${at}`,
-    text: `Text ${at}.`,
-    citations: [1],
-    supported: true,
-    rejected: [],
-    layout,
-  }));
+  return layouts.map((layout, at) => aSentence({ id: `s${at}`, text: `Text ${at}.`, citations: [1], layout }));
 }
 
 test("sentences of one paragraph, list or table are one block, and statements stay together", () => {
