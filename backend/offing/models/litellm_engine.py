@@ -18,6 +18,7 @@ from offing import environment
 from offing.core.model import EngineFailure, EngineResponse, FailureKind, InvalidOutput
 from offing.core.run import StopReason
 from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
+from offing.models.endpoint_pauses import EndpointGate, get_pauses, identify_endpoint
 from offing.models.engine import RoleRequest
 from offing.models.litellm_client import (
     LitellmReply,
@@ -145,10 +146,16 @@ class LitellmEngine:
     async def _run(
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
-        settings = CallSettings(self.retry_policy, self.sleep, self.random_float, self.clock)
+        settings = CallSettings(
+            self.retry_policy, self.sleep, self.random_float, self.clock, self._open_gate(attempt_request)
+        )
         attempt_request = replace(attempt_request, streams=await _choose_streaming(request, attempt_request.options))
         adapter = _LitellmAdapter(request, prompt_format, self.clock, attempt_request.endpoint.stored_name)
         return await RoleCallRunner(adapter, request, settings).run(attempt_request)
+
+    def _open_gate(self, request: LitellmRequest) -> EndpointGate:
+        model = request.engine_config.model
+        return EndpointGate(identify_endpoint(model, request.endpoint), model, get_pauses(), self.sleep, self.clock)
 
 
 def _build_schema(request: RoleRequest) -> Schema:

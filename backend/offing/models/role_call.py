@@ -25,6 +25,7 @@ from offing.core.model import (
 )
 from offing.core.run import StopReason
 from offing.core.step import shorten_line
+from offing.models.endpoint_pauses import EndpointGate
 from offing.models.engine import RoleRequest
 from offing.models.model_limits import get_completion_limit
 from offing.models.reservation import Reservation, reserve_usage
@@ -131,6 +132,8 @@ class CallSettings:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random_float: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
+    gate: EndpointGate | None = None
+    """Pauses that other calls of this process share. `None` means that the engine has none."""
 
 
 @dataclass(slots=True)
@@ -190,12 +193,16 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
         """
         failed, settings = 0, self.settings
         while True:
+            if (held_back := await self._wait_for_endpoint()) is not None:
+                return held_back, body, 0
             started = settings.clock()
             outcome, sent = await self._send_once(body)
             ms = round((settings.clock() - started) * 1000)
             if not isinstance(outcome, AttemptFailure):
                 return outcome, sent, ms
             failed += 1
+            if settings.gate is not None:
+                settings.gate.note_failure(outcome.kind, outcome.retry_after)
             await self._end_text()
             stored_text = _to_storable(outcome.text)
             self.attempts.append(FailedAttempt(outcome.kind, outcome.message, stored_text, ms, outcome.usage))
@@ -207,6 +214,18 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             if wait is None or wait >= self._remaining_seconds():
                 return self._build_failure(outcome.kind, outcome.message, outcome.retry_after), sent, ms
             await settings.sleep(wait)
+
+    async def _wait_for_endpoint(self) -> EngineFailure | None:
+        """Wait while the endpoint is paused. Return the failure of a call that cannot wait so long."""
+        gate, policy = self.settings.gate, self.settings.retry_policy
+        if gate is None:
+            return None
+        held_back = await gate.wait(policy.max_retry_after_seconds, self._remaining_seconds())
+        if held_back is None:
+            return None
+        message = f"Not sent: {self.adapter.provider} asks to wait {math.ceil(held_back.seconds)} s."
+        self.attempts.append(FailedAttempt(held_back.kind, message))
+        return self._build_failure(held_back.kind, message, held_back.seconds)
 
     async def _send_once(self, body: RequestT) -> tuple[ReplyT | AttemptFailure | EngineFailure, RequestT]:
         """Send one metered request with the largest completion that the budget allows."""
