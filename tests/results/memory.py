@@ -52,7 +52,8 @@ fact which an edit removes; that a summary contains a needed fact; that it selec
 
 def editing(room: int) -> Graph:
     """Return the graph that edits its memory, with this limit of tokens."""
-    return configure_graph(f"memact-{room}", "", "", ContextConfig(_bare(edits=True) + room, 400, allows_edits=True))
+    config = ContextConfig(_bare(edits=True) + room, 400, allows_edits=True, shows_room=False)
+    return configure_graph(f"memact-{room}", "", "", config)
 
 
 def summing_up(room: int, summaries: int = SUMMARIES) -> Graph:

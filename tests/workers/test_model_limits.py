@@ -11,7 +11,7 @@ from tests.documents import ingest_folder
 from tests.model_provider.replies import Completion, Tokens
 from tests.model_provider.server import WireServer, scripted
 from tests.workers.conftest import Platform
-from tests.workers.test_models import ANALYSIS, COMMAND, PLAN, REPORT, ROLES, TEXT, VERDICT, says
+from tests.workers.test_models import ANALYSIS, COMMAND, PLAN, ROLES, SUPPORTED_REPORT, TEXT, VERDICT, says
 
 
 async def test_a_writer_cut_off_by_its_thinking_still_writes_the_report(
@@ -20,7 +20,7 @@ async def test_a_writer_cut_off_by_its_thinking_still_writes_the_report(
     (tmp_path / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
     await ingest_folder(shared_platform.database, shared_platform.tenant, tmp_path)
     thought = Completion("", finish="length", reasoning="Hm.", tokens=Tokens(50, 24_000, cached=40, reasoning=24_000))
-    replies = says(ANALYSIS), says(PLAN), says(COMMAND), says(VERDICT), thought, says(REPORT)
+    replies = says(ANALYSIS), says(PLAN), says(COMMAND), says(VERDICT), thought, says(SUPPORTED_REPORT)
     async with WireServer(scripted(*replies)) as server:
         options = {"output_mode": "text"}
         model = EngineConfig(engine="litellm", model="openai/o3-mini", api_base=server.url, options=options)

@@ -52,7 +52,6 @@ async def list_tool_results(platform: Platform, run: RunRow) -> list[Step]:
 WRONG_FORMS: dict[str, tuple[str, str, str]] = {
     "a code fence around an object": ("planner", f"```json\n{json.dumps(PLAN)}\n```", "code_fence"),
     "prose around an object": ("planner", f"Here is the plan: {json.dumps(PLAN)}\nGood luck!", "prose_around"),
-    "thoughts whose first tag is missing": ("verifier", f"Is it?\n</think>\n{json.dumps(VERDICT)}", "thoughts"),
     "a trailing comma": ("verifier", json.dumps(VERDICT)[:-1] + ",}", "json_syntax"),
     "typographic quotation marks": ("verifier", "{“analysis”: “It is named.”, “stop”: true}", "json_syntax"),
     "a tool in other letters": ("planner", json.dumps(PLAN | {"tool": "functions.SearchLibrary"}), "choice"),

@@ -57,25 +57,34 @@ def describe_repairs(read: ReadOutput, written: str) -> dict[str, Any]:
 
 def _read_format(prompt_format: RolePromptFormat, text: str, request: RoleRequest) -> ReadOutput | InvalidOutput:
     in_json = _read_json_in_format(prompt_format, text, request)
-    if in_json is not None:
+    if isinstance(in_json, ReadOutput):
         return in_json
     repaired = prompt_format.repair(text, request.inputs) if prompt_format.repair else RepairedText(text)
     output = prompt_format.parse(repaired.text, request.inputs)
     if isinstance(output, InvalidOutput):
-        return output
+        return in_json or output
     return ReadOutput(output, repaired.text, repaired.repairs)
 
 
-def _read_json_in_format(prompt_format: RolePromptFormat, text: str, request: RoleRequest) -> ReadOutput | None:
-    """Read a completion that is one JSON object of the output's type, although text was asked for."""
+def _read_json_in_format(
+    prompt_format: RolePromptFormat, text: str, request: RoleRequest
+) -> ReadOutput | InvalidOutput | None:
+    """Read a completion that is one JSON object of the output's type, although text was asked for.
+
+    `None` means that it is no such object. An invalid value is returned if the object has a field of the type.
+    """
     surrounded = repair_surroundings(text)
     if not surrounded.text.startswith("{"):
         return None
     read = _read_object(surrounded, request.role.output)
     if isinstance(read, InvalidOutput):
-        return None
+        return read if _names_a_field(surrounded.text, request.role.output) else None
     written = prompt_format.write(read.output, request.inputs) if prompt_format.write else read.text
     return ReadOutput(read.output, written, (*read.repairs, JSON_FORM))
+
+
+def _names_a_field(text: str, output_type: type[BaseModel]) -> bool:
+    return any(f'"{name}"' in text for name in output_type.model_fields)
 
 
 def _read_json(text: str, request: RoleRequest) -> ReadOutput | InvalidOutput:

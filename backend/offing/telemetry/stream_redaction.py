@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from offing.telemetry.redaction import MASK, get_environment_secrets, list_secret_spans, redact_with
+from offing.telemetry.redaction import MASK, get_known_secrets, list_secret_spans, redact_with
 
 MAX_HELD_CHARS = 20_000
 """Maximum number of code points that are held back. A longer run of text without a boundary is masked as a whole."""
@@ -31,7 +31,7 @@ _OPEN_SECRET = re.compile(
 class StreamRedactor:
     """Redactor of one text. It holds back the last word, and all that may belong to a secret."""
 
-    list_secrets: Callable[[], frozenset[str]] = get_environment_secrets
+    list_secrets: Callable[[], frozenset[str]] = get_known_secrets
     _held: str = field(default="")
 
     def feed(self, text: str) -> str:

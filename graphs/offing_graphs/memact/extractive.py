@@ -80,7 +80,7 @@ def _list_removable(inputs: AgentInput, agenda: Agenda) -> tuple[ContextRecord, 
     Records with passages that tell nothing come first, then the oldest ones. All notes are
     removed with them. The latest record always stays.
     """
-    size = estimate_size(inputs, shows_room=False)
+    size = estimate_size(inputs.model_copy(update={"shows_room": False}))
     over = size - PRUNE_TO_FRACTION * inputs.max_context_tokens
     if not inputs.allows_edits or size <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
         return ()

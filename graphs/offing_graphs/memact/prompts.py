@@ -121,21 +121,19 @@ def render_conversation(
     inputs: AgentInput,
     render_action: ActionRenderer,
     format_rules: Sequence[str] = (),
-    *,
-    shows_room: bool = True,
 ) -> tuple[Message, ...]:
     """Render the whole conversation.
 
     `render_action` renders an action in the prompt format. `format_rules` describe the format
-    to the model. With `shows_room`, each record of an agent that edits its context says how much of the context
-    is used up to there. The number depends only on what stands before it, so the conversation still only grows.
+    to the model. Where the input shows the room, each record says how much of the context is used up to there.
+    The number depends only on what stands before it, so the conversation still only grows.
     """
     messages = [Message("system", _render_system(inputs, format_rules)), Message("user", _render_question(inputs))]
     used = estimate_tokens(*(part for message in messages for part in message.parts))
     for n, entry in enumerate(inputs.records):
         action, record = render_action(entry.action, inputs), _render_record(entry)
         used += estimate_tokens(action, record)
-        room = _render_room(used, inputs) if shows_room and inputs.allows_edits else ()
+        room = _render_room(used, inputs) if inputs.shows_room and inputs.allows_edits else ()
         after = (*room, *_list_messages_after(n, inputs))
         used += estimate_tokens(*after)
         messages.append(Message("assistant", (action,), entry.seq if entry.in_segment else 0))
@@ -159,12 +157,9 @@ def render_prompt(inputs: AgentInput) -> tuple[Message, ...]:
     return render_conversation(inputs, render_json_action)
 
 
-def estimate_size(inputs: AgentInput, *, shows_room: bool = True) -> int:
-    """Estimate the tokens of the conversation. Formats for small planners are shorter.
-
-    `shows_room` includes the lines about the room, which agents without a model do not need.
-    """
-    messages = render_conversation(inputs, render_json_action, shows_room=shows_room)
+def estimate_size(inputs: AgentInput) -> int:
+    """Estimate the tokens of the conversation. Formats for small planners are shorter."""
+    messages = render_conversation(inputs, render_json_action)
     return estimate_tokens(*(part for message in messages for part in message.parts))
 
 

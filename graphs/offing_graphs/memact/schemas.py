@@ -104,6 +104,8 @@ class AgentInput(TaskContext):
     """Maximum estimated tokens of the context."""
     allows_edits: bool
     """Whether `prune` and `write` are among the tools."""
+    shows_room: bool = Field(default=True, exclude_if=bool)
+    """Whether each record says how much of the context is used, if edits are allowed."""
     turn: int
     remaining: int
     """Number of turns left, including this one."""

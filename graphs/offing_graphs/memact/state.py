@@ -122,6 +122,7 @@ async def load_inputs(
         reason=reason,
         max_context_tokens=config.max_context_tokens,
         allows_edits=config.allows_edits,
+        shows_room=config.shows_room,
         turn=state["turn"] + 1,
         remaining=ctx.run.budget.max_turns - state["turn"],
     )

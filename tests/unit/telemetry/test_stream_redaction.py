@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from offing.telemetry.redaction import MASK, redact_with
+from offing.telemetry.redaction import MASK, bind_secrets, redact_with, remember_secret
 from offing.telemetry.stream_redaction import MAX_HELD_CHARS, StreamRedactor
 
 KEY = "sk-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
@@ -56,3 +56,11 @@ def test_a_run_of_text_without_a_boundary_is_masked_and_not_kept() -> None:
     redactor = StreamRedactor(frozenset[str])
     assert redactor.feed("x" * (MAX_HELD_CHARS + 1)) == MASK
     assert redactor.feed(" next word") == " next "
+
+
+def test_a_stored_key_that_the_work_remembers_is_redacted_without_being_named() -> None:
+    with bind_secrets():
+        remember_secret("a-stored-key-of-a-tenant")
+        redactor = StreamRedactor()
+        released = redactor.feed("It is a-stored-key-") + redactor.feed("of-a-tenant and ") + redactor.feed("more. ")
+    assert released == "It is [redacted] and more. "
