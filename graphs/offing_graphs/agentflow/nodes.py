@@ -137,7 +137,9 @@ def _draft_planned_call(plan: Plan, turn: int) -> StepDraft:
 def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> VerifierInput:
     """Build the verifier's input at the end of a turn."""
     remaining = ctx.run.budget.max_turns - turn
-    return VerifierInput(**inputs.collected_fields(), tools=inputs.cards, turn=turn, remaining=remaining)
+    return VerifierInput(
+        **inputs.collected_fields(), tools=inputs.cards, verdict=inputs.verdict, turn=turn, remaining=remaining
+    )
 
 
 async def verify_question(

@@ -90,6 +90,10 @@ VERIFIER_PROMPT = (
     "further steps cannot help; otherwise set it to false."
 )
 SEARCH_AGAIN = "The passages of the latest step come first. To see others, search for them or read their source again."
+EARLIER_VERDICT = (
+    "Your judgment after the previous step follows. What it calls covered stays covered, even if its passages are not "
+    "shown now, unless a passage contradicts it: "
+)
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
@@ -162,12 +166,13 @@ def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
-    after = (f"Steps that remain after this one: {inputs.remaining}.",)
+    after = (*_render_earlier_verdict(inputs.verdict), f"Steps that remain after this one: {inputs.remaining}.")
     room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     memory = render_memory(inputs.memory, room)
     allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)
+    latest = inputs.memory[-1].evidence if inputs.memory else ()
     passages = render_passages(
-        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages, latest
     )
     return build_prompt(VERIFIER_PROMPT, (*before, *memory, *passages.parts, *after), passages.omitted)
 
@@ -229,6 +234,13 @@ def _render_record_line(record: MemoryRecord) -> str:
 
 def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:
     return () if verdict is None else ("The verifier says: " + render_json(verdict.model_dump(mode="json")),)
+
+
+def _render_earlier_verdict(verdict: Verdict | None) -> tuple[str, ...]:
+    """Render the judgment after the previous turn, whose passages may have to make room for new ones."""
+    if verdict is None:
+        return ()
+    return (EARLIER_VERDICT + render_json(verdict.model_dump(mode="json")),)
 
 
 def _render_remaining_turns(turn: int, remaining: int) -> str:

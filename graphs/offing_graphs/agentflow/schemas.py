@@ -17,6 +17,7 @@ from offing_graphs.shared.schemas import (
     RetrievedPassage,
     TaskContext,
     ToolCard,
+    is_none,
 )
 
 
@@ -74,6 +75,8 @@ class ExecutorInput(EvidenceInput):
 
 class VerifierInput(TaskContext, EvidenceInput):
     analysis: Analysis
+    verdict: Verdict | None = Field(default=None, exclude_if=is_none)
+    """The judgment after the previous turn. `None` means that there is none."""
     tools: tuple[ToolCard, ...]
     memory: tuple[MemoryRecord, ...] = ()
     evidence: tuple[RetrievedPassage, ...] = ()
