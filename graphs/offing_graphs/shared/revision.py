@@ -161,7 +161,10 @@ def render_revision_prompt(inputs: RevisionInput) -> tuple[Message, ...]:
 
 
 def apply_revision(draft: ReportDraft, revision: DraftRevision) -> ReportDraft:
-    """Return the draft with the corrected sentences. Sentences with an empty text are removed, unknown ids ignored."""
+    """Return the draft with the corrected sentences. Sentences with an empty text are removed, unknown ids ignored.
+
+    A corrected sentence stays in its place: a row of its table, an item of its list.
+    """
     revised = {one.id: one for one in revision.sentences}
     number = 0
     answer = draft.answer
@@ -177,7 +180,7 @@ def apply_revision(draft: ReportDraft, revision: DraftRevision) -> ReportDraft:
             if new is None:
                 sentences.append(sentence)
             elif new.text.strip():
-                sentences.append(DraftSentence(text=new.text, citations=new.citations))
+                sentences.append(sentence.model_copy(update={"text": new.text, "citations": new.citations}))
         if sentences:
             sections.append(section.model_copy(update={"sentences": tuple(sentences)}))
     return draft.model_copy(update={"answer": answer, "sections": tuple(sections)})

@@ -8,7 +8,7 @@ import pytest
 from offing.core.model import FailureKind
 from offing.core.run import Budget, StopReason
 from offing.core.step import StepKind
-from offing.sdk import DraftCitation, DraftSection, DraftSentence, EngineFailure, ReportDraft, ReportRevision
+from offing.sdk import DraftCitation, DraftSection, DraftSentence, EngineFailure, Layout, ReportDraft, ReportRevision
 from offing.testing import Recording, assert_survives_worker_loss, replay_recording, simulate_run
 from offing_graphs.agentflow import graph as agentflow
 from offing_graphs.hiper import graph as hiper
@@ -193,3 +193,14 @@ async def test_words_of_documents_stand_in_untrusted_blocks() -> None:
     assert "40 cars" in excerpt
     last = render_revision_prompt(inputs)[-1].text
     assert f"\n{excerpt}\n" in last, "on lines of its own, between the borders of the block"
+
+
+def test_a_corrected_row_or_item_stays_in_its_table_or_list() -> None:
+    layouts = (Layout.PARAGRAPH, Layout.CONTINUED, Layout.ITEM, Layout.HEADER, Layout.ROW)
+    sentences = tuple(DraftSentence(text=f"| {layout} |", layout=layout) for layout in layouts)
+    draft = ReportDraft(title="T", answer="", sections=(DraftSection(heading="H", sentences=sentences),))
+    revision = DraftRevision(sentences=tuple(RevisedSentence(id=f"s{n}", text=f"| new {n} |") for n in range(1, 6)))
+    (section,) = apply_revision(draft, revision).sections
+    assert [(s.text, s.layout) for s in section.sentences] == [
+        (f"| new {n} |", layout) for n, layout in enumerate(layouts, 1)
+    ]
