@@ -200,7 +200,7 @@ def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> t
 
 def _render_passage_header(passage: RetrievedPassage) -> str:
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
-    where = f"Passage {passage.id} (source {passage.source}, {passage.start} to {passage.end}), under:"
+    where = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end}), under:"
     return f"{where}\n{wrap_untrusted(shorten_line(location))}\nIts text:"
 
 

@@ -277,6 +277,23 @@ class CitationOut(ApiModel):
     end: int = Field(description="Code point after the span.")
     quote: str
     verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
+    source: str = Field(description="Short id of the source in the report's list of sources, such as S1.")
+    position: str = Field(description="Where in the source it is, in words: section, lines. Empty: unknown.")
+
+
+class CitedSourceOut(ApiModel):
+    """A source that a report cites."""
+
+    id: str = Field(description="S1, S2 and so on, in the order in which the report first cites the sources.")
+    source_id: UUID
+    title: str
+    name: str = Field(description="Path in its folder, name of the file, or address of the web page. Empty: unknown.")
+    site: str = Field(description="Host of a web page. Empty: the source is no web page.")
+    author: str = Field(description="Empty: unknown.")
+    published: str = Field(description="Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.")
+    retrieved_at: datetime | None = Field(description="When the cited text was retrieved or added. null: unknown.")
+    description: str = Field(description="What is known about the source besides its title, in words.")
+    citations: list[int] = Field(description="Numbers of its citations.")
 
 
 class SentenceOut(ApiModel):
@@ -320,6 +337,7 @@ class ReportOut(ApiModel):
     answer: SentenceOut | None
     sections: list[SectionOut]
     citations: list[CitationOut]
+    sources: list[CitedSourceOut] = Field(description="The cited sources, each once.")
     limitations: str
     author: str
     revision: RevisionOut | None = Field(

@@ -1829,8 +1829,18 @@ export interface components {
             end: number;
             /** Number */
             number: number;
+            /**
+             * Position
+             * @description Where in the source it is, in words: section, lines. Empty: unknown.
+             */
+            position: string;
             /** Quote */
             quote: string;
+            /**
+             * Source
+             * @description Short id of the source in the report's list of sources, such as S1.
+             */
+            source: string;
             /**
              * Source Id
              * Format: uuid
@@ -1853,6 +1863,59 @@ export interface components {
              * @description Whether the quote is in the stored text. This is checked for each response.
              */
             verified: boolean;
+        };
+        /**
+         * CitedSourceOut
+         * @description A source that a report cites.
+         */
+        CitedSourceOut: {
+            /**
+             * Author
+             * @description Empty: unknown.
+             */
+            author: string;
+            /**
+             * Citations
+             * @description Numbers of its citations.
+             */
+            citations: number[];
+            /**
+             * Description
+             * @description What is known about the source besides its title, in words.
+             */
+            description: string;
+            /**
+             * Id
+             * @description S1, S2 and so on, in the order in which the report first cites the sources.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Path in its folder, name of the file, or address of the web page. Empty: unknown.
+             */
+            name: string;
+            /**
+             * Published
+             * @description Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.
+             */
+            published: string;
+            /**
+             * Retrieved At
+             * @description When the cited text was retrieved or added. null: unknown.
+             */
+            retrieved_at: string | null;
+            /**
+             * Site
+             * @description Host of a web page. Empty: the source is no web page.
+             */
+            site: string;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Title */
+            title: string;
         };
         /**
          * CollectionOut
@@ -3461,7 +3524,9 @@ export interface components {
          *         {
          *           "end": 196,
          *           "number": 1,
+         *           "position": "section “Class: Pool”, lines 12 to 14",
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source": "S1",
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,
          *           "text_id": "01980000-0000-7000-8000-00000000000d",
@@ -3495,6 +3560,22 @@ export interface components {
          *           ]
          *         }
          *       ],
+         *       "sources": [
+         *         {
+         *           "author": "",
+         *           "citations": [
+         *             1
+         *           ],
+         *           "description": "docs/api/Pool.md · added to the library 1 March 2026",
+         *           "id": "S1",
+         *           "name": "docs/api/Pool.md",
+         *           "published": "",
+         *           "retrieved_at": "2026-11-21T09:00:00Z",
+         *           "site": "",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "title": "Pool"
+         *         }
+         *       ],
          *       "status": "complete",
          *       "title": "How undici reuses connections",
          *       "version": 1
@@ -3523,6 +3604,11 @@ export interface components {
             run_id: string;
             /** Sections */
             sections: components["schemas"]["SectionOut"][];
+            /**
+             * Sources
+             * @description The cited sources, each once.
+             */
+            sources: components["schemas"]["CitedSourceOut"][];
             /**
              * Status
              * @enum {string}
