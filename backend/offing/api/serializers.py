@@ -264,7 +264,11 @@ def _serialize_budget(budget: Budget) -> BudgetIn:
     # Not validated: a run that was not submitted through this API may have limits that the web UI would not send.
     usd = None if budget.max_cost_usd is None else float(budget.max_cost_usd)
     return BudgetIn.model_construct(
-        max_turns=budget.max_turns, max_tokens=budget.max_tokens, max_cost_usd=usd, max_seconds=budget.max_seconds
+        max_turns=budget.max_turns,
+        max_tokens=budget.max_tokens,
+        max_cost_usd=usd,
+        max_seconds=budget.max_seconds,
+        depth=budget.depth,
     )
 
 

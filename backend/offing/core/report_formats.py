@@ -34,6 +34,7 @@ from offing.core.run import StopReason
 STOP_REASON_TEXTS: dict[str, str] = {
     StopReason.ANSWERED: "The evidence was judged sufficient.",
     StopReason.NOTHING_FOUND: "No source was found that answers the question.",
+    StopReason.SATURATED: "The latest turns of the deep run found nothing new.",
     StopReason.TURN_LIMIT: "The limit on turns was reached.",
     StopReason.TOKEN_LIMIT: "The token limit was reached.",
     StopReason.SPEND_LIMIT: "The cost limit of the run was reached.",

@@ -30,7 +30,7 @@ export function aRun(part: Partial<RunDetail> = {}): RunDetail {
     error: null,
     engines: {},
     scope: { collections: [], sources: [], web: false, mcp: [], code: false },
-    budget: { max_turns: 12, max_tokens: null, max_cost_usd: null, max_seconds: null },
+    budget: { depth: "standard", max_turns: 12, max_tokens: null, max_cost_usd: null, max_seconds: null },
     usage: { turns: 2, tokens: 0, cost_usd: 0, seconds: 4 },
     deadline: null,
     last_seq: 0,

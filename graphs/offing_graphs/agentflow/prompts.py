@@ -21,6 +21,7 @@ from offing.sdk import (
     wrap_untrusted,
 )
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.depth import ResearchPhase
 from offing_graphs.shared.memory import MAX_RECORDS
 from offing_graphs.shared.prompt_parts import (
     build_prompt,
@@ -90,6 +91,28 @@ VERIFIER_PROMPT = (
     "missing and what contradicts what, in a few words. Set stop to true only if the question is answered, or if "
     "further steps cannot help; otherwise set it to false."
 )
+PLANNER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run in its first phase, breadth: take up each sub-question once before you take up any of them "
+        "again. Choose one that no step has taken up yet."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run in its second phase, depth: every sub-question has had its step. Take up what is "
+        "contested, where passages contradict each other, and then what is missing. Look for sources other than "
+        "those found so far, with other words. The run ends by itself when several steps in a row find nothing new."
+    ),
+}
+VERIFIER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run, and some sub-questions have had no step yet. Set stop to true only if passages answer "
+        "every sub-question completely and nothing is contested."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run, and every sub-question has had its step. Say what is contested, and which answers rest on "
+        "a single source. Set stop to true only if every sub-question is answered, and each contested point was "
+        "followed up, or if further steps cannot help."
+    ),
+}
 SEARCH_AGAIN = "The passages of the latest step come first. To see others, search for them or read their source again."
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
@@ -136,7 +159,8 @@ def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
         render_analysis(inputs.analysis),
         *render_tool_cards(inputs.tools, inputs.context_tokens),
     )
-    after = (*_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining))
+    phase = () if inputs.phase is None else (PLANNER_PHASES[inputs.phase],)
+    after = (*_render_verdict(inputs.verdict), *phase, _render_remaining_turns(inputs.turn, inputs.remaining))
     room = compute_room(inputs.context_tokens, Plan, (PLANNER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     memory = render_memory(inputs.memory, room, inputs.evidence)
     latest = inputs.memory[-1].evidence if inputs.memory else ()
@@ -164,7 +188,8 @@ def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
-    after = (f"Steps that remain after this one: {inputs.remaining}.",)
+    phase = () if inputs.phase is None else (VERIFIER_PHASES[inputs.phase],)
+    after = (*phase, f"Steps that remain after this one: {inputs.remaining}.")
     room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     memory = render_memory(inputs.memory, room, inputs.evidence)
     allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)

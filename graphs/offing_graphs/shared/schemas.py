@@ -22,6 +22,10 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_false(value: bool) -> bool:
+    return not value
+
+
 def is_zero(value: int) -> bool:
     return value == 0
 

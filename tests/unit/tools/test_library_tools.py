@@ -85,7 +85,7 @@ async def test_reading_on_goes_window_by_window_to_the_end() -> None:
 @dataclass(frozen=True)
 class KnownById(OneDocument):
     async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
-        return await super(KnownById, self).read("pools.md" if reference == str(SOURCE) else reference, start, length)
+        return await super().read("pools.md" if reference == str(SOURCE) else reference, start, length)
 
 
 async def find_source(label: str) -> UUID | None:

@@ -1,13 +1,13 @@
 """API schemas under /api/v1. The types of the web UI are generated from these."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from offing.core.model import EngineConfig
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
 from offing.sdk import StateView
@@ -39,7 +39,16 @@ class ApiModel(BaseModel):
 class BudgetIn(ApiModel):
     """Limits of a run. When one is reached, the run writes a report from its evidence so far."""
 
-    max_turns: int = Field(default=12, ge=0, le=2048, description="Maximum turns of the graph's loop.")
+    depth: Depth = Field(
+        default=Depth.STANDARD,
+        description="deep: breadth first, then depth on what is contested or missing, until nothing new is found.",
+    )
+    max_turns: int = Field(
+        default=TURNS_BY_DEPTH[Depth.STANDARD],
+        ge=0,
+        le=2048,
+        description="Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.",
+    )
     max_tokens: int | None = Field(
         default=None, ge=0, le=10**12, description="Maximum prompt and completion tokens. null: no limit."
     )
@@ -52,6 +61,12 @@ class BudgetIn(ApiModel):
     max_seconds: float | None = Field(
         default=None, gt=0, le=10**8, description="Maximum seconds of work. null: no limit."
     )
+
+    @model_validator(mode="after")
+    def _derive_turns(self) -> Self:
+        if "depth" in self.model_fields_set and "max_turns" not in self.model_fields_set:
+            self.max_turns = TURNS_BY_DEPTH[self.depth]
+        return self
 
 
 class ScopeIn(ApiModel):

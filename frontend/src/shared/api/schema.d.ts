@@ -1695,6 +1695,11 @@ export interface components {
          */
         BudgetIn: {
             /**
+             * @description deep: breadth first, then depth on what is contested or missing, until nothing new is found.
+             * @default standard
+             */
+            depth: components["schemas"]["Depth"];
+            /**
              * Max Cost Usd
              * @description Maximum cost in USD. null: only the tenant's daily spending limit applies.
              */
@@ -1711,7 +1716,7 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Max Turns
-             * @description Maximum turns of the graph's loop.
+             * @description Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.
              * @default 12
              */
             max_turns: number;
@@ -1984,6 +1989,12 @@ export interface components {
             message: string;
             type: components["schemas"]["ToolReviewDecisionType"];
         };
+        /**
+         * Depth
+         * @description How a run uses its turns.
+         * @enum {string}
+         */
+        Depth: "quick" | "standard" | "deep";
         /**
          * DistillIn
          * @description What to distill from, and which engine compares runs.
@@ -3077,6 +3088,8 @@ export interface components {
          * @description Limits of a run with the preset. A limit that is null is that of the run.
          */
         PresetBudgetIn: {
+            /** @description How a run uses its turns. */
+            depth?: components["schemas"]["Depth"] | null;
             /** Max Cost Usd */
             max_cost_usd?: number | null;
             /** Max Seconds */
@@ -3566,7 +3579,7 @@ export interface components {
          *           "citations": [
          *             1
          *           ],
-         *           "description": "docs/api/Pool.md · added to the library 1 March 2026",
+         *           "description": "docs/api/Pool.md · added to the library 21 November 2026",
          *           "id": "S1",
          *           "name": "docs/api/Pool.md",
          *           "published": "",
@@ -3708,6 +3721,7 @@ export interface components {
         RolloutBatchIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -4542,6 +4556,7 @@ export interface components {
         RunIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -5272,7 +5287,7 @@ export interface components {
          * StopReason
          * @enum {string}
          */
-        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
+        StopReason: "answered" | "nothing_found" | "saturated" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
         /**
          * Substitute
          * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
