@@ -40,6 +40,7 @@ test("digging deeper uses the next preset and twice the other limits", () => {
 });
 
 test("beyond the presets the turn limit doubles, up to the maximum", () => {
-  const turns = (given: number) => buildDeeperRequest(aRun({ budget: { max_turns: given, depth: "standard" } })).budget?.max_turns;
+  const turns = (given: number) =>
+    buildDeeperRequest(aRun({ budget: { max_turns: given, depth: "standard" } })).budget?.max_turns;
   expect([0, 4, 40, 2_000].map(turns)).toEqual([4, 12, 80, 2_048]);
 });
