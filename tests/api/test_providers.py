@@ -121,8 +121,8 @@ async def test_a_run_takes_what_it_does_not_name_from_its_preset(api: Api) -> No
 async def test_a_run_has_the_depth_of_its_preset_unless_it_names_one(api: Api) -> None:
     body = {"engines": {"all": {"engine": "extractive"}}, "budget": {"max_turns": 60, "depth": "deep"}}
     await api.http.put("/api/v1/presets/mine", json=body)
-    for asked, expected in (({}, (60, "deep")), ({"depth": "quick"}, (4, "quick")), ({"max_turns": 9}, (9, "deep"))):
-        run = await api.submit(preset="mine", budget=asked)
+    for limits, expected in (({}, (60, "deep")), ({"depth": "quick"}, (4, "quick")), ({"max_turns": 9}, (9, "deep"))):
+        run = await api.submit(preset="mine", budget=limits)
         budget = (await api.http.get(f"/api/v1/runs/{run}")).json()["budget"]
         assert (budget["max_turns"], budget["depth"]) == expected
 

@@ -19,9 +19,9 @@ class ResearchPhase(StrEnum):
     """What the turns of a deep run are for."""
 
     BREADTH = "breadth"
-    """Each part of the question is taken up once."""
+    """Each part of the question gets one step."""
     DEPTH = "depth"
-    """What is contested or missing is taken up."""
+    """What is contested or missing gets further steps."""
 
 
 def is_deep(run: RunInfo) -> bool:
@@ -56,8 +56,8 @@ def is_saturated(
 ) -> bool:
     """Return whether the latest turns of a deep run brought no new passage and covered no further part.
 
-    `covered_counts` has the turns and the number of parts that were covered after them, oldest first. While parts were
-    not taken up once, the run is not saturated.
+    `covered_counts` has the turns and the number of parts that were covered after them, oldest first. While parts have
+    had no step, the run is not saturated.
     """
     barren_turns = count_barren_turns(run.budget.max_turns)
     first = turn - barren_turns + 1
