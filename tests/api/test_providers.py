@@ -118,6 +118,15 @@ async def test_a_run_takes_what_it_does_not_name_from_its_preset(api: Api) -> No
     assert {engine["max_tokens"] for engine in stored_row["engines"].values()} == {99}
 
 
+async def test_a_run_has_the_depth_of_its_preset_unless_it_names_one(api: Api) -> None:
+    body = {"engines": {"all": {"engine": "extractive"}}, "budget": {"max_turns": 60, "depth": "deep"}}
+    await api.http.put("/api/v1/presets/mine", json=body)
+    for limits, expected in (({}, (60, "deep")), ({"depth": "quick"}, (4, "quick")), ({"max_turns": 9}, (9, "deep"))):
+        run = await api.submit(preset="mine", budget=limits)
+        budget = (await api.http.get(f"/api/v1/runs/{run}")).json()["budget"]
+        assert (budget["max_turns"], budget["depth"]) == expected
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [("fast", "offing provider add"), ("local", "offing engine accept"), ("no-such", "fast, local, thorough")],
@@ -137,6 +146,7 @@ async def test_a_preset_that_is_not_there_says_what_is_missing(api: Api, name: s
         ({"engines": {"all": {"engine": "no-such"}}}, "engines.all.engine"),
         ({"engines": {"all": {"engine": "litellm", "model": "ollama_chat/x"}}}, "engines.all.model"),
         ({"engines": {"all": {}}, "budget": {"max_turns": -1}}, "budget.max_turns"),
+        ({"engines": {"all": {}}, "budget": {"depth": "deepest"}}, "budget.depth"),
     ],
 )
 async def test_an_invalid_preset_is_a_problem_with_its_field(api: Api, body: dict[str, Any], field: str) -> None:

@@ -45,6 +45,24 @@ async def test_a_citation_opens_the_passage_that_supports_it(api: Api) -> None:
     assert passage["after"].startswith(" The sun takes")
 
 
+async def test_a_report_lists_its_sources_with_the_positions_of_its_citations(api: Api) -> None:
+    run, source = await reported(api)
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    (cited,) = report["sources"]
+    assert (cited["id"], cited["source_id"], cited["title"], cited["citations"]) == ("S1", str(source), "Salt", [1])
+    assert cited["description"].startswith("salt.md \u00b7 added to the library ")
+    (citation,) = report["citations"]
+    assert (citation["source"], citation["position"]) == ("S1", "section \u201cSalt\u201d, line 3")
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+async def test_an_export_for_readers_names_no_ids(api: Api, form: str) -> None:
+    run, source = await reported(api)
+    text = (await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text
+    assert "section \u201cSalt\u201d, line 3" in text
+    assert str(source) not in text
+
+
 async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
     run, source = await reported(api)
     await api.http.post(f"/api/v1/runs/{run}/cancel")
@@ -54,6 +72,7 @@ async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
     assert (erased.status_code, erased.json()["sources"]) == (200, 1), erased.text
     (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
     assert (citation["text_id"], citation["verified"]) == (None, False)
+    assert citation["position"] == "The source was deleted from the library."
     assert QUOTE not in (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).text
 
 

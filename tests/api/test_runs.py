@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import uuid4
 
 import psycopg
+import pytest
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
@@ -43,6 +44,30 @@ async def test_the_limits_of_a_model_are_pinned_when_its_run_is_submitted(api: A
         problem = (await api.http.post("/api/v1/runs", json=body)).json()
         assert problem["field"] == f"engines.speaker.{field}"
         assert problem["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "turns", "depth"),
+    [
+        ({}, 12, "standard"),
+        ({"depth": "quick"}, 4, "quick"),
+        ({"depth": "deep"}, 40, "deep"),
+        ({"depth": "deep", "max_turns": 512}, 512, "deep"),
+    ],
+)
+async def test_the_depth_of_a_run_gives_its_turns_unless_they_are_named(
+    api: Api, budget: dict[str, object], turns: int, depth: str
+) -> None:
+    run = await api.submit(budget=budget)
+    stored = (await api.http.get(f"/api/v1/runs/{run}")).json()["budget"]
+    assert (stored["max_turns"], stored["depth"]) == (turns, depth)
+
+
+async def test_the_record_of_a_standard_run_names_no_depth(api: Api) -> None:
+    run = await api.submit(budget={"max_turns": 3})
+    async with api.database.transaction(api.tenant) as connection:
+        (budget,) = await (await connection.execute("select budget from run where id = %s", (run,))).fetchone() or ({},)
+    assert budget == {"max_turns": 3, "max_tokens": None, "max_cost_usd": None, "max_seconds": None}
 
 
 async def test_the_same_idempotency_key_never_makes_two_runs(api: Api) -> None:

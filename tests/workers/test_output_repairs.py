@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from offing.core.report import Layout
-from offing.core.run import RunStatus, StopReason
+from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step, StepKind
+from offing.services.runs import RunRequest
 from offing.storage import steps
 from offing.storage.runs import RunRow
+from tests.documents import ingest_folder
 from tests.model_provider.replies import Completion
+from tests.model_provider.server import WireServer, scripted
 from tests.workers.conftest import Platform
-from tests.workers.test_models import ANALYSIS, COMMAND, PLAN, REPORT, VERDICT, reported, run_question
+from tests.workers.test_models import ANALYSIS, COMMAND, PLAN, REPORT, TEXT, VERDICT, reported, run_question, through
 
 QUOTE = "between 1756 and 1759"
 TEXT_REPORT = f"""# The third tower
@@ -135,3 +138,22 @@ async def test_a_passage_id_in_place_of_a_source_reads_that_source(shared_platfo
     results = await list_tool_results(shared_platform, ended)
     assert [one.payload["status"] for one in results] == ["ok", "ok"]
     assert "E1 is a passage of" in results[-1].payload["content"]["notices"][0]
+
+
+async def test_prompts_name_a_source_by_a_short_id_that_a_tool_accepts(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
+    going_on = {"analysis": "More.", "stop": False}
+    read_on = answers(planner=PLAN | {"tool": "read_source", "args": {"source": "S1"}})
+    replies = (*answers(verifier=going_on)[:4], read_on[1], *read_on[3:])
+    (tmp_path / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
+    await ingest_folder(shared_platform.database, shared_platform.tenant, tmp_path)
+    async with WireServer(scripted(*replies)) as server:
+        request = RunRequest("Who built the third tower?", budget=Budget(max_turns=3), engines=through(server))
+        ended = await shared_platform.ended((await shared_platform.submit(request)).id)
+    searched, read = await list_tool_results(shared_platform, ended)
+    source = searched.payload["content"]["passages"][0]["source"]
+    assert (read.payload["status"], read.payload["content"]["source"]) == ("ok", source)
+    prompts = json.dumps(server.bodies)
+    assert "Passage E1 (source S1, " in prompts
+    assert source not in prompts

@@ -143,6 +143,21 @@ CITATION_EXAMPLE: Example = {
     "end": 196,
     "quote": QUOTE,
     "verified": True,
+    "source": "S1",
+    "position": "section \u201cClass: Pool\u201d, lines 12 to 14",
+}
+
+CITED_SOURCE_EXAMPLE: Example = {
+    "id": "S1",
+    "source_id": SOURCE_ID,
+    "title": "Pool",
+    "name": "docs/api/Pool.md",
+    "site": "",
+    "author": "",
+    "published": "",
+    "retrieved_at": TIMESTAMP,
+    "description": "docs/api/Pool.md \u00b7 added to the library 21 November 2026",
+    "citations": [1],
 }
 
 REPORT_EXAMPLE: Example = {
@@ -154,6 +169,7 @@ REPORT_EXAMPLE: Example = {
     "answer": SENTENCE_EXAMPLE,
     "sections": [{"heading": "Pools", "sentences": [SENTENCE_EXAMPLE]}],
     "citations": [CITATION_EXAMPLE],
+    "sources": [CITED_SOURCE_EXAMPLE],
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
     "revision": None,

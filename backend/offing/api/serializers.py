@@ -9,6 +9,7 @@ from offing.api.schemas import (
     AnswerDraftOut,
     BudgetIn,
     CitationOut,
+    CitedSourceOut,
     LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
@@ -33,6 +34,14 @@ from offing.api.schemas import (
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
 from offing.core.report import Citation, Sentence
+from offing.core.report_sources import (
+    ReportSource,
+    describe_position,
+    describe_source,
+    find_site,
+    list_report_sources,
+    map_source_labels,
+)
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.services.library import PassageInContext
@@ -150,7 +159,7 @@ def serialize_thread(thread: ThreadWithRuns) -> ThreadOut:
 
 
 def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
-    report = stored.report
+    report, labels = stored.report, map_source_labels(stored.report)
     return ReportOut(
         run_id=run_id,
         version=stored.version,
@@ -161,7 +170,8 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         sections=[
             SectionOut(heading=s.heading, sentences=[*map(_serialize_sentence, s.sentences)]) for s in report.sections
         ],
-        citations=[_serialize_citation(stored, c) for c in report.citations],
+        citations=[_serialize_citation(stored, c, labels[c.number]) for c in report.citations],
+        sources=[_serialize_cited_source(source) for source in list_report_sources(report)],
         limitations=report.limits,
         author=report.written_by,
         revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
@@ -254,7 +264,11 @@ def _serialize_budget(budget: Budget) -> BudgetIn:
     # Not validated: a run that was not submitted through this API may have limits that the web UI would not send.
     usd = None if budget.max_cost_usd is None else float(budget.max_cost_usd)
     return BudgetIn.model_construct(
-        max_turns=budget.max_turns, max_tokens=budget.max_tokens, max_cost_usd=usd, max_seconds=budget.max_seconds
+        max_turns=budget.max_turns,
+        max_tokens=budget.max_tokens,
+        max_cost_usd=usd,
+        max_seconds=budget.max_seconds,
+        depth=budget.depth,
     )
 
 
@@ -273,7 +287,23 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
     )
 
 
-def _serialize_citation(report: VerifiedReport, citation: Citation) -> CitationOut:
+def _serialize_cited_source(source: ReportSource) -> CitedSourceOut:
+    details = source.details
+    return CitedSourceOut(
+        id=source.id,
+        source_id=source.source_id,
+        title=source.title,
+        name=details.name,
+        site=find_site(details),
+        author=details.author,
+        published=details.published,
+        retrieved_at=details.retrieved_at,
+        description=describe_source(source),
+        citations=[citation.number for citation in source.citations],
+    )
+
+
+def _serialize_citation(report: VerifiedReport, citation: Citation, source_label: str) -> CitationOut:
     return CitationOut(
         number=citation.number,
         text_id=None if citation.number in report.erased_citations else citation.span.text_id,
@@ -283,4 +313,6 @@ def _serialize_citation(report: VerifiedReport, citation: Citation) -> CitationO
         end=citation.span.end,
         quote=citation.quote,
         verified=citation.number not in report.unverified_citations,
+        source=source_label,
+        position=describe_position(citation),
     )

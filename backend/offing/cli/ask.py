@@ -21,7 +21,7 @@ from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
-from offing.core.run import Budget, RunStatus
+from offing.core.run import Budget, Depth, RunStatus
 from offing.core.step import Step
 from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
@@ -81,6 +81,7 @@ def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
         limits.get("max_tokens"),
         None if cost_usd is None else Decimal(str(cost_usd)),
         limits.get("max_seconds") if options.max_seconds is None else options.max_seconds,
+        Depth(limits.get("depth", options.depth) if options.depth == "standard" else options.depth),
     )
 
 

@@ -42,9 +42,10 @@ class AskOptions:
     """A preset, as in `offing preset list`: its engines for roles that --engine does not name, and its limits unless
     options name others."""
     depth: Literal["quick", "standard", "deep"] = "standard"
-    """Maximum number of turns: quick 4, standard 12, deep 40."""
+    """How the run uses its turns, and their maximum number: quick 4, standard 12, deep 40. A deep run covers all
+    parts of the question first, then what is contested or missing, until it finds nothing new."""
     max_turns: int | None = None
-    """Maximum number of turns as a number, instead of `--depth`."""
+    """Maximum number of turns, instead of that of `--depth`."""
     max_cost_usd: float | None = None
     """Maximum cost of the run in US dollars."""
     max_seconds: float | None = None

@@ -1,6 +1,6 @@
 """`offing preset`: which model answers which role, and the limits of a run, under one name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -28,7 +28,7 @@ def list_presets(*, json: Json = False) -> int:
         for role, config in sorted(preset.engines.items()):
             print(f"  {role}={strip_control(describe_engine(config))}")
         for limit, value in preset.budget.items():
-            print(f"  {limit}={value:g}")
+            print(f"  {limit}={value}" if isinstance(value, str) else f"  {limit}={value:g}")
     return 0
 
 
@@ -41,6 +41,7 @@ def set_preset(
     max_tokens: int | None = None,
     max_cost_usd: float | None = None,
     max_seconds: float | None = None,
+    depth: Literal["quick", "standard", "deep"] | None = None,
 ) -> int:
     """Create or replace a preset. Use it with `offing ask --preset NAME`.
 
@@ -58,6 +59,8 @@ def set_preset(
         Maximum cost of a run in US dollars.
     max_seconds
         Maximum working time in seconds.
+    depth
+        How runs use their turns.
     """
     from offing.services import presets
 
@@ -66,6 +69,7 @@ def set_preset(
         "max_tokens": max_tokens,
         "max_cost_usd": max_cost_usd,
         "max_seconds": max_seconds,
+        "depth": depth,
     }
     budget = {limit: value for limit, value in limits.items() if value is not None}
     preset = Preset(name, parse_engines(engines), budget)

@@ -50,7 +50,7 @@ MAX_SECONDS = 280.0
 """Maximum seconds from the start to the table. Flows that have not ended by then are cancelled."""
 MAX_CAP_USD = 1.0
 _POLL_SECONDS = 0.5
-_OWN_ENDS = frozenset({StopReason.ANSWERED, StopReason.NOTHING_FOUND, StopReason.TURN_LIMIT})
+_OWN_ENDS = frozenset({StopReason.ANSWERED, StopReason.NOTHING_FOUND, StopReason.SATURATED, StopReason.TURN_LIMIT})
 """How a flow ends if its model could do what it asked for."""
 
 QUESTION = "Which of the two bridges is longer, and by how many meters?"

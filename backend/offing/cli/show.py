@@ -24,7 +24,8 @@ from offing.local.servers import open_servers
 from offing.settings import load_settings
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
+from offing.storage.report_sources import locate_citations
 from offing.storage.runs import RunRow
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def export_run(run_text: str, format: str, output: Path | None) -> int:
     async def work(database: Database) -> Report:
         run = await get_run_id(database, run_text)
         async with database.transaction(LOCAL_TENANT) as connection:
-            report = await reports.find_latest_report(connection, run)
+            report = await _find_report(connection, run)
         if report is None:
             raise NotFound("report of run", str(run))
         return report
@@ -98,6 +99,7 @@ def export_run(run_text: str, format: str, output: Path | None) -> int:
 
 NO_REPORT: dict[str, Any] = {
     "citations": [],
+    "sources": [],
     "sections": [],
     "claims": [],
     "revision": None,
@@ -133,7 +135,7 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
     async with database.transaction(LOCAL_TENANT) as connection:
         row = await runs.get_run(connection, run_id)
         log = await steps.list_steps_after(connection, run_id, 0, 100_000)
-        report = await reports.find_latest_report(connection, run_id)
+        report = await _find_report(connection, run_id)
         details = await run_summaries.get_token_details(connection, run_id)
     rendered = report_to_json(report) if report else NO_REPORT
     return {
@@ -144,6 +146,7 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "report": render_markdown(report) if report else None,
         "report_status": report.status if report else None,
         "citations": rendered["citations"],
+        "sources": rendered["sources"],
         "sentences": rendered["sections"],
         "claims": rendered["claims"],
         "revision": rendered["revision"],
@@ -182,6 +185,12 @@ def _summarize_run(run: RunRow) -> dict[str, Any]:
         "usage": usage,
         "created_at": run.created_at.isoformat(),
     }
+
+
+async def _find_report(connection: Connection, run_id: UUID) -> Report | None:
+    """Return the latest report of a run with the positions of its citations. `None` means that there is none."""
+    report = await reports.find_latest_report(connection, run_id)
+    return None if report is None else await locate_citations(connection, run_id, report)
 
 
 async def _list_recent(database: Database, limit: int) -> list[RunRow]:

@@ -1,11 +1,14 @@
 """Evidence of a run: the passages of its tool results, each once, numbered E1, E2 and so on.
 
+Their sources are numbered S1, S2 and so on, so that prompts need not contain ids of the database.
+
 A tool result that retrieved text has the text id, source, title, start, end and text, either in
 each of its `passages` or at the top level if it is a single passage. Nothing else can become
 evidence.
 """
 
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +24,7 @@ class EvidenceIndex:
     def __init__(self) -> None:
         self._by_span: dict[SourceSpan, Evidence] = {}
         self._seqs: dict[SourceSpan, set[int]] = {}
+        self._source_labels: dict[UUID, str] = {}
         self._calculations: dict[int, str] = {}
 
     def add(self, content: Mapping[str, Any], label: ProvenanceLabel = NO_PROVENANCE, seq: int = 0) -> None:
@@ -32,7 +36,8 @@ class EvidenceIndex:
         for passage in _iter_passages(content):
             span = SourceSpan(UUID(str(passage["text_id"])), int(passage["start"]), int(passage["end"]))
             if span not in self._by_span:
-                self._by_span[span] = _build_evidence(f"E{len(self._by_span) + 1}", span, passage, label)
+                evidence = _build_evidence(f"E{len(self._by_span) + 1}", span, passage, label)
+                self._by_span[span] = replace(evidence, source_label=self._label_source(evidence.source_id))
             self._seqs.setdefault(span, set()).add(seq)
 
     def add_calculation(self, result: str, seq: int) -> None:
@@ -59,6 +64,13 @@ class EvidenceIndex:
     def as_dict(self) -> dict[str, Evidence]:
         """Return all evidence by id."""
         return {evidence.id: evidence for evidence in self._by_span.values()}
+
+    def find_source_id(self, label: str) -> UUID | None:
+        """Return the id of the source with a short id such as S2. `None` means that the run has retrieved none."""
+        return next((e.source_id for e in self._by_span.values() if e.source_label == label), None)
+
+    def _label_source(self, source_id: UUID) -> str:
+        return self._source_labels.setdefault(source_id, f"S{len(self._source_labels) + 1}")
 
     def __len__(self) -> int:
         return len(self._by_span)

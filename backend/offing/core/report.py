@@ -5,6 +5,7 @@ Quotes are verified in `core.citation`. Reports are rendered in `core.report_for
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -104,6 +105,39 @@ class Evidence:
     """Path of the source within its folder, or name of the file."""
     provenance: ProvenanceLabel = NO_PROVENANCE
     """Origin and trust level of the text."""
+    source_label: str = ""
+    """Short id of the source in the run: S1, S2 and so on, in the order of retrieval. Empty means that it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDetails:
+    """What is known about a source besides its title."""
+
+    name: str = ""
+    """Path of the source within its folder, name of the file, or address of the web page. Empty means unknown."""
+    is_web: bool = False
+    author: str = ""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
+    retrieved_at: datetime | None = None
+    """When the cited text was retrieved or added. `None` means unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPosition:
+    """Where in its source a citation is, as a person would look for it."""
+
+    heading: str = ""
+    """Headings above it, outermost first. Empty means none."""
+    page: int = 0
+    """Number of the page, from 1. 0 means that the source has no pages or that they are unknown."""
+    first_line: int = 0
+    """Number of the first line, from 1. 0 means that its lines are not those that a person sees."""
+    last_line: int = 0
+    fraction: float = 0.0
+    """Part of the text that is before it, 0 to 1."""
+    is_erased: bool = False
+    """Whether the source was erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +150,10 @@ class Citation:
     quote: str
     source_id: UUID
     title: str
+    position: TextPosition | None = None
+    """`None` means that it was not looked up."""
+    source: SourceDetails | None = None
+    """`None` means that it was not looked up."""
 
 
 class ClaimVerdict(StrEnum):

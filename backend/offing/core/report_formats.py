@@ -21,11 +21,20 @@ from offing.core.report import (
     Sentence,
     split_cells,
 )
+from offing.core.report_sources import (
+    ReportSource,
+    describe_position,
+    describe_source,
+    list_report_sources,
+    map_source_labels,
+    sources_to_json,
+)
 from offing.core.run import StopReason
 
 STOP_REASON_TEXTS: dict[str, str] = {
     StopReason.ANSWERED: "The evidence was judged sufficient.",
     StopReason.NOTHING_FOUND: "No source was found that answers the question.",
+    StopReason.SATURATED: "The latest turns of the deep run found nothing new.",
     StopReason.TURN_LIMIT: "The limit on turns was reached.",
     StopReason.TOKEN_LIMIT: "The token limit was reached.",
     StopReason.SPEND_LIMIT: "The cost limit of the run was reached.",
@@ -54,7 +63,7 @@ _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 def render_markdown(report: Report) -> str:
     """Render the report as CommonMark.
 
-    Markers such as [1] are in the text, followed by a list of citations with source, span and quote.
+    Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
     state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
@@ -66,7 +75,7 @@ def render_markdown(report: Report) -> str:
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
     if report.citations:
-        blocks += ["## Sources", *(_render_md_citation(c) for c in report.citations)]
+        blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
     if report.written_by:
         blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
     return "\n\n".join(blocks) + "\n"
@@ -77,14 +86,14 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
-    sources = "".join(map(_render_html_citation, report.citations))
+    sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
         f'<p class="state">{_escape_html(describe_completion(report))}</p>',
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
-        *([f"<h2>Sources</h2><ol>{sources}</ol>"] if sources else []),
+        *([f"<h2>Sources</h2>{sources}"] if sources else []),
         *_render_html_claims(report),
         *by,
     ]
@@ -100,6 +109,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
     Quotes are exactly as stored. Spans are in code points with an exclusive end.
     """
+    labels = map_source_labels(report)
     return {
         "title": report.title,
         "status": report.status.value,
@@ -109,7 +119,8 @@ def report_to_json(report: Report) -> dict[str, Any]:
             {"heading": s.heading, "sentences": [_sentence_to_json(one) for one in s.sentences]}
             for s in report.sections
         ],
-        "citations": [_citation_to_json(c) for c in report.citations],
+        "citations": [_citation_to_json(c, labels[c.number]) for c in report.citations],
+        "sources": sources_to_json(report),
         "claims": claims_to_json(report),
         "revision": asdict(report.revision) if report.revision else None,
         "limits": report.limits,
@@ -212,13 +223,17 @@ def _describe_claims(report: Report) -> str:
     return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
 
 
+def _render_md_source(source: ReportSource) -> Iterator[str]:
+    """Yield the line of a source and the list of its citations."""
+    about = describe_source(source)
+    line = f"**{source.id}. {_escape_markdown(source.title)}**"
+    yield f"{line} \u00b7 {_escape_markdown(about)}" if about else line
+    yield "\n".join(map(_render_md_citation, source.citations))
+
+
 def _render_md_citation(citation: Citation) -> str:
-    where = f"characters {citation.span.start} to {citation.span.end}"
-    ids = f"source {citation.source_id}, text {citation.span.text_id}"
-    return (
-        f"{citation.number}. **{_escape_markdown(citation.title)}**, {where} ({ids})\n   > "
-        f"{_escape_markdown(citation.quote)}"
-    )
+    where = _escape_markdown(describe_position(citation))
+    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(citation.quote)}"
 
 
 def _escape_html(text: str) -> str:
@@ -268,14 +283,19 @@ def _render_html_claims(report: Report) -> list[str]:
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
 
 
-def _render_html_citation(citation: Citation) -> str:
-    where = f"characters {citation.span.start} to {citation.span.end}"
-    ids = f"source {citation.source_id}, text {citation.span.text_id}"
+def _render_html_source(source: ReportSource) -> str:
+    about = _escape_html(describe_source(source))
+    details = f'<p dir="auto"><small>{about}</small></p>' if about else ""
     return (
-        f'<li id="c{citation.number}" value="{citation.number}"><b '
-        f'dir="auto">{_escape_html(citation.title)}</b>, {where} '
-        f'<small>{ids}</small><blockquote dir="auto">{_escape_html(citation.quote)}</blockquote></li>'
+        f'<section class="source"><h3 dir="auto">{source.id}. {_escape_html(source.title)}</h3>'
+        f"{details}<ul>{''.join(map(_render_html_citation, source.citations))}</ul></section>"
     )
+
+
+def _render_html_citation(citation: Citation) -> str:
+    where = f"[{citation.number}] {_escape_html(describe_position(citation))}".rstrip()
+    quote = _escape_html(citation.quote)
+    return f'<li id="c{citation.number}" dir="auto">{where}<blockquote dir="auto">{quote}</blockquote></li>'
 
 
 def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
@@ -292,9 +312,11 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def _citation_to_json(citation: Citation) -> dict[str, Any]:
+def _citation_to_json(citation: Citation, source_label: str) -> dict[str, Any]:
     return {
         "number": citation.number,
+        "source": source_label,
+        "position": describe_position(citation),
         "source_id": str(citation.source_id),
         "text_id": str(citation.span.text_id),
         "title": citation.title,
@@ -307,7 +329,8 @@ def _citation_to_json(citation: Citation) -> dict[str, Any]:
 HTML_STYLE = (
     "body{margin:0;background:#fbfaf7;color:#1d2433;font:17px/1.6 Georgia,serif}"
     "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem}"
-    "h1,h2{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
+    "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
+    "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
+from uuid import UUID
 
 from offing.core.report import Evidence
 from offing.core.run import RunUsage
@@ -33,7 +34,7 @@ from offing.kernel.trace_spans import CallSpans
 from offing.kernel.usage import UsageLedger
 from offing.sdk import Graph, RunInfo
 from offing.sdk.library_excerpt import LibraryExcerpt
-from offing.tools.tool import EvidenceLookup, Tool, ToolScope
+from offing.tools.tool import EvidenceLookup, SourceLookup, Tool, ToolScope
 
 INITIAL_ITEMS_AT = datetime(2000, 1, 1, tzinfo=UTC)
 """Creation time of the private items with which a run starts."""
@@ -161,7 +162,8 @@ def _build_tool_executor(
         "approver": human_input,
         "repairs_calls": not setup.is_rollout,
     }
-    scope = setup.scope if setup.is_rollout else replace(setup.scope, find_evidence=_build_evidence_lookup(cache))
+    find_evidence = None if setup.is_rollout else _build_evidence_lookup(cache)
+    scope = replace(setup.scope, find_evidence=find_evidence, find_source=_build_source_lookup(cache))
     return ToolExecutor(by_name, setup.tool_policy, scope, journal, setup.call_counts, **more)
 
 
@@ -170,6 +172,13 @@ def _build_evidence_lookup(cache: StepCache) -> EvidenceLookup:
         return (await cache.get_evidence()).as_dict().get(id)
 
     return find_evidence
+
+
+def _build_source_lookup(cache: StepCache) -> SourceLookup:
+    async def find_source(label: str) -> UUID | None:
+        return (await cache.get_evidence()).find_source_id(label)
+
+    return find_source
 
 
 def _build_taint_tracker(setup: RunSetup, store: RunStore, cache: StepCache) -> TaintTracker:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offing.core.model import EngineConfig, ReasoningEffort
+from offing.core.run import Depth
 from offing.models.model_table import find_model_limits
 
 ALL_ROLES = "all"
@@ -41,7 +42,7 @@ PROVIDER_MODELS: Mapping[str, ProviderModels] = {
 
 BUDGETS: Mapping[str, Mapping[str, Any]] = {
     FAST: {"max_turns": 4, "max_cost_usd": 0.10, "max_seconds": 180.0},
-    THOROUGH: {"max_turns": 40, "max_cost_usd": 5.0, "max_seconds": 3600.0},
+    THOROUGH: {"max_turns": 40, "max_cost_usd": 5.0, "max_seconds": 3600.0, "depth": Depth.DEEP},
     LOCAL: {"max_turns": 12, "max_seconds": 3600.0},
 }
 """The limits of each preset. A limit that is left out is that of the run's request."""
@@ -55,7 +56,7 @@ class Preset:
     engines: Mapping[str, EngineConfig]
     """Engine config by role. `all` stands for the other roles."""
     budget: Mapping[str, Any]
-    """`max_turns`, `max_tokens`, `max_cost_usd` and `max_seconds`, each only if the preset limits it."""
+    """`max_turns`, `max_tokens`, `max_cost_usd`, `max_seconds` and `depth`, each only if the preset sets it."""
     is_built_in: bool = False
 
     def choose_engines(self, roles: Sequence[str]) -> dict[str, EngineConfig]:

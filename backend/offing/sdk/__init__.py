@@ -17,7 +17,7 @@ from offing.core.report import (
     ReportRevision,
     ReportStatus,
 )
-from offing.core.run import Budget, RunStatus, RunUsage, StopReason
+from offing.core.run import Budget, Depth, RunStatus, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.text_repair import RepairedText, remove_code_fence, remove_thoughts
 from offing.core.tokens import CompletionSpan, SpanKind
@@ -58,6 +58,7 @@ __all__ = [
     "ChildRunsUnavailable",
     "CompletionSpan",
     "CustomTool",
+    "Depth",
     "DraftCheck",
     "DraftCitation",
     "DraftProblem",

@@ -164,6 +164,7 @@ def limit_budget(share: Budget, requested: Budget | None) -> Budget:
         _min_or_none(share.max_tokens, requested.max_tokens),
         _min_or_none(share.max_cost_usd, requested.max_cost_usd),
         _min_or_none(share.max_seconds, requested.max_seconds),
+        requested.depth,
     )
 
 

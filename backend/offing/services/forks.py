@@ -9,7 +9,7 @@ recorded calls from there, as it does after a crash, so none of them is repeated
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +31,7 @@ from offing.services.runs import SubmittedRun, check_same_request, choose_engine
 from offing.storage import forks, runs, steps, threads
 from offing.storage.forks import ForkOrigin, NewFork
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import RunRow
+from offing.storage.runs import RunRow, budget_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _hash_request(request: ForkRequest) -> str:
     body = {
         "fork": request.run_id,
         "at": request.at_seq,
-        "budget": None if request.budget is None else asdict(request.budget),
+        "budget": None if request.budget is None else budget_to_json(request.budget),
         "engines": {role: engine_to_digest_json(choice) for role, choice in sorted(request.engines.items())},
         "message": request.message,
     }

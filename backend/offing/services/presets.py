@@ -8,6 +8,7 @@ from uuid import UUID
 
 from offing import environment
 from offing.core.errors import InvalidInput
+from offing.core.run import Depth
 from offing.models.credentials import KEY_VARIABLES
 from offing.models.engine import ENGINES
 from offing.models.engine_discovery import probe_model_servers
@@ -82,12 +83,17 @@ def _check_preset(preset: Preset) -> None:
             problem = f"there is no engine {config.engine!r}"
             raise InvalidInput(f"engines.{role}.engine", problem, f"Use one of: {', '.join(ENGINES)}.")
     for name, value in preset.budget.items():
-        _check_limit(name, value)
+        _check_depth(value) if name == "depth" else _check_limit(name, value)
+
+
+def _check_depth(value: Any) -> None:
+    if value not in list(Depth):
+        raise InvalidInput("budget.depth", f"{value!r} is not a depth", f"Use one of: {', '.join(Depth)}.")
 
 
 def _check_limit(name: str, value: Any) -> None:
     if name not in _MAX_BUDGET:
-        raise InvalidInput(f"budget.{name}", "is not a limit", f"Use: {', '.join(_MAX_BUDGET)}.")
+        raise InvalidInput(f"budget.{name}", "is not a limit", f"Use: {', '.join(_MAX_BUDGET)}, depth.")
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not 0 <= value <= _MAX_BUDGET[name]:
         raise InvalidInput(f"budget.{name}", f"{value!r} is out of range", f"Use 0 to {_MAX_BUDGET[name]:g}.")

@@ -6,7 +6,7 @@ Each function is one transaction followed by best-effort notifications. Only wor
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import NewRun, RunRow
+from offing.storage.runs import NewRun, RunRow, budget_to_json
 from offing.tools.environment import extend_role
 
 
@@ -347,7 +347,7 @@ def _hash_request(request: RunRequest) -> str:
         "question": request.question,
         "graph": request.graph,
         "thread": request.thread_id,
-        "budget": asdict(request.budget),
+        "budget": budget_to_json(request.budget),
         "engines": {name: engine_to_digest_json(choice) for name, choice in sorted(request.engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,

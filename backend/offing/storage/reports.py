@@ -13,6 +13,7 @@ from offing.core.report import Citation, Layout, Report, ReportRevision, ReportS
 from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
+from offing.storage.report_sources import locate_citations
 
 INSERT_REPORT = """
     with inserted as (
@@ -181,6 +182,7 @@ async def get_verified_report(connection: Connection, run_id: UUID, version: int
     number, status, reason, body, created_at = row
     cited = await (await connection.execute(LIST_VERIFIED_CITATIONS, (run_id, number))).fetchall()
     report = report_from_parts(status, reason, body, tuple(_verified_citation_from_row(c) for c in cited))
+    report = await locate_citations(connection, run_id, report, number)
     unverified = frozenset(c[0] for c in cited if not c[7])
     return VerifiedReport(number, report, unverified, frozenset(c[0] for c in cited if c[1] is None), created_at)
 

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.core.model import EngineConfig, engine_to_json
-from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
+from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
 from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection, Database
 
@@ -511,7 +511,11 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
 def parse_budget(stored: Mapping[str, Any]) -> Budget:
     usd = stored.get("max_cost_usd")
     return Budget(
-        stored["max_turns"], stored.get("max_tokens"), None if usd is None else Decimal(usd), stored.get("max_seconds")
+        stored["max_turns"],
+        stored.get("max_tokens"),
+        None if usd is None else Decimal(usd),
+        stored.get("max_seconds"),
+        Depth(stored.get("depth", Depth.STANDARD)),
     )
 
 
@@ -523,6 +527,7 @@ def budget_to_json(budget: Budget) -> dict[str, Any]:
         "max_tokens": budget.max_tokens,
         "max_cost_usd": usd,
         "max_seconds": budget.max_seconds,
+        **budget.depth_field(),
     }
 
 

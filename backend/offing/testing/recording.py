@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
-from offing.core.run import Budget
+from offing.core.run import Budget, Depth
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
 from offing.kernel import replay
@@ -58,6 +58,7 @@ class Recording:
         budget = dict(data["budget"])
         if budget.get("max_cost_usd") is not None:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
+        budget["depth"] = Depth(budget.get("depth", Depth.STANDARD))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
         windows = data.get("context_tokens", {})
@@ -149,6 +150,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
             "max_tokens": r.budget.max_tokens,
             "max_cost_usd": None if r.budget.max_cost_usd is None else str(r.budget.max_cost_usd),
             "max_seconds": r.budget.max_seconds,
+            **r.budget.depth_field(),
         },
         "seed": r.seed,
         "reason": r.reason,

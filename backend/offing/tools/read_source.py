@@ -33,7 +33,8 @@ class ReadSource:
     )
 
     async def __call__(self, args: ReadSourceArgs, scope: ToolScope) -> ToolOutput:
-        window = await scope.library.read(args.source, args.start, args.length)
+        source = await scope.resolve_source(args.source)
+        window = await scope.library.read(source, args.start, args.length)
         if window is not None:
             return build_window_output(window)
         output = await _read_evidence(args, scope) or await _read_same_name(args, scope)

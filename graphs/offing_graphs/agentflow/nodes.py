@@ -5,7 +5,8 @@ counters. No node decides by reading prose: stops are booleans and stop reasons,
 failures are values. `research_team` and `router` use the same turns.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from offing.sdk import EngineFailure, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
@@ -19,7 +20,8 @@ from offing_graphs.agentflow.schemas import (
     Verdict,
     VerifierInput,
 )
-from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
+from offing_graphs.agentflow.state import NodeInputs, State, load_covered_counts, load_inputs, load_past_turns
+from offing_graphs.shared.depth import find_phase, is_deep, is_saturated, may_stop
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.revision import submit_checked_report
@@ -30,6 +32,8 @@ from offing_graphs.shared.task import find_args_problem, find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+
+EARLY_STOP_TITLE = "A deep run continues while parts are open in its first turns"
 
 
 async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -96,6 +100,7 @@ async def plan_turn(ctx: RunContext, inputs: NodeInputs, past: tuple[PastTurn, .
         past=past,
         turn=turn,
         remaining=ctx.run.budget.max_turns - turn + 1,
+        phase=find_phase(ctx.run, turn, len(inputs.analysis.sub_questions)),
     )
     reply = await call_fitted(ctx, roles.PLANNER, planner_input, turn=turn)
     if isinstance(reply, EngineFailure):
@@ -138,7 +143,12 @@ def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> Veri
     """Build the verifier's input at the end of a turn."""
     remaining = ctx.run.budget.max_turns - turn
     return VerifierInput(
-        **inputs.collected_fields(), tools=inputs.cards, verdict=inputs.verdict, turn=turn, remaining=remaining
+        **inputs.collected_fields(),
+        tools=inputs.cards,
+        verdict=inputs.verdict,
+        turn=turn,
+        remaining=remaining,
+        phase=find_phase(ctx.run, turn + 1, len(inputs.analysis.sub_questions)),
     )
 
 
@@ -152,8 +162,33 @@ async def verify_question(
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     has_new_message = last_message_seq > state["seen_message_seq"]
-    stop = _stop_reason_from_verdict(reply.output) if reply.output.stop and not has_new_message else ""
+    stop = "" if has_new_message else await _decide_stop(ctx, inputs, reply.output, turn)
     return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
+
+
+async def _decide_stop(ctx: RunContext, inputs: NodeInputs, verdict: Verdict, turn: int) -> StopReason | Literal[""]:
+    """Return why the run ends after a turn. Empty means that it continues.
+
+    A verifier's stop that comes too early for a deep run is recorded and not followed.
+    """
+    parts = inputs.analysis.sub_questions
+    if verdict.stop and may_stop(ctx.run, turn, len(parts), verdict.coverage):
+        return _stop_reason_from_verdict(verdict)
+    if is_deep(ctx.run):
+        covered = await load_covered_counts(ctx)
+        if is_saturated(ctx.run, turn, len(parts), inputs.memory, covered):
+            return StopReason.SATURATED
+    if verdict.stop:
+        await ctx.append_steps(_draft_early_stop(verdict, parts, turn))
+    return ""
+
+
+def _draft_early_stop(verdict: Verdict, parts: Sequence[str], turn: int) -> StepDraft:
+    """Return a step draft that says that a deep run continues although its verifier would stop."""
+    answered = {c.sub_question for c in verdict.coverage if c.covered}
+    open_parts = [part for part in parts if part not in answered]
+    detail = " \u00b7 ".join(open_parts)
+    return StepDraft(StepKind.NOTE, EARLY_STOP_TITLE, {"open": open_parts}, "continue", detail, turn=turn)
 
 
 async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -> StateUpdate:
@@ -181,12 +216,16 @@ def _stop_reason_from_verdict(verdict: Verdict) -> StopReason:
     return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
 
 
+_ENDS_WITHOUT_FINDINGS = frozenset({StopReason.ANSWERED, StopReason.SATURATED, StopReason.TURN_LIMIT})
+"""Stop reasons that mean, if nothing was found, that there is nothing to find."""
+
+
 def _resolve_final_reason(inputs: NodeInputs, reason: StopReason) -> StopReason:
     """Return the reason that the report states.
 
     It is `NOTHING_FOUND` if the run made successful tool calls but has no findings.
     """
     looked = any(record.status == "ok" for record in inputs.memory)
-    if not inputs.has_findings and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
+    if not inputs.has_findings and looked and reason in _ENDS_WITHOUT_FINDINGS:
         return StopReason.NOTHING_FOUND
     return reason

@@ -21,6 +21,7 @@ from offing.sdk import (
     wrap_untrusted,
 )
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.depth import ResearchPhase
 from offing_graphs.shared.memory import MAX_RECORDS
 from offing_graphs.shared.prompt_parts import (
     build_prompt,
@@ -38,6 +39,7 @@ from offing_graphs.shared.prompt_room import (
     compute_room,
 )
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.source_names import shorten_source_ids
 from offing_graphs.shared.tagged_text import (
     OutputT,
     build_text_format,
@@ -89,6 +91,28 @@ VERIFIER_PROMPT = (
     "missing and what contradicts what, in a few words. Set stop to true only if the question is answered, or if "
     "further steps cannot help; otherwise set it to false."
 )
+PLANNER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run in its first phase, breadth: take up each sub-question once before you take up any of them "
+        "again. Choose one that no step has taken up yet."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run in its second phase, depth: every sub-question has had its step. Take up what is "
+        "contested, where passages contradict each other, and then what is missing. Look for sources other than "
+        "those found so far, with other words. The run ends by itself when several steps in a row find nothing new."
+    ),
+}
+VERIFIER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run, and some sub-questions have had no step yet. Set stop to true only if passages answer "
+        "every sub-question completely and nothing is contested."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run, and every sub-question has had its step. Say what is contested, and which answers rest on "
+        "a single source. Set stop to true only if every sub-question is answered, and each contested point was "
+        "followed up, or if further steps cannot help."
+    ),
+}
 SEARCH_AGAIN = "The passages of the latest step come first. To see others, search for them or read their source again."
 EARLIER_VERDICT = (
     "Your judgment after the previous step follows. What it calls covered stays covered, even if its passages are not "
@@ -139,9 +163,10 @@ def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
         render_analysis(inputs.analysis),
         *render_tool_cards(inputs.tools, inputs.context_tokens),
     )
-    after = (*_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining))
+    phase = () if inputs.phase is None else (PLANNER_PHASES[inputs.phase],)
+    after = (*_render_verdict(inputs.verdict), *phase, _render_remaining_turns(inputs.turn, inputs.remaining))
     room = compute_room(inputs.context_tokens, Plan, (PLANNER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
-    memory = render_memory(inputs.memory, room)
+    memory = render_memory(inputs.memory, room, inputs.evidence)
     latest = inputs.memory[-1].evidence if inputs.memory else ()
     allowance = room.without(memory).allow(MAX_PLANNER_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
     passages = render_passages(
@@ -153,9 +178,10 @@ def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
 
 def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
     before = (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,), inputs.context_tokens))
-    plan = "The planned step:\n" + render_json(inputs.plan.model_dump(mode="json"))
+    planned = shorten_source_ids(render_json(inputs.plan.model_dump(mode="json")), inputs.evidence)
+    plan = f"The planned step:\n{planned}"
     room = compute_room(inputs.context_tokens, Command, (EXECUTOR_PROMPT, UNTRUSTED_BLOCK_RULE, *before, plan))
-    memory = render_memory(inputs.memory, room)
+    memory = render_memory(inputs.memory, room, inputs.evidence)
     named_ids = _find_evidence_ids(inputs.plan.context, inputs.evidence)
     named = tuple(p for p in inputs.evidence if p.id in named_ids)
     unnamed = inputs.left_out_passages + len(inputs.evidence) - len(named)
@@ -166,9 +192,11 @@ def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
-    after = (*_render_earlier_verdict(inputs.verdict), f"Steps that remain after this one: {inputs.remaining}.")
+    phase = () if inputs.phase is None else (VERIFIER_PHASES[inputs.phase],)
+    remaining = f"Steps that remain after this one: {inputs.remaining}."
+    after = (*_render_earlier_verdict(inputs.verdict), *phase, remaining)
     room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
-    memory = render_memory(inputs.memory, room)
+    memory = render_memory(inputs.memory, room, inputs.evidence)
     allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)
     latest = inputs.memory[-1].evidence if inputs.memory else ()
     passages = render_passages(
@@ -181,7 +209,7 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
     ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
     room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
-    memory = render_memory(inputs.memory, room)
+    memory = render_memory(inputs.memory, room, inputs.evidence)
     allowance = room.without(memory).allow(MAX_WRITER_EVIDENCE_CHARS, MAX_WRITER_EVIDENCE_TOKENS)
     passages = render_passages(
         (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
@@ -189,17 +217,19 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, ended), passages.omitted)
 
 
-def render_memory(memory: Sequence[MemoryRecord], room: PromptRoom) -> tuple[str, ...]:
+def render_memory(
+    memory: Sequence[MemoryRecord], room: PromptRoom, evidence: Sequence[RetrievedPassage] = ()
+) -> tuple[str, ...]:
     """Render the latest records in full and older ones in one line each, within their part of the room.
 
-    The number of omitted records is stated.
+    The number of omitted records is stated. Calls name the sources of `evidence` by their short ids.
     """
     allowance = room.allow(MAX_MEMORY_CHARS, MAX_MEMORY_TOKENS, MEMORY_FRACTION)
     max_full = MAX_RECORDS if allowance.in_tokens else MAX_FULL_RECORDS
     entries: list[str] = []
     used, is_full = 0, True
     for age, record in enumerate(reversed(memory)):
-        part = _render_full_record(record)
+        part = _render_full_record(record, evidence)
         is_full = is_full and age < max_full and _fits_in_full(used + allowance.measure(part), allowance)
         part = part if is_full else _render_record_line(record)
         if age >= max_full + MAX_RECORD_LINES or used + allowance.measure(part) > allowance.max_size:
@@ -217,8 +247,8 @@ def _fits_in_full(size: int, allowance: Allowance) -> bool:
     return not allowance.in_tokens or size <= FULL_RECORDS_FRACTION * allowance.max_size
 
 
-def _render_full_record(record: MemoryRecord) -> str:
-    call = f"{record.tool} {render_json(record.args)}"
+def _render_full_record(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
+    call = shorten_source_ids(f"{record.tool} {render_json(record.args)}", evidence)
     after = f"\nVerifier before it: {record.verdict_before}" if record.verdict_before else ""
     return (
         f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shorten_line(call, 800)}\n"

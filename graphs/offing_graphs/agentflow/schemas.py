@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from offing_graphs.shared.depth import ResearchPhase
 from offing_graphs.shared.schemas import (
     Analysis,
     Coverage,
@@ -63,6 +64,8 @@ class PlannerInput(TaskContext, EvidenceInput):
     turn: int
     remaining: int
     """Number of turns left, including this one."""
+    phase: ResearchPhase | None = Field(default=None, exclude_if=is_none)
+    """Phase of a deep run. `None` means that the run is not deep."""
 
 
 class ExecutorInput(EvidenceInput):
@@ -83,3 +86,5 @@ class VerifierInput(TaskContext, EvidenceInput):
     turn: int
     remaining: int
     """Number of turns left after this one."""
+    phase: ResearchPhase | None = Field(default=None, exclude_if=is_none)
+    """Phase of the next turn of a deep run. `None` means that the run is not deep."""

@@ -95,6 +95,12 @@ async def load_inputs(
     )
 
 
+async def load_covered_counts(ctx: RunContext) -> tuple[tuple[int, int], ...]:
+    """Load the turns of the latest verifier outputs, each with the number of parts that were covered, oldest first."""
+    steps = await ctx.last_steps(StepKind.VERIFICATION, MAX_RECORDS)
+    return tuple((s.turn, sum(c.covered for c in output_from_step(s, Verdict).coverage)) for s in steps)
+
+
 async def load_past_turns(ctx: RunContext, before_turn: int, after_turn: int = 0) -> tuple[PastTurn, ...]:
     """Load the plans of the turns between two turns, at most `MAX_RECORDS`."""
     steps = await ctx.last_steps(StepKind.PLAN, MAX_RECORDS) if before_turn > 1 else ()

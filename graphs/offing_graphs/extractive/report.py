@@ -61,6 +61,7 @@ SINGLE_PART_HEADING, CLOSEST_HEADING = "What the documents say", "The closest pa
 NOTHING_ANSWER = "Nothing in the documents answers this question."
 INDIRECT_ANSWER = "No passage answers this directly; the closest ones are quoted below."
 EARLY_STOP_TEXTS = {
+    StopReason.SATURATED: "the latest turns found nothing new",
     StopReason.TURN_LIMIT: "the limit on turns was reached",
     StopReason.TOKEN_LIMIT: "the limit on tokens was reached",
     StopReason.SPEND_LIMIT: "the cost limit of the run was reached",

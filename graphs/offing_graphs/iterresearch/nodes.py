@@ -25,6 +25,7 @@ from offing_graphs.iterresearch.extractive import is_extractive_report
 from offing_graphs.iterresearch.roles import RESEARCHERS_BY_PHASE
 from offing_graphs.iterresearch.schemas import Round, TurnPhase
 from offing_graphs.iterresearch.state import State, find_last_output, load_workspace
+from offing_graphs.shared.depth import count_barren_turns, is_deep, is_saturated
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
@@ -44,7 +45,7 @@ UNFINISHED_HEADING = "The researcher's report when the run ended"
 async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Begin a turn: rebuild the workspace and call the researcher once."""
     ctx: RunContext = runtime.context
-    reason = _check_limits(ctx, state)
+    reason = _check_limits(ctx, state) or await _find_saturation(ctx, state)
     if reason and not _can_finish_early(reason, state):
         return {"stop": reason}
     turn = state["turn"] + 1
@@ -102,12 +103,22 @@ def _check_limits(ctx: RunContext, state: State) -> StopReason | None:
     return StopReason.TURN_LIMIT if reason and state["turn"] >= ctx.run.budget.max_turns else reason
 
 
+async def _find_saturation(ctx: RunContext, state: State) -> StopReason | None:
+    """Return the stop reason of a deep run whose latest turns brought nothing new. `None` means that it continues."""
+    if not is_deep(ctx.run) or state["turn"] < count_barren_turns(ctx.run.budget.max_turns):
+        return None
+    if await find_last_message_seq(ctx, state["seen_message_seq"]) > state["seen_message_seq"]:
+        return None
+    records = await load_call_records(ctx, await ctx.get_evidence(MAX_EVIDENCE))
+    return StopReason.SATURATED if is_saturated(ctx.run, state["turn"], 0, records, ()) else None
+
+
 def _can_finish_early(reason: StopReason, state: State) -> bool:
-    """Return whether the researcher can write the report of an early finish.
+    """Return whether the researcher can write the report of an early finish, or of a deep run that is saturated.
 
     This needs the output of an earlier turn.
     """
-    return reason is StopReason.FINISH_REQUESTED and state["round"] > 0
+    return reason in {StopReason.FINISH_REQUESTED, StopReason.SATURATED} and state["round"] > 0
 
 
 def _select_phase(ctx: RunContext, state: State, turn: int, reason: StopReason | None) -> TurnPhase:
@@ -123,6 +134,8 @@ def _resolve_stop_reason(output: Round, reason: StopReason | None, is_last_turn:
     """
     if output.answer is None:
         return ""
+    if reason is StopReason.SATURATED and not output.answered:
+        return StopReason.NOTHING_FOUND
     if reason or is_last_turn:
         return reason or StopReason.TURN_LIMIT
     if has_new_message:

@@ -89,6 +89,12 @@ PHASE_PROMPTS = {
     TurnPhase.MIDDLE: "Either make one tool call, or, if the report holds what answers the question, answer it.",
     TurnPhase.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
 }
+DEEP_PROMPT = (
+    "This is a deep run. Breadth first: list the parts of the question in the report, and take up each of them once "
+    "before any of them again. Then depth: take up what is contested, where passages contradict each other, and then "
+    "what is missing, in sources other than those found so far. Answer only when every part is settled. The run asks "
+    "for the answer by itself when several rounds in a row find nothing new."
+)
 
 REPORT, TOOL_CALL, ANSWER, NO_ANSWER = "report", "tool_call", "answer", "no_answer"
 FINAL_TAGS = (TOOL_CALL, ANSWER, NO_ANSWER)
@@ -153,11 +159,15 @@ def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
     report = _render_report(inputs.report, sizes.report_tokens)
     before = (*render_task(inputs), *tools, *report, *_render_call(inputs.action))
-    request = PHASE_PROMPTS[inputs.phase]
+    request = " ".join((*_render_depth(inputs), PHASE_PROMPTS[inputs.phase]))
     spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
     max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))
     last, omitted = _render_result(inputs.result, max_result_tokens) if inputs.action else ("", 0)
     return build_prompt(system, (*before, last, request), omitted)
+
+
+def _render_depth(inputs: Workspace) -> tuple[str, ...]:
+    return (DEEP_PROMPT,) if inputs.deep and inputs.phase is not TurnPhase.FINAL else ()
 
 
 def _render_report(report: str, max_tokens: int) -> tuple[str, ...]:
@@ -200,7 +210,7 @@ def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> t
 
 def _render_passage_header(passage: RetrievedPassage) -> str:
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
-    where = f"Passage {passage.id} (source {passage.source}, {passage.start} to {passage.end}), under:"
+    where = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end}), under:"
     return f"{where}\n{wrap_untrusted(shorten_line(location))}\nIts text:"
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from offing.sdk import ReportDraft
-from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard, is_false
 from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_REPORT_TOKENS = 6_000
@@ -68,6 +68,8 @@ class Workspace(TaskContext):
 
     No prompt shows them: the report must contain everything that the model needs to know.
     """
+    deep: bool = Field(default=False, exclude_if=is_false)
+    """Whether the run is deep."""
 
 
 class Round(FrozenModel):

@@ -5,6 +5,7 @@ Nothing older is loaded. Passages are looked up by id; stored passages never cha
 
 from offing.sdk import Evidence, RunContext, ToolResult, tool_result_from_step
 from offing_graphs.iterresearch.schemas import Round, ToolObservation, TurnPhase, Workspace
+from offing_graphs.shared.depth import is_deep
 from offing_graphs.shared.findings import (
     extract_evidence_ids,
     list_returned_evidence,
@@ -49,6 +50,7 @@ async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_m
         action=before.action if before else None,
         result=_build_observation(result, known) if result else None,
         cited=_list_cited_passages(before.report, known) if before else (),
+        deep=is_deep(ctx.run),
     )
 
 

@@ -213,7 +213,8 @@ def _take_fitting(evidence: Sequence[Evidence], max_tokens: int) -> tuple[Eviden
 
 def _render_evidence(evidence: Evidence) -> str:
     location = f"{evidence.title} \u203a {evidence.heading}" if evidence.heading else evidence.title
-    head = f"Passage {evidence.id} (source {evidence.source_id}, {evidence.span.start} to {evidence.span.end})"
+    source = evidence.source_label or evidence.source_id
+    head = f"Passage {evidence.id} (source {source}, {evidence.span.start} to {evidence.span.end})"
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + evidence.text)
 
 

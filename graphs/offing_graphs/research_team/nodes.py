@@ -16,6 +16,7 @@ from offing.sdk import (
     ChildRequest,
     ChildResult,
     ChildRunsUnavailable,
+    Depth,
     EngineFailure,
     RunContext,
     RunStatus,
@@ -138,7 +139,9 @@ class TeamNodes:
             return {"stop": reason}
         inputs = await load_inputs(ctx, state)
         results = await ctx.run_children(
-            build_child_requests(inputs.analysis.sub_questions, ctx.run.budget.max_turns - state["turn"])
+            build_child_requests(
+                inputs.analysis.sub_questions, ctx.run.budget.max_turns - state["turn"], ctx.run.budget.depth
+            )
         )
         if isinstance(results, ChildRunsUnavailable):
             return {}
@@ -229,12 +232,12 @@ class TeamNodes:
         return reply if isinstance(reply, EngineFailure) else None
 
 
-def build_child_requests(parts: Sequence[str], turns: int) -> tuple[ChildRequest, ...]:
-    """Build one child request per part.
+def build_child_requests(parts: Sequence[str], turns: int, depth: Depth = Depth.STANDARD) -> tuple[ChildRequest, ...]:
+    """Build one child request per part, of the same depth.
 
     The parts share three quarters of the turns. The rest is for what is missing afterwards.
     """
-    share = Budget(max_turns=max(1, 3 * turns // (4 * len(parts))))
+    share = Budget(max_turns=max(1, 3 * turns // (4 * len(parts))), depth=depth)
     return tuple(ChildRequest(part, CHILD_GRAPH, share, engines={"analyst": "lead"}) for part in parts)
 
 

@@ -153,7 +153,8 @@ def _render_omitted(omitted_ids: Sequence[str], count: int, left_out: int) -> tu
 
 
 def render_passage(passage: RetrievedPassage) -> str:
-    head = f"Passage {passage.id} (source {passage.source}, text {passage.text_id}, {passage.start} to {passage.end})"
+    """Render a passage under the ids by which an answer cites it and a tool reads on in its source."""
+    head = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end})"
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + passage.text)
 

@@ -22,6 +22,10 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_false(value: bool) -> bool:
+    return not value
+
+
 def is_zero(value: int) -> bool:
     return value == 0
 
@@ -75,6 +79,13 @@ class RetrievedPassage(FrozenModel):
     name: str = ""
     """Path of the document within its folder."""
     text: str
+    source_label: str = Field(default="", exclude=True)
+    """Short id of the source in prompts, such as S2. Not recorded, because it follows from the order of retrieval."""
+
+    @property
+    def source_reference(self) -> str:
+        """The id by which a prompt names the source: the short one, if there is one."""
+        return self.source_label or self.source
 
 
 class MemoryRecord(FrozenModel):

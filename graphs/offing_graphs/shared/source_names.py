@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from offing_graphs.shared.schemas import RetrievedPassage
 
-_NAMED = re.compile(r"\[([^\[\]\n:\"\u201c]{3,200})(:\s*[\"\u201c](.{0,4000}?)[\"\u201d])?\](?!\()", re.DOTALL)
+_NAMED = re.compile(r"\[([^\[\]\n:\"\u201c]{2,200})(:\s*[\"\u201c](.{0,4000}?)[\"\u201d])?\](?!\()", re.DOTALL)
 
 
 def name_passages(text: str, evidence: Sequence[RetrievedPassage]) -> str:
@@ -22,14 +22,25 @@ def name_passages(text: str, evidence: Sequence[RetrievedPassage]) -> str:
 
 
 def find_passage(name: str, quote: str, evidence: Sequence[RetrievedPassage]) -> RetrievedPassage | None:
-    """Return the only passage of the source with this name, title or id that holds the quote.
+    """Return the only passage of the source with this name, title, id or short id that holds the quote.
 
     `None` means that there is none or that there are several.
     """
     source = _fold(name)
-    of_source = [p for p in evidence if source in {_fold(one) for one in (p.name, p.title, p.source, p.text_id)} - {""}]
+    of_source = [p for p in evidence if source in {_fold(one) for one in _list_names(p)} - {""}]
     holding = [p for p in of_source if _fold(quote) in _fold(p.text)] if quote.strip() else of_source
     return holding[0] if len(holding) == 1 else None
+
+
+def shorten_source_ids(text: str, evidence: Sequence[RetrievedPassage]) -> str:
+    """Return a text that names the sources of passages by their short ids, such as the arguments of a tool call."""
+    for source, label in {p.source: p.source_label for p in evidence if p.source_label and p.source}.items():
+        text = text.replace(source, label)
+    return text
+
+
+def _list_names(passage: RetrievedPassage) -> tuple[str, ...]:
+    return passage.name, passage.title, passage.source, passage.text_id, passage.source_label
 
 
 def _fold(text: str) -> str:

@@ -195,7 +195,7 @@ async def _load_detail(deps: AppDependencies, caller: Caller, run_id: UUID) -> R
 
 def _build_budget(limits: BudgetIn) -> Budget:
     usd = None if limits.max_cost_usd is None else Decimal(str(limits.max_cost_usd))
-    return Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds)
+    return Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds, limits.depth)
 
 
 def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None) -> ForkRequest:

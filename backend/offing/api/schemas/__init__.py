@@ -1,13 +1,13 @@
 """API schemas under /api/v1. The types of the web UI are generated from these."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from offing.core.model import EngineConfig
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
 from offing.sdk import StateView
@@ -39,7 +39,16 @@ class ApiModel(BaseModel):
 class BudgetIn(ApiModel):
     """Limits of a run. When one is reached, the run writes a report from its evidence so far."""
 
-    max_turns: int = Field(default=12, ge=0, le=2048, description="Maximum turns of the graph's loop.")
+    depth: Depth = Field(
+        default=Depth.STANDARD,
+        description="deep: breadth first, then depth on what is contested or missing, until nothing new is found.",
+    )
+    max_turns: int = Field(
+        default=TURNS_BY_DEPTH[Depth.STANDARD],
+        ge=0,
+        le=2048,
+        description="Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.",
+    )
     max_tokens: int | None = Field(
         default=None, ge=0, le=10**12, description="Maximum prompt and completion tokens. null: no limit."
     )
@@ -52,6 +61,12 @@ class BudgetIn(ApiModel):
     max_seconds: float | None = Field(
         default=None, gt=0, le=10**8, description="Maximum seconds of work. null: no limit."
     )
+
+    @model_validator(mode="after")
+    def _derive_turns(self) -> Self:
+        if "depth" in self.model_fields_set and "max_turns" not in self.model_fields_set:
+            self.max_turns = TURNS_BY_DEPTH[self.depth]
+        return self
 
 
 class ScopeIn(ApiModel):
@@ -277,6 +292,23 @@ class CitationOut(ApiModel):
     end: int = Field(description="Code point after the span.")
     quote: str
     verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
+    source: str = Field(description="Short id of the source in the report's list of sources, such as S1.")
+    position: str = Field(description="Where in the source it is, in words: section, lines. Empty: unknown.")
+
+
+class CitedSourceOut(ApiModel):
+    """A source that a report cites."""
+
+    id: str = Field(description="S1, S2 and so on, in the order in which the report first cites the sources.")
+    source_id: UUID
+    title: str
+    name: str = Field(description="Path in its folder, name of the file, or address of the web page. Empty: unknown.")
+    site: str = Field(description="Host of a web page. Empty: the source is no web page.")
+    author: str = Field(description="Empty: unknown.")
+    published: str = Field(description="Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.")
+    retrieved_at: datetime | None = Field(description="When the cited text was retrieved or added. null: unknown.")
+    description: str = Field(description="What is known about the source besides its title, in words.")
+    citations: list[int] = Field(description="Numbers of its citations.")
 
 
 class SentenceOut(ApiModel):
@@ -320,6 +352,7 @@ class ReportOut(ApiModel):
     answer: SentenceOut | None
     sections: list[SectionOut]
     citations: list[CitationOut]
+    sources: list[CitedSourceOut] = Field(description="The cited sources, each once.")
     limitations: str
     author: str
     revision: RevisionOut | None = Field(

@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr
 
 from offing.api.schemas import ApiModel
 from offing.core.model import EngineConfig
+from offing.core.run import Depth
 from offing.models.preset_table import Preset
 from offing.services.presets import MAX_PRESET_ROLES
 from offing.storage.providers import ProviderRow
@@ -75,6 +76,7 @@ class PresetBudgetIn(ApiModel):
     max_tokens: int | None = Field(default=None, ge=0, le=10**12)
     max_cost_usd: float | None = Field(default=None, ge=0, le=100_000)
     max_seconds: float | None = Field(default=None, gt=0, le=10**8)
+    depth: Depth | None = Field(default=None, description="How a run uses its turns.")
 
 
 class PresetIn(ApiModel):

@@ -1695,6 +1695,11 @@ export interface components {
          */
         BudgetIn: {
             /**
+             * @description deep: breadth first, then depth on what is contested or missing, until nothing new is found.
+             * @default standard
+             */
+            depth: components["schemas"]["Depth"];
+            /**
              * Max Cost Usd
              * @description Maximum cost in USD. null: only the tenant's daily spending limit applies.
              */
@@ -1711,7 +1716,7 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Max Turns
-             * @description Maximum turns of the graph's loop.
+             * @description Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.
              * @default 12
              */
             max_turns: number;
@@ -1829,8 +1834,18 @@ export interface components {
             end: number;
             /** Number */
             number: number;
+            /**
+             * Position
+             * @description Where in the source it is, in words: section, lines. Empty: unknown.
+             */
+            position: string;
             /** Quote */
             quote: string;
+            /**
+             * Source
+             * @description Short id of the source in the report's list of sources, such as S1.
+             */
+            source: string;
             /**
              * Source Id
              * Format: uuid
@@ -1853,6 +1868,59 @@ export interface components {
              * @description Whether the quote is in the stored text. This is checked for each response.
              */
             verified: boolean;
+        };
+        /**
+         * CitedSourceOut
+         * @description A source that a report cites.
+         */
+        CitedSourceOut: {
+            /**
+             * Author
+             * @description Empty: unknown.
+             */
+            author: string;
+            /**
+             * Citations
+             * @description Numbers of its citations.
+             */
+            citations: number[];
+            /**
+             * Description
+             * @description What is known about the source besides its title, in words.
+             */
+            description: string;
+            /**
+             * Id
+             * @description S1, S2 and so on, in the order in which the report first cites the sources.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Path in its folder, name of the file, or address of the web page. Empty: unknown.
+             */
+            name: string;
+            /**
+             * Published
+             * @description Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.
+             */
+            published: string;
+            /**
+             * Retrieved At
+             * @description When the cited text was retrieved or added. null: unknown.
+             */
+            retrieved_at: string | null;
+            /**
+             * Site
+             * @description Host of a web page. Empty: the source is no web page.
+             */
+            site: string;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Title */
+            title: string;
         };
         /**
          * CollectionOut
@@ -1921,6 +1989,12 @@ export interface components {
             message: string;
             type: components["schemas"]["ToolReviewDecisionType"];
         };
+        /**
+         * Depth
+         * @description How a run uses its turns.
+         * @enum {string}
+         */
+        Depth: "quick" | "standard" | "deep";
         /**
          * DistillIn
          * @description What to distill from, and which engine compares runs.
@@ -3014,6 +3088,8 @@ export interface components {
          * @description Limits of a run with the preset. A limit that is null is that of the run.
          */
         PresetBudgetIn: {
+            /** @description How a run uses its turns. */
+            depth?: components["schemas"]["Depth"] | null;
             /** Max Cost Usd */
             max_cost_usd?: number | null;
             /** Max Seconds */
@@ -3461,7 +3537,9 @@ export interface components {
          *         {
          *           "end": 196,
          *           "number": 1,
+         *           "position": "section “Class: Pool”, lines 12 to 14",
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source": "S1",
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,
          *           "text_id": "01980000-0000-7000-8000-00000000000d",
@@ -3495,6 +3573,22 @@ export interface components {
          *           ]
          *         }
          *       ],
+         *       "sources": [
+         *         {
+         *           "author": "",
+         *           "citations": [
+         *             1
+         *           ],
+         *           "description": "docs/api/Pool.md · added to the library 21 November 2026",
+         *           "id": "S1",
+         *           "name": "docs/api/Pool.md",
+         *           "published": "",
+         *           "retrieved_at": "2026-11-21T09:00:00Z",
+         *           "site": "",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "title": "Pool"
+         *         }
+         *       ],
          *       "status": "complete",
          *       "title": "How undici reuses connections",
          *       "version": 1
@@ -3523,6 +3617,11 @@ export interface components {
             run_id: string;
             /** Sections */
             sections: components["schemas"]["SectionOut"][];
+            /**
+             * Sources
+             * @description The cited sources, each once.
+             */
+            sources: components["schemas"]["CitedSourceOut"][];
             /**
              * Status
              * @enum {string}
@@ -3622,6 +3721,7 @@ export interface components {
         RolloutBatchIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -4456,6 +4556,7 @@ export interface components {
         RunIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -5186,7 +5287,7 @@ export interface components {
          * StopReason
          * @enum {string}
          */
-        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
+        StopReason: "answered" | "nothing_found" | "saturated" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
         /**
          * Substitute
          * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
