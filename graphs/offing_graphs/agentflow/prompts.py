@@ -17,12 +17,10 @@ from offing.sdk import (
     Message,
     ReportDraft,
     SpanKind,
-    shorten_line,
-    wrap_untrusted,
 )
+from offing_graphs.agentflow.history import render_history, render_memory
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.depth import ResearchPhase
-from offing_graphs.shared.memory import MAX_RECORDS
 from offing_graphs.shared.prompt_parts import (
     build_prompt,
     render_analysis,
@@ -33,12 +31,9 @@ from offing_graphs.shared.prompt_parts import (
 )
 from offing_graphs.shared.prompt_room import (
     MAX_MEMORY_TOKENS,
-    MEMORY_FRACTION,
-    Allowance,
-    PromptRoom,
     compute_room,
 )
-from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.schemas import Analysis, Coverage, Plan, RetrievedPassage, WriterInput
 from offing_graphs.shared.source_names import shorten_source_ids
 from offing_graphs.shared.tagged_text import (
     OutputT,
@@ -53,14 +48,6 @@ from offing_graphs.shared.tagged_text import (
 from offing_graphs.shared.text_repairs import build_label_repair, build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
 
-MAX_FULL_RECORDS = 8
-"""Number of the latest records that are shown in full. Older records take one line each."""
-MAX_RECORD_LINES = 40
-"""Maximum number of older records that are shown in one line."""
-MAX_MEMORY_CHARS = 12_000
-"""Maximum number of characters of all records together."""
-FULL_RECORDS_FRACTION = 0.75
-"""Fraction of the memory's part that records in full may take, where the window is known."""
 MAX_PLANNER_EVIDENCE_CHARS = 16_000
 MAX_EXECUTOR_EVIDENCE_CHARS = 32_000
 MAX_VERIFIER_EVIDENCE_CHARS = 16_000
@@ -166,6 +153,9 @@ def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
     phase = () if inputs.phase is None else (PLANNER_PHASES[inputs.phase],)
     after = (*_render_verdict(inputs.verdict), *phase, _render_remaining_turns(inputs.turn, inputs.remaining))
     room = compute_room(inputs.context_tokens, Plan, (PLANNER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    history = render_history(inputs, room.allow(0, MAX_MEMORY_TOKENS + MAX_PLANNER_EVIDENCE_TOKENS))
+    if history is not None:
+        return build_prompt(PLANNER_PROMPT, (*before, *history, *after))
     memory = render_memory(inputs.memory, room, inputs.evidence)
     latest = inputs.memory[-1].evidence if inputs.memory else ()
     allowance = room.without(memory).allow(MAX_PLANNER_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
@@ -196,6 +186,9 @@ def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
     remaining = f"Steps that remain after this one: {inputs.remaining}."
     after = (*_render_earlier_verdict(inputs.verdict), *phase, remaining)
     room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    history = render_history(inputs, room.allow(0, MAX_MEMORY_TOKENS + MAX_VERIFIER_EVIDENCE_TOKENS))
+    if history is not None:
+        return build_prompt(VERIFIER_PROMPT, (*before, *history, *after))
     memory = render_memory(inputs.memory, room, inputs.evidence)
     allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)
     latest = inputs.memory[-1].evidence if inputs.memory else ()
@@ -215,51 +208,6 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
         (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
     )
     return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, ended), passages.omitted)
-
-
-def render_memory(
-    memory: Sequence[MemoryRecord], room: PromptRoom, evidence: Sequence[RetrievedPassage] = ()
-) -> tuple[str, ...]:
-    """Render the latest records in full and older ones in one line each, within their part of the room.
-
-    The number of omitted records is stated. Calls name the sources of `evidence` by their short ids.
-    """
-    allowance = room.allow(MAX_MEMORY_CHARS, MAX_MEMORY_TOKENS, MEMORY_FRACTION)
-    max_full = MAX_RECORDS if allowance.in_tokens else MAX_FULL_RECORDS
-    entries: list[str] = []
-    used, is_full = 0, True
-    for age, record in enumerate(reversed(memory)):
-        part = _render_full_record(record, evidence)
-        is_full = is_full and age < max_full and _fits_in_full(used + allowance.measure(part), allowance)
-        part = part if is_full else _render_record_line(record)
-        if age >= max_full + MAX_RECORD_LINES or used + allowance.measure(part) > allowance.max_size:
-            break
-        entries.append(part)
-        used += allowance.measure(part)
-    earlier = memory[0].turn - 1 if len(memory) >= MAX_RECORDS else 0  # steps that were not loaded
-    left_out = len(memory) - len(entries) + earlier
-    head = (f"{left_out} earlier steps are not shown.",) if left_out else ()
-    return (*head, *reversed(entries))
-
-
-def _fits_in_full(size: int, allowance: Allowance) -> bool:
-    """Return whether a record can be shown in full. In a known window, a part stays free for older records."""
-    return not allowance.in_tokens or size <= FULL_RECORDS_FRACTION * allowance.max_size
-
-
-def _render_full_record(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
-    call = shorten_source_ids(f"{record.tool} {render_json(record.args)}", evidence)
-    after = f"\nVerifier before it: {record.verdict_before}" if record.verdict_before else ""
-    return (
-        f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shorten_line(call, 800)}\n"
-        f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}"
-    )
-
-
-def _render_record_line(record: MemoryRecord) -> str:
-    return (
-        f"Step {record.turn}: {shorten_line(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
-    )
 
 
 def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:

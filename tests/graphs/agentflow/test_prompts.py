@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offing.core.run import Budget
 from offing.sdk import Message, wrap_untrusted
-from offing_graphs.agentflow import graph, prompts
+from offing_graphs.agentflow import graph, history, prompts
 from offing_graphs.agentflow.prompts import render_planner_prompt, render_writer_prompt
 from offing_graphs.agentflow.schemas import PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, RetrievedPassage, ToolCard, WriterInput
@@ -60,7 +60,7 @@ def test_the_planner_is_told_what_it_needs() -> None:
 def test_a_long_memory_is_bounded_and_says_what_is_left_out() -> None:
     for size in (10, 1_000, 100_000):
         text = prompt_text(planner_prompt(tuple(record(n, size) for n in range(1, 200))))
-        assert len(text) < prompts.MAX_MEMORY_CHARS + 4_000
+        assert len(text) < history.MAX_MEMORY_CHARS + 4_000
     assert re.search(r"\d+ earlier steps are not shown", text)
     many = prompt_text(planner_prompt(tuple(record(n, 10) for n in range(1, 65))))
     assert "Step 64: goal 64\n" in many
