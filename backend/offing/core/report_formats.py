@@ -57,6 +57,7 @@ _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
 )
 _OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=#>:|])")
+_CODE_SPAN = re.compile(r"(?<!`)(`[^`\s](?:[^`]*[^`\s])?`)(?!`)")
 _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 
 
@@ -172,9 +173,19 @@ def _single_line(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), _single_line(text))
-    escaped = _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
+    """Escape everything that Markdown would act on, except that code spans stay code.
+
+    Nothing acts inside of a code span, and it cannot contain the mark that ends it.
+    """
+    line = _single_line(text)
+    pieces = _CODE_SPAN.split(line)
+    escaped = "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
     return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
+
+
+def _escape_active(text: str) -> str:
+    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), text)
+    return _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
 
 
 def _render_md_block(block: Sequence[Sentence]) -> str:

@@ -35,8 +35,11 @@ def list_prompts(ctx: InMemoryContext, role: str) -> list[str]:
 
 def measure_reuse(prompts: list[str]) -> float:
     """The share of all prompts that stands at the beginning of the prompt before."""
-    reused = sum(sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(*pair))) for pair in pairwise(prompts))
-    return reused / sum(map(len, prompts))
+    return sum(count_common_characters(*pair) for pair in pairwise(prompts)) / sum(map(len, prompts))
+
+
+def count_common_characters(first: str, second: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 async def test_in_a_known_window_seven_tenths_of_the_prompts_repeat_the_prompt_before() -> None:
