@@ -63,7 +63,7 @@ PAGE = f"<html><body><main><h1>Salt</h1><p>It is old.</p><h2>Rivers</h2><p>{QUOT
     ("name", "text", "position"),
     [
         ("salt.md", UNDER_HEADINGS, "section \u201cRivers\u201d, line 11"),
-        ("salt.txt", f"# No heading\n\n{QUOTE}\n", "line 3"),
+        ("salt.txt", f"It is old.\n\n{QUOTE}\n", "line 3"),
         ("salt.html", PAGE, "section \u201cRivers\u201d"),
     ],
 )

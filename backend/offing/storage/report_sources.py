@@ -39,8 +39,6 @@ LOCATE_CITATIONS = """
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
-_NO_HEADINGS = frozenset({"text/plain", "text/x-rst"})
-"""Media types of text in which a line that begins with `#` is no heading."""
 _NO_LINES = frozenset({"text/html", "application/xhtml+xml"})
 """Media types of text whose stored lines are not those that a person sees."""
 
@@ -83,7 +81,7 @@ def _add_details(citation: Citation, row: _LocatedRow) -> Citation:
 def _build_position(citation: Citation, row: _LocatedRow) -> TextPosition:
     if row.is_erased:
         return TextPosition(is_erased=True)
-    heading = ("" if row.media_type in _NO_HEADINGS else _find_heading(row.before)) or row.heading
+    heading = _find_heading(row.before) or row.heading
     if not row.media_type.startswith("text/") or row.media_type in _NO_LINES:
         return TextPosition(heading, fraction=row.fraction)
     first = row.newlines + 1
