@@ -80,7 +80,7 @@ def describe_retrieval(details: SourceDetails) -> str:
 
 
 def describe_published(published: str) -> str:
-    """Return a date in ISO form in words. A year, or a year and a month, stays as exact as it is."""
+    """Return a date in ISO form in words. It stays as exact as it is known."""
     year, *rest = published.split("-")
     words = [_MONTHS[int(part) - 1] if number == 0 else str(int(part)) for number, part in enumerate(rest)]
     return " ".join([*reversed(words), year])
@@ -93,7 +93,8 @@ def describe_position(citation: Citation) -> str:
         return ""
     if position.is_erased:
         return ERASED_POSITION
-    parts = [*_describe_page(position), *_describe_section(position), *_describe_lines(position)]
+    section = _describe_section(position, citation.title)
+    parts = [*_describe_page(position), *section, *_describe_lines(position)]
     return ", ".join(parts) or _describe_fraction(position)
 
 
@@ -127,8 +128,10 @@ def _describe_page(position: TextPosition) -> Iterable[str]:
     return (f"page {position.page}",) if position.page else ()
 
 
-def _describe_section(position: TextPosition) -> Iterable[str]:
-    return (f"section \u201c{position.heading}\u201d",) if position.heading else ()
+def _describe_section(position: TextPosition, title: str) -> Iterable[str]:
+    """Name the section without the title of the document, which the source already has."""
+    heading = "" if position.heading == title else position.heading.removeprefix(f"{title} \u203a ")
+    return (f"section \u201c{heading}\u201d",) if heading else ()
 
 
 def _describe_lines(position: TextPosition) -> Iterable[str]:

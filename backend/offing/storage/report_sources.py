@@ -12,7 +12,7 @@ from offing.storage.pool import Connection
 from offing.storage.web_pages import WEB_COLLECTION
 
 MAX_HEADING_DISTANCE = 20_000
-"""Maximum code points before a citation in which its heading is looked for, if its text has no passages."""
+"""Maximum code points before a citation in which its heading is looked for."""
 
 LOCATE_CITATIONS = """
     select c.number, c.text_id is null as is_erased, coalesce(s.name, '') as name,
@@ -21,14 +21,14 @@ LOCATE_CITATIONS = """
              as retrieved_at,
            coalesce(n.media_type, '') as media_type,
            coalesce(c.start_char::float8 / nullif(a.length_chars, 0), 0) as fraction,
-           coalesce(w.newlines, 0) as newlines, p.heading,
-           case when p.heading is null then coalesce(right(w.before, %(distance)s), '') else '' end as before
+           coalesce(w.newlines, 0) as newlines, coalesce(p.heading, '') as heading,
+           coalesce(right(w.before, least(c.start_char - coalesce(p.start_char, 0), %(distance)s)), '') as before
       from citation c
       join report r on r.tenant_id = c.tenant_id and r.run_id = c.run_id and r.version = c.report_version
       left join extracted_text a on a.tenant_id = c.tenant_id and a.id = c.text_id
       left join snapshot n on n.tenant_id = a.tenant_id and n.sha256 = a.snapshot_sha256
       left join source s on s.tenant_id = c.tenant_id and s.id = c.source_id
-      left join lateral (select heading from passage
+      left join lateral (select heading, start_char from passage
                           where text_id = c.text_id and start_char <= c.start_char
                           order by ordinal desc limit 1) p on true
       left join lateral (select b.before, length(b.before) - length(replace(b.before, chr(10), '')) as newlines
@@ -38,6 +38,7 @@ LOCATE_CITATIONS = """
 """
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 _NO_LINES = frozenset({"text/html", "application/xhtml+xml"})
 """Media types of text whose stored lines are not those that a person sees."""
 
@@ -53,10 +54,10 @@ class _LocatedRow:
     fraction: float
     newlines: int
     """Line ends before the citation."""
-    heading: str | None
-    """`None` means that the text has no passages."""
+    heading: str
+    """Headings above the passage. Empty means that there are none or that the text has no passages."""
     before: str
-    """Text before the citation, if its heading is not known from a passage."""
+    """Text from the beginning of the passage, or of the text, to the citation."""
 
 
 async def locate_citations(connection: Connection, run_id: UUID, report: Report, version: int | None = None) -> Report:
@@ -80,7 +81,7 @@ def _add_details(citation: Citation, row: _LocatedRow) -> Citation:
 def _build_position(citation: Citation, row: _LocatedRow) -> TextPosition:
     if row.is_erased:
         return TextPosition(is_erased=True)
-    heading = row.heading if row.heading is not None else _find_heading(row.before)
+    heading = _find_heading(row.before) or row.heading
     if not row.media_type.startswith("text/") or row.media_type in _NO_LINES:
         return TextPosition(heading, fraction=row.fraction)
     first = row.newlines + 1
@@ -89,6 +90,6 @@ def _build_position(citation: Citation, row: _LocatedRow) -> TextPosition:
 
 
 def _find_heading(before: str) -> str:
-    """Return the last heading of a text in Markdown. Empty means that there is none."""
-    headings = _HEADING.findall(before)
-    return headings[-1].rstrip("#").strip() if headings else ""
+    """Return the last heading of a text in Markdown outside of code. Empty means that there is none."""
+    headings = _HEADING.findall(_FENCED.sub("", before))
+    return headings[-1].rstrip("#").strip().replace("`", "") if headings else ""

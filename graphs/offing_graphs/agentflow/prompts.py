@@ -80,11 +80,11 @@ VERIFIER_PROMPT = (
 )
 PLANNER_PHASES = {
     ResearchPhase.BREADTH: (
-        "This is a deep run in its first phase, breadth: take up each sub-question once before you take up any of them "
-        "again. Choose one that no step has taken up yet."
+        "This is a deep run in its first phase, breadth: give each sub-question one step before any of them gets "
+        "another. Choose one that has had no step yet."
     ),
     ResearchPhase.DEPTH: (
-        "This is a deep run in its second phase, depth: every sub-question has had its step. Take up what is "
+        "This is a deep run in its second phase, depth: every sub-question has had its step. Look into what is "
         "contested, where passages contradict each other, and then what is missing. Look for sources other than "
         "those found so far, with other words. The run ends by itself when several steps in a row find nothing new."
     ),

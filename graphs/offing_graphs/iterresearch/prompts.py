@@ -90,8 +90,8 @@ PHASE_PROMPTS = {
     TurnPhase.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
 }
 DEEP_PROMPT = (
-    "This is a deep run. Breadth first: list the parts of the question in the report, and take up each of them once "
-    "before any of them again. Then depth: take up what is contested, where passages contradict each other, and then "
+    "This is a deep run. Breadth first: list the parts of the question in the report, and look into each of them once "
+    "before any of them again. Then depth: look into what is contested, where passages contradict each other, and then "
     "what is missing, in sources other than those found so far. Answer only when every part is settled. The run asks "
     "for the answer by itself when several rounds in a row find nothing new."
 )

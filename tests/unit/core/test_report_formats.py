@@ -64,7 +64,7 @@ HOSTILE = [
 
 def report(text: str = "Plain words.", **more: object) -> Report:
     """A report that has this text in every place where content can stand."""
-    position, details = TextPosition(text), SourceDetails(f"files/{text}", author=text)
+    position, details = TextPosition(f"In {text}"), SourceDetails(f"files/{text}", author=text)
     citation = Citation(1, SourceSpan(TEXT_ID, 10, 10 + len(text)), text, SOURCE, text, position, details)
     sentences = (Sentence("s2", text, (1,)), Sentence("s3", text, (), (text,)), Sentence("s4", text))
     values: dict[str, object] = {
@@ -250,7 +250,7 @@ def test_json_holds_everything_exactly() -> None:
     assert created["citations"][0] == {
         "number": 1,
         "source": "S1",
-        "position": f"section \u201c{text}\u201d",
+        "position": f"section \u201cIn {text}\u201d",
         "source_id": str(SOURCE),
         "text_id": str(TEXT_ID),
         "title": text,

@@ -53,6 +53,8 @@ def test_citations_of_a_source_share_its_short_id() -> None:
     [
         (None, ""),
         (TextPosition("Pools \u203a Limits", 0, 12, 14), "section \u201cPools \u203a Limits\u201d, lines 12 to 14"),
+        (TextPosition("Guide \u203a Limits"), "section \u201cLimits\u201d"),
+        (TextPosition("Guide", 0, 2, 2), "line 2"),
         (TextPosition("", 3, 0, 0), "page 3"),
         (TextPosition("", 0, 7, 7), "line 7"),
         (TextPosition(fraction=0.41), "about 40 % of the way through"),
