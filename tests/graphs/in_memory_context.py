@@ -284,6 +284,9 @@ class InMemoryContext:
             self._see(span)
         return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
 
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        return tuple([await self.call_tool(call, turn=turn) for call in calls])
+
     async def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
         spec = next((s for s in self.specs if s.name == call.tool), None)
         nothing = ToolOutput({}, call.tool)

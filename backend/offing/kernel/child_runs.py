@@ -16,6 +16,7 @@ from offing.core.report import Evidence, Report, Sentence
 from offing.core.run import RunStatus, RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolStatus
+from offing.core.tool_batch import order_tool_results
 from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
 from offing.kernel.recorded_calls import TOOL_RESULT_KINDS
@@ -118,7 +119,7 @@ class ChildRunClient:
 def _build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
     """Build the payload of the step that records a child run: its findings, its ending and its usage."""
     report, book = result.report, EvidenceIndex()
-    for step in result.tool_results:
+    for step in order_tool_results(result.tool_results):
         book.add(step.payload["content"], parse_label(step.payload))
     passages = _select_passages(report, tuple(book.as_dict().values()))
     content = {
