@@ -71,11 +71,11 @@ MAX_CALL_CHARS = 2_000
 RESEARCHER_TEMPLATE = (
     "You research a question in rounds. In each round you see the question, your report so far, your last tool calls "
     "and what they brought back. You see nothing else of earlier rounds, and in the next round you will not see what "
-    "you see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has "
-    "been found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has been "
-    "tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may have "
-    "{report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
-    "tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
+    "you see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has"
+    " been found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has"
+    " been tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may "
+    "have {report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a"
+    " tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
     "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
     "established."
 )

@@ -3,13 +3,10 @@
 from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.iterresearch import extractive, prompts
 from offing_graphs.iterresearch.schemas import OUTPUTS_BY_PHASE, Round, TurnPhase, Workspace
-from offing_graphs.shared.call_batches import MAX_CALLS, split_calls
+from offing_graphs.shared.call_batches import MAX_CALLS, QUERY_LIST, split_calls
 from offing_graphs.shared.choices import choose_tool
 from offing_graphs.shared.prompt_parts import render_json
 from offing_graphs.shared.report_repairs import repair_draft
-
-QUERY_LIST = "query_list"
-"""Name of the repair that makes a call with a list of queries several calls."""
 
 
 def _render_headline(output: Round) -> Headline:

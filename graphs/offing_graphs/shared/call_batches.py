@@ -16,6 +16,8 @@ BATCH_RULE = (
 )
 """What a prompt says about several calls."""
 TOO_MANY_CALLS = f"At most {MAX_CALLS} tool calls can be made at once, but there are {{count}}."
+QUERY_LIST = "query_list"
+"""Name of the repair that makes a call with a list of queries several calls."""
 
 
 class Call(FrozenModel):
@@ -45,9 +47,9 @@ def split_call(call: Call, tools: Iterable[ToolCard]) -> tuple[Call, ...]:
 def split_calls(calls: Sequence[Call], tools: Iterable[ToolCard]) -> tuple[Call, ...]:
     """Return the calls with lists of texts as one call for each text. Equal calls are made once."""
     cards, split = tuple(tools), list[Call]()
-    for call in (one for call in calls for one in split_call(call, cards)):
-        if call not in split:
-            split.append(call)
+    for one in (one for call in calls for one in split_call(call, cards)):
+        if one not in split:
+            split.append(one)
     return tuple(split)
 
 
