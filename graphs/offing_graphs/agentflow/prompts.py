@@ -37,7 +37,15 @@ from offing_graphs.shared.prompt_room import (
     PromptRoom,
     compute_room,
 )
-from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.schemas import (
+    Analysis,
+    ChildOutcome,
+    Coverage,
+    MemoryRecord,
+    Plan,
+    RetrievedPassage,
+    WriterInput,
+)
 from offing_graphs.shared.tagged_text import (
     OutputT,
     build_text_format,
@@ -174,14 +182,27 @@ def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
-    ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
-    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
+    after = (
+        *_render_uncited(inputs.uncited_passages),
+        f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",
+    )
+    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     memory = render_memory(inputs.memory, room)
     allowance = room.without(memory).allow(MAX_WRITER_EVIDENCE_CHARS, MAX_WRITER_EVIDENCE_TOKENS)
+    evidence = sorted(inputs.evidence, key=lambda p: p.id not in inputs.quoted)
     passages = render_passages(
-        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
+        (inputs.question, *inputs.analysis.sub_questions),
+        evidence,
+        allowance,
+        inputs.left_out_passages,
+        inputs.quoted,
     )
-    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, ended), passages.omitted)
+    omitted = passages.omitted + inputs.uncited_passages
+    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, *after), omitted)
+
+
+def _render_uncited(count: int) -> tuple[str, ...]:
+    return (f"{count} more passages were read by the runs for the parts and not cited by them.",) if count else ()
 
 
 def render_memory(memory: Sequence[MemoryRecord], room: PromptRoom) -> tuple[str, ...]:
@@ -217,14 +238,27 @@ def _render_full_record(record: MemoryRecord) -> str:
     after = f"\nVerifier before it: {record.verdict_before}" if record.verdict_before else ""
     return (
         f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shorten_line(call, 800)}\n"
-        f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}"
+        f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}{_render_child(record.child)}"
+    )
+
+
+def _render_child(child: ChildOutcome | None) -> str:
+    """Render how a child run ended: why, what it read, and what it left open."""
+    if child is None:
+        return ""
+    open_points = "\n".join((*((child.limits,) if child.limits else ()), *child.open_points))
+    left_open = f"\nWhat it could not establish:\n{wrap_untrusted(open_points)}" if open_points else ""
+    return (
+        f"\nIt ended: {child.stop.replace('_', ' ')}. It read {child.read_passages} passages and cited "
+        f"{len(child.cited)}.{left_open}"
     )
 
 
 def _render_record_line(record: MemoryRecord) -> str:
-    return (
+    line = (
         f"Step {record.turn}: {shorten_line(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
     )
+    return f"{line}{_render_child(record.child)}"
 
 
 def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:

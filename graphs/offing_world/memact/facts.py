@@ -6,6 +6,7 @@ The module also renders facts for notes and parses them.
 import re
 from collections.abc import Iterable, Sequence
 
+from offing.sdk import ToolStatus
 from offing_graphs.memact.schemas import EDIT_ACTIONS, AgentInput, ContextRecord
 from offing_world.lookup_rules import render_fact
 from offing_world.question_solver import KnownFact, fact_from_call, find_missing_look_ups
