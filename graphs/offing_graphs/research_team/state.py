@@ -86,9 +86,9 @@ def count_child_passages(inputs: NodeInputs) -> dict[str, Any]:
 
     A passage that two child runs read counts twice, as in their own records.
     """
-    children = [record.child for record in inputs.memory if record.child]
-    quoted = dict.fromkeys(id for child in children for id in child.quoted)
-    uncited = sum(child.read_passages - len(child.cited) for child in children)
+    children = [(record.child, record.evidence) for record in inputs.memory if record.child]
+    quoted = dict.fromkeys(id for child, _ in children for id in child.quoted)
+    uncited = sum(child.read_passages - len(set(ids) - set(child.uncited)) for child, ids in children)
     return {"quoted": tuple(quoted), "uncited_passages": uncited}
 
 
