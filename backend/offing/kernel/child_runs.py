@@ -105,7 +105,7 @@ class ChildRunClient:
 
     async def _consume_result(self, key: CallKey, request: ChildRequest, child: ChildRun, turn: int) -> Step:
         """Record the result of an ended child run, and charge its usage once."""
-        brought = _build_result_payload(request, child, await self._store.get_child_result(child.id))
+        brought = build_result_payload(request, child, await self._store.get_child_result(child.id))
         count = len(brought["spans"])
         ending = f"{(child.stop_reason or child.status).replace('_', ' ')} · {count} passages"
         ok = child.status is RunStatus.DONE
@@ -119,7 +119,7 @@ class ChildRunClient:
         return step
 
 
-def _build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
+def build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
     """Build the payload of the step that records a child run: its findings, its ending and its usage."""
     report, book = result.report, EvidenceIndex()
     for step in order_tool_results(result.tool_results):

@@ -228,6 +228,12 @@ async def test_a_researcher_sees_or_is_told_of_every_passage_of_the_last_results
         assert sum(m.omitted_passages for m in messages) == omitted
 
 
+def count_returned(ctx: InMemoryContext, turn: int) -> int:
+    """The passages that the calls of a turn brought back, each counted once."""
+    results = [s for s in ctx.steps if s.kind is StepKind.TOOL_RESULT and s.turn == turn]
+    return len({tuple(span.values()) for result in results for span in result.payload["spans"]})
+
+
 @pytest.mark.parametrize("window", [None, *WINDOWS])
 @pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_sees_or_is_told_of_every_passage_of_the_results_in_its_context(
@@ -237,7 +243,7 @@ async def test_an_agent_sees_or_is_told_of_every_passage_of_the_results_in_its_c
     for (_, messages), (_, inputs) in zip(ctx.prompts, ctx.role_inputs, strict=True):
         for message, record in zip(messages[3::2], inputs.records, strict=True):
             omitted = sum(map(int, CUT_RESULT.findall(message.text)))
-            assert len(SHOWN.findall(message.text)) + omitted == 16 * max(1, len(record.findings) - 1)
+            assert len(SHOWN.findall(message.text)) + omitted == count_returned(ctx, record.turn)
             assert message.omitted_passages == omitted
         assert len(messages) == 2 + 2 * len(inputs.records)
 
