@@ -108,7 +108,7 @@ async def test_a_plain_conversation_continues_letter_by_letter(shared_platform: 
 BATCH = (
     '<action>search_library {"query": "third tower"}</action>\n'
     '<action>calculate {"expression": "1759 - 1756"}</action>\n'
-    "<action>no_such_tool {}</action>"
+    '<action>calculate {"expression": "1 / 0"}</action>'
 )
 
 
@@ -123,7 +123,7 @@ async def test_several_calls_of_one_action_are_one_record_that_is_pruned_as_a_wh
     assert [(s.payload["tool"], s.payload["status"]) for s in numbered] == [
         ("search_library", "ok"),
         ("calculate", "ok"),
-        ("no_such_tool", "invalid"),
+        ("calculate", "failed"),
     ]
     assert [[t.completion for t in s.role_calls] for s in segments_of_run] == [list(written[:2]), list(written[2:])]
     assert [s.kind for s in segments_of_run[0].role_calls[0].spans] == [SpanKind.ACTION] * 3

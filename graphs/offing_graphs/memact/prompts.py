@@ -233,7 +233,7 @@ def _build_new_observation(
 
 
 def join_observations(results: Sequence[ToolResult], observations: Sequence[Observation]) -> str:
-    """Join the observations of calls that were made at once. That of a single call stays as it is."""
+    """Join the observations of calls that were made at once. That of a single call stays unchanged."""
     if len(observations) == 1:
         return observations[0].text
     return "\n".join(

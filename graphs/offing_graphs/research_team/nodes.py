@@ -264,15 +264,15 @@ def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
 def _render_findings(result: ChildResult) -> str:
     """Render the sentences of a child's report that fit, with the number of those that do not."""
     lines = [f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings]
-    shown, room = list[str](), MAX_FINDING_CHARS
+    rendered, room = list[str](), MAX_FINDING_CHARS
     for line in lines:
-        if shown and len(line) + 1 > room:
+        if rendered and len(line) + 1 > room:
             break
-        shown.append(line[:MAX_FINDING_CHARS])
+        rendered.append(line[:MAX_FINDING_CHARS])
         room -= len(line) + 1
-    omitted = len(lines) - len(shown)
+    omitted = len(lines) - len(rendered)
     notice = [f"({omitted} more sentences of its report are not shown here.)"] if omitted else []
-    return "\n".join((*shown, *notice))
+    return "\n".join((*rendered, *notice))
 
 
 def _build_child_outcome(result: ChildResult) -> ChildOutcome:

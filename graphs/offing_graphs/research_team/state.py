@@ -75,9 +75,9 @@ def drop_uncited(inputs: NodeInputs) -> NodeInputs:
     run without a report stay, too. `count_child_passages` counts what is dropped.
     """
     children = [record.child for record in inputs.memory if record.child]
-    kept = {id for record in inputs.memory if not record.child for id in record.evidence}
-    kept |= {id for child in children for id in child.cited}
-    dropped = {id for child in children for id in child.uncited} - kept
+    used_ids = {id for record in inputs.memory if not record.child for id in record.evidence}
+    used_ids |= {id for child in children for id in child.cited}
+    dropped = {id for child in children for id in child.uncited} - used_ids
     return replace(inputs, evidence=tuple(p for p in inputs.evidence if p.id not in dropped))
 
 

@@ -33,7 +33,7 @@ class Call(FrozenModel):
 def split_call(call: Call, tools: Iterable[ToolCard]) -> tuple[Call, ...]:
     """Return one call for each text of a list, if the tool takes a single text where the call has the list.
 
-    Other calls are returned as they are.
+    Other calls are returned unchanged.
     """
     card = next((card for card in tools if card.name == call.tool), None)
     properties: Mapping[str, Any] = card.parameters.get("properties", {}) if card else {}

@@ -76,13 +76,13 @@ def parse_tagged_list(
     blocks: list[tuple[str, Block]] = []
     at = find_thoughts_end(text)
     for name in names:
-        found = _match_blocks(text, name, at, repeats=name in repeated)
-        if not found and name not in optional:
+        matches = _match_blocks(text, name, at, repeats=name in repeated)
+        if not matches and name not in optional:
             return InvalidOutput(
                 f"Expected the block <{name}>…</{name}> at: {_quote_start(text[at:])}. {_render_form(names)}"
             )
-        blocks += [(name, block) for block in found]
-        at = found[-1].end if found else at
+        blocks += [(name, block) for block in matches]
+        at = matches[-1].end if matches else at
     rest = text[at:].strip()
     if rest:
         return InvalidOutput(

@@ -239,9 +239,9 @@ def _keep_blocks(text: str, names: Sequence[str], repeated: Sequence[str]) -> st
     matches = [
         list(re.finditer(rf"<({name})>.*?</{name}>", text, re.DOTALL)) for name in dict.fromkeys((*names, *repeated))
     ]
-    if any(len(found) > 1 and found[0].group(1) not in repeated for found in matches):
+    if any(len(group) > 1 and group[0].group(1) not in repeated for group in matches):
         return text
-    blocks = sorted((one for found in matches for one in found), key=lambda one: one.start())
+    blocks = sorted((one for group in matches for one in group), key=lambda one: one.start())
     ends = [0, *(end for one in blocks for end in one.span()), len(text)]
     rest = "".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     if not blocks or not rest.strip() or re.search(rf"</?(?:{'|'.join(map(re.escape, names))})>", rest):

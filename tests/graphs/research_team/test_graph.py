@@ -175,14 +175,14 @@ async def test_the_writer_gets_what_children_cited_and_every_other_passage_is_co
     prompt = "\n".join(m.text for m in messages)
     children = [record.child for record in inputs.memory]
     cited = {id for child in children for id in child.cited}
-    shown = re.findall(r"^Passage (E\d+) ", prompt, re.MULTILINE)
+    shown_ids = re.findall(r"^Passage (E\d+) ", prompt, re.MULTILINE)
     (uncited,) = map(int, re.findall(r"(\d+) more passages were read", prompt))
-    assert set(shown) == cited
-    assert set(shown[:2]) == {id for child in children for id in child.quoted}
+    assert set(shown_ids) == cited
+    assert set(shown_ids[:2]) == {id for child in children for id in child.quoted}
     assert sum(child.read_passages for child in children) == uncited + sum(len(child.cited) for child in children)
     assert sum(m.omitted_passages for m in messages) == uncited == 20
     verifier = next(inputs for name, inputs in ctx.role_inputs if name == "verifier")
-    assert len(verifier.evidence) > len(shown)
+    assert len(verifier.evidence) > len(shown_ids)
 
 
 async def test_the_passages_of_a_child_without_a_report_stay() -> None:
@@ -205,8 +205,8 @@ async def test_a_long_report_of_a_child_says_how_many_sentences_are_not_shown() 
         findings=tuple(ChildFinding(f"Sentence {n} of the report of a child run.") for n in range(80)),
     )
     finding = record_from_child(result, 3).finding
-    shown = finding.count("Sentence ")
-    assert f"({80 - shown} more sentences of its report are not shown here.)" in finding
+    sentence_count = finding.count("Sentence ")
+    assert f"({80 - sentence_count} more sentences of its report are not shown here.)" in finding
     assert len(finding) < 1_700
 
 

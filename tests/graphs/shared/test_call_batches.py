@@ -1,4 +1,4 @@
-"""Several tool calls of one turn: lists of queries, equal calls, and calls that stay as they are."""
+"""Several tool calls of one turn: lists of queries, equal calls, and calls that stay unchanged."""
 
 from typing import Any
 
