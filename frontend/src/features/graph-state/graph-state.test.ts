@@ -27,7 +27,7 @@ const PRUNED = [
 test("a record of several tool calls shows all of their results", () => {
   const [record] = recordsAfterTurn([roleCall(1, 2), sees(1, 3), sees(1, 4)], 1);
   const [single] = recordsAfterTurn([roleCall(1, 2), sees(1, 3)], 1);
-  expect(record.observation).toBe(`${single.observation} · ${single.observation}`);
+  expect(record?.observation).toBe(`${single?.observation} · ${single?.observation}`);
 });
 
 test("a pruned record stays visible with the turn in which it was removed", () => {
