@@ -284,6 +284,9 @@ class InMemoryContext:
             self._see(span)
         return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
 
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        return tuple([await self.call_tool(call, turn=turn) for call in calls])
+
     async def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
         spec = next((s for s in self.specs if s.name == call.tool), None)
         nothing = ToolOutput({}, call.tool)
@@ -348,8 +351,9 @@ class InMemoryContext:
             by_span = {e.span: e for e in self.collected}
             brought = tuple(by_span[span] for span in spans)
             ids = tuple(e.id for e in brought)
-            findings = tuple(replace(f, evidence=ids) for f in result.findings)
-            results.append(replace(result, seq=seq, evidence=brought, findings=findings))
+            findings = tuple(replace(f, evidence=_select(ids, f.evidence) or ids) for f in result.findings)
+            cited, quoted = _select(ids, result.cited), _select(ids, result.quoted)
+            results.append(replace(result, seq=seq, evidence=brought, findings=findings, cited=cited, quoted=quoted))
             self.turns += result.usage.turns
         return tuple(results)
 
@@ -445,6 +449,11 @@ class InMemoryContext:
     @property
     def report(self) -> Report:
         return self.reports[-1]
+
+
+def _select(ids: Sequence[str], indices: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids at positions that a test wrote as text."""
+    return tuple(ids[int(index)] for index in indices)
 
 
 def failing(kind: FailureKind, stop: str = "") -> Engine:

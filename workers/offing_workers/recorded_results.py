@@ -9,6 +9,7 @@ from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
 from offing.core.report import Evidence
 from offing.core.step import Step, StepKind
+from offing.core.tool_batch import BatchSorter
 from offing.storage import steps
 from offing.storage.pool import Connection
 
@@ -33,6 +34,16 @@ async def read_recorded_results(connection: Connection, run_id: UUID) -> Recorde
 
 
 async def _iter_tool_results(connection: Connection, run_id: UUID) -> AsyncIterator[Step]:
+    """Yield the tool results in the order of their calls."""
+    sorter = BatchSorter()
+    async for step in _iter_recorded_results(connection, run_id):
+        for result in sorter.add(step):
+            yield result
+    for result in sorter.take_rest():
+        yield result
+
+
+async def _iter_recorded_results(connection: Connection, run_id: UUID) -> AsyncIterator[Step]:
     after_seq = 0
     while True:
         page = await steps.list_steps_of_kinds(

@@ -211,9 +211,10 @@ class PostgresRunStore:
         async with self._transaction() as connection:
             report = await reports.find_latest_report(connection, run_id)
             calls = await steps.list_last_steps(connection, run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+            verifications = await steps.list_last_steps(connection, run_id, StepKind.VERIFICATION, 1)
             used = await child_runs.sum_tool_usage(connection, run_id, "used")
             received = await child_runs.sum_tool_usage(connection, run_id, "received")
-        return StoredChildResult(report, tuple(calls), used, received)
+        return StoredChildResult(report, tuple(calls), used, received, verifications[-1] if verifications else None)
 
     def _transaction(self):
         return self._database.transaction(self._fence.tenant_id)

@@ -259,6 +259,8 @@ class StoredChildResult:
     """Number of calls of each tool, including those of its own child runs."""
     received_bytes: Mapping[str, int]
     """Bytes that each tool returned."""
+    verification: Step | None = None
+    """The last verification of the child run. `None` means that it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from offing.core.report import Report
 from offing.core.role_call import RejectedCompletion, attempt_to_json
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import ToolStatus
+from offing.core.tool_batch import BatchPosition
 from offing.kernel.tool_executor import ToolCallOutcome
 from offing.sdk import Role, ToolCall
 from offing.telemetry.redaction import redact_value
@@ -97,10 +98,13 @@ def draft_rejected(
     return StepDraft(StepKind.REJECTED_COMPLETION, title, payload, label="unusable", ok=False, ms=ms, turn=turn)
 
 
-def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, turn: int, ms: int) -> StepDraft:
+def draft_tool_result(
+    call: ToolCall, outcome: ToolCallOutcome, key: CallKey, turn: int, ms: int, position: BatchPosition | None = None
+) -> StepDraft:
     """Return the step of a tool call. Arguments that look like credentials are redacted.
 
-    A repaired call is recorded as it was executed, with the requested one beside it.
+    A repaired call is recorded as it was executed, with the requested one beside it. `position` is that
+    of a call in a batch. `None` means that the call was made alone.
     """
     executed = outcome.repaired.call if outcome.repaired else call
     payload = {
@@ -114,6 +118,7 @@ def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, tu
         **outcome.provenance.to_json(),
         **({"substitute": redact_value(asdict(outcome.instead))} if outcome.instead else {}),
         **({"repairs": outcome.repaired.names, "requested": redact_value(asdict(call))} if outcome.repaired else {}),
+        **(position.to_json() if position else {}),
     }
     ok = outcome.status is ToolStatus.OK
     return StepDraft(
@@ -121,7 +126,7 @@ def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, tu
         outcome.title,
         payload,
         label=outcome.step_label if ok else "failed",
-        detail=_render_detail(outcome),
+        detail=_render_detail(outcome, position),
         ok=ok,
         ms=ms,
         turn=turn,
@@ -129,10 +134,12 @@ def draft_tool_result(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, tu
     )
 
 
-def _render_detail(outcome: ToolCallOutcome) -> str:
+def _render_detail(outcome: ToolCallOutcome, position: BatchPosition | None) -> str:
     """Return the detail text of a tool call. For content from outside, it names the origin."""
     origin = outcome.provenance.origin
-    return " \u00b7 ".join(filter(None, (outcome.detail, f"from {origin.name}" if origin.is_external else "")))
+    external = f"from {origin.name}" if origin.is_external else ""
+    batch = f"call {position.number} of {position.size} at once" if position else ""
+    return " \u00b7 ".join(filter(None, (outcome.detail, external, batch)))
 
 
 def draft_report(report: Report, key: CallKey | None) -> StepDraft:

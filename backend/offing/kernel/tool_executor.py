@@ -108,6 +108,8 @@ class ToolExecutor:
         self._tools, self.tool_policy, self._scope = tools, tool_policy, scope
         self.restriction_lock = asyncio.Lock()
         """Held while the tool policy is replaced by a restricted one."""
+        self._decision_lock = asyncio.Lock()
+        """Held during a decision, so that parallel calls are decided and counted in the order in which they begin."""
         self._journal = journal
         self._call_counts, self._received_bytes = Counter[str](call_counts), Counter[str](received_bytes or {})
         self._repairs_calls = repairs_calls
@@ -203,8 +205,9 @@ class ToolExecutor:
         *,
         is_substitute: bool,
     ) -> ToolPolicyDecision:
-        context = await self._taint.current_taint(self._call_counts, self._received_bytes)
-        decision = decide(tool_policy, spec, args, replace(context, is_substitute=is_substitute))
+        async with self._decision_lock:
+            context = await self._taint.current_taint(self._call_counts, self._received_bytes)
+            decision = decide(tool_policy, spec, args, replace(context, is_substitute=is_substitute))
         if decision.type is not DecisionType.ASK:
             return decision
         answer = await self._approver.approve(

@@ -115,6 +115,16 @@ class RunContext(Protocol):
         """
         ...
 
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        """Make tool calls at the same time, and return their results in the order of the calls.
+
+        Each call is validated, decided, executed and recorded like one of `call_tool`, so a call that fails
+        is a result like any other. Ids of passages follow the order of the calls, whatever finishes
+        first. If a call waits for a person, the others are finished and recorded first. A single call is
+        the same as `call_tool`.
+        """
+        ...
+
     async def ask(
         self,
         question: str,

@@ -21,6 +21,7 @@ from offing.core.provenance import parse_label
 from offing.core.run import Budget, Depth
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
+from offing.core.tool_batch import order_tool_results
 from offing.kernel import replay
 from offing.sdk import Graph, RunInfo
 from offing.services.graphs import GraphRegistry
@@ -120,9 +121,8 @@ def _build_run_info(recording: Recording) -> RunInfo:
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
     book = EvidenceIndex()
-    for step in steps:
-        if step.kind is StepKind.TOOL_RESULT:
-            book.add(step.payload["content"], parse_label(step.payload))
+    for step in order_tool_results(step for step in steps if step.kind is StepKind.TOOL_RESULT):
+        book.add(step.payload["content"], parse_label(step.payload))
     return book
 
 

@@ -16,6 +16,7 @@ from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.store_item import ItemPut
 from offing.core.tool import SideEffect, ToolOutput, ToolSpec
+from offing.core.tool_batch import order_tool_results
 from offing.core.tool_policy import ToolPolicy, graph_tool_name
 from offing.core.usage import UsageDelta
 from offing.kernel.memory_run_store import MemoryRunStore
@@ -149,9 +150,8 @@ class SimulationStore:
 
     def build_evidence_index(self) -> EvidenceIndex:
         book = EvidenceIndex()
-        for step in self.steps:
-            if step.kind is StepKind.TOOL_RESULT:
-                book.add(step.payload["content"], parse_label(step.payload))
+        for step in order_tool_results(step for step in self.steps if step.kind is StepKind.TOOL_RESULT):
+            book.add(step.payload["content"], parse_label(step.payload))
         return book
 
     def respond(self, seqs: Sequence[int]) -> None:

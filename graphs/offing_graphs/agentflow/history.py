@@ -12,7 +12,7 @@ from offing_graphs.agentflow.schemas import PlannerInput, VerifierInput
 from offing_graphs.shared.memory import MAX_RECORDS
 from offing_graphs.shared.prompt_parts import render_json, render_passage
 from offing_graphs.shared.prompt_room import MAX_MEMORY_TOKENS, MEMORY_FRACTION, Allowance, PromptRoom
-from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage
+from offing_graphs.shared.schemas import ChildOutcome, MemoryRecord, RetrievedPassage
 from offing_graphs.shared.source_names import shorten_source_ids
 
 MAX_FULL_RECORDS = 8
@@ -54,7 +54,7 @@ def _list_history(memory: Sequence[MemoryRecord], evidence: Sequence[RetrievedPa
 def _render_step(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
     """Render a record. The extract of its passages is left out, because the passages themselves are shown."""
     found = f", passages {', '.join(record.evidence)}" if record.evidence else f"\n{wrap_untrusted(record.finding)}"
-    return f"{_render_call(record, evidence)}\nOutcome: {record.status}{found}"
+    return f"{_render_call(record, evidence)}\nOutcome: {record.status}{found}{_render_child(record.child)}"
 
 
 def render_memory(
@@ -88,7 +88,20 @@ def _fits_in_full(size: int, allowance: Allowance) -> bool:
 
 
 def _render_full_record(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
-    return f"{_render_call(record, evidence)}\nOutcome: {record.status}\n{wrap_untrusted(record.finding)}"
+    outcome = f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}"
+    return f"{_render_call(record, evidence)}\n{outcome}{_render_child(record.child)}"
+
+
+def _render_child(child: ChildOutcome | None) -> str:
+    """Render how a child run ended: why, what it read, and what it left open."""
+    if child is None:
+        return ""
+    open_points = "\n".join((*((child.limits,) if child.limits else ()), *child.open_points))
+    left_open = f"\nWhat it could not establish:\n{wrap_untrusted(open_points)}" if open_points else ""
+    return (
+        f"\nIt ended: {child.stop.replace('_', ' ')}. It read {child.read_passages} passages and cited "
+        f"{len(child.cited)}.{left_open}"
+    )
 
 
 def _render_call(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
@@ -98,6 +111,7 @@ def _render_call(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> 
 
 
 def _render_record_line(record: MemoryRecord) -> str:
-    return (
+    line = (
         f"Step {record.turn}: {shorten_line(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
     )
+    return f"{line}{_render_child(record.child)}"

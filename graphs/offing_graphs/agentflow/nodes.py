@@ -191,10 +191,13 @@ def _draft_early_stop(verdict: Verdict, parts: Sequence[str], turn: int) -> Step
     return StepDraft(StepKind.NOTE, EARLY_STOP_TITLE, {"open": open_parts}, "continue", detail, turn=turn)
 
 
-async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -> StateUpdate:
-    """Submit the report and return the reason that it states. The generator writes it if it can."""
+async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, **more_fields: Any) -> StateUpdate:
+    """Submit the report and return the reason that it states. The generator writes it if it can.
+
+    `more_fields` are further fields of the writer's input.
+    """
     reason = _resolve_final_reason(inputs, stop)
-    writer_input = WriterInput(**inputs.collected_fields(), reason=reason)
+    writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
         await ctx.submit_report(write_report(writer_input), reason)
         return {"stop": reason}

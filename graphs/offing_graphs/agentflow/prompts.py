@@ -200,14 +200,27 @@ def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), render_analysis(inputs.analysis))
-    ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
-    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
+    after = (
+        *_render_uncited(inputs.uncited_passages),
+        f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",
+    )
+    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     memory = render_memory(inputs.memory, room, inputs.evidence)
     allowance = room.without(memory).allow(MAX_WRITER_EVIDENCE_CHARS, MAX_WRITER_EVIDENCE_TOKENS)
+    evidence = sorted(inputs.evidence, key=lambda p: p.id not in inputs.quoted)
     passages = render_passages(
-        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages
+        (inputs.question, *inputs.analysis.sub_questions),
+        evidence,
+        allowance,
+        inputs.left_out_passages,
+        inputs.quoted,
     )
-    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, ended), passages.omitted)
+    omitted = passages.omitted + inputs.uncited_passages
+    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, *after), omitted)
+
+
+def _render_uncited(count: int) -> tuple[str, ...]:
+    return (f"{count} more passages were read by the runs for the parts and not cited by them.",) if count else ()
 
 
 def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
-    ToolCall,
     shorten_line,
 )
 from offing_graphs.extractive.report import EARLY_STOP_TEXTS
@@ -66,7 +65,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
 
 
 async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
-    """Make the tool call that the researcher requested.
+    """Make the tool calls that the researcher requested, at the same time.
 
     A call that cannot be made gives an ordinary result. No call is made if an early finish was
     requested or if a user message arrived during an answer. The next turn then handles it.
@@ -76,11 +75,11 @@ async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     if reason and reason is not StopReason.FINISH_REQUESTED:
         return {"stop": reason}
     last = await find_last_output(ctx, state)
-    call = last.action if last else None
-    if reason or call is None:
-        return {"tool": 0}
-    result = await ctx.call_tool(ToolCall(call.tool, dict(call.args)), turn=state["turn"])
-    return {"tool": result.seq}
+    calls = [call.to_tool_call() for call in last.actions] if last else []
+    if reason or not calls:
+        return {"tool": 0, "more_tools": []}
+    first, *more = await ctx.call_tools(calls, turn=state["turn"])
+    return {"tool": first.seq, "more_tools": [result.seq for result in more]}
 
 
 async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:

@@ -7,7 +7,7 @@ says so. A report is truncated only if it is longer than its limit for a small w
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,12 @@ from offing.sdk import (
 from offing_graphs.iterresearch.schemas import (
     MAX_REPORT_TOKENS,
     OUTPUTS_BY_PHASE,
-    Call,
     Round,
     ToolObservation,
     TurnPhase,
     Workspace,
 )
+from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, TOO_MANY_CALLS, Call, split_calls
 from offing_graphs.shared.prompt_parts import (
     add_format_rules,
     build_prompt,
@@ -41,10 +41,9 @@ from offing_graphs.shared.prompt_parts import (
 from offing_graphs.shared.prompt_room import compute_prompt_tokens
 from offing_graphs.shared.schemas import RetrievedPassage
 from offing_graphs.shared.tagged_text import (
-    Block,
-    Blocks,
+    NamedBlocks,
     find_thoughts_end,
-    parse_tagged,
+    parse_tagged_list,
     render_tagged,
     validate_output,
 )
@@ -70,13 +69,13 @@ MAX_CALL_CHARS = 2_000
 """Maximum number of characters of the last call's arguments."""
 
 RESEARCHER_TEMPLATE = (
-    "You research a question in rounds. In each round you see the question, your report so far, your last tool call "
-    "and what it brought back. You see nothing else of earlier rounds, and in the next round you will not see what you "
-    "see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has been "
-    "found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has been "
-    "tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may have "
-    "{report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
-    "tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
+    "You research a question in rounds. In each round you see the question, your report so far, your last tool calls "
+    "and what they brought back. You see nothing else of earlier rounds, and in the next round you will not see what "
+    "you see now: only the report that you write is carried over. So rewrite it whole each round. Keep in it what has"
+    " been found, with the ids of passages such as [E3] and, in quotation marks, the very words that matter; what has"
+    " been tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may "
+    "have {report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a"
+    " tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
     "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
     "established."
 )
@@ -84,9 +83,11 @@ RESEARCHER_PROMPT = RESEARCHER_TEMPLATE.format(report_tokens=MAX_REPORT_TOKENS)
 """The system text for a window that is large enough for the whole workspace, or unknown."""
 PHASE_PROMPTS = {
     TurnPhase.FIRST: (
-        "This is the first round. There is no report yet: begin it, and make one tool call. Do not answer."
+        f"This is the first round. There is no report yet: begin it, and call a tool. Do not answer. {BATCH_RULE}"
     ),
-    TurnPhase.MIDDLE: "Either make one tool call, or, if the report holds what answers the question, answer it.",
+    TurnPhase.MIDDLE: (
+        f"Either call a tool, or, if the report holds what answers the question, answer it. {BATCH_RULE}"
+    ),
     TurnPhase.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
 }
 DEEP_PROMPT = (
@@ -98,7 +99,7 @@ DEEP_PROMPT = (
 
 REPORT, TOOL_CALL, ANSWER, NO_ANSWER = "report", "tool_call", "answer", "no_answer"
 FINAL_TAGS = (TOOL_CALL, ANSWER, NO_ANSWER)
-"""Tags of the final block. Exactly one of them ends the output."""
+"""Tags of the final block. Exactly one of them ends the output; a tool call may be repeated."""
 SPAN_KINDS = {
     REPORT: SpanKind.REPORT,
     TOOL_CALL: SpanKind.ACTION,
@@ -108,23 +109,28 @@ SPAN_KINDS = {
 
 
 def list_citable(inputs: Workspace) -> tuple[RetrievedPassage, ...]:
-    """Return the passages that the report names and those of the last result."""
-    return (*inputs.cited, *(inputs.result.passages if inputs.result else ()))
+    """Return the passages that the report names and those of the last results."""
+    return (*inputs.cited, *(passage for result in inputs.results for passage in result.passages))
 
 
 MISSING_REPORT_TEXT = "The answer follows."
 _repair_blocks = build_tag_repair(
-    (REPORT, *FINAL_TAGS), report_tags=(ANSWER, NO_ANSWER), list_evidence=list_citable, keeps_thoughts=True
+    (REPORT, *FINAL_TAGS),
+    report_tags=(ANSWER, NO_ANSWER),
+    list_evidence=list_citable,
+    keeps_thoughts=True,
+    repeated=(TOOL_CALL,),
 )
 COMMON_RULE = "<think>reasoning for this round only</think>\n<report>the report, rewritten whole</report>"
 CALL_RULE = '<tool_call>{"name": "exact name of a tool", "arguments": {as its JSON schema asks}}</tool_call>'
+CALLS_RULE = f"{CALL_RULE}\nand, for calls at once, more such blocks, each with one call"
 ANSWER_RULE = (
     f"<answer>\n{REPORT_FORMAT_RULE}\n</answer>\n"
     "or, when nothing that was found answers the question, the same within <no_answer>…</no_answer>"
 )
 RULES_BY_PHASE = {
-    TurnPhase.FIRST: f"{COMMON_RULE}\n{CALL_RULE}",
-    TurnPhase.MIDDLE: f"{COMMON_RULE}\nand then either\n{CALL_RULE}\nor\n{ANSWER_RULE}",
+    TurnPhase.FIRST: f"{COMMON_RULE}\n{CALLS_RULE}",
+    TurnPhase.MIDDLE: f"{COMMON_RULE}\nand then either\n{CALLS_RULE}\nor\n{ANSWER_RULE}",
     TurnPhase.FINAL: f"{COMMON_RULE}\n{ANSWER_RULE}",
 }
 
@@ -158,16 +164,52 @@ def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     system = RESEARCHER_TEMPLATE.format(report_tokens=sizes.report_tokens)
     tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
     report = _render_report(inputs.report, sizes.report_tokens)
-    before = (*render_task(inputs), *tools, *report, *_render_call(inputs.action))
+    calls = () if inputs.more_actions else _render_call(inputs.action)
+    before = (*render_task(inputs), *tools, *report, *calls)
     request = " ".join((*_render_depth(inputs), PHASE_PROMPTS[inputs.phase]))
     spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
     max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))
-    last, omitted = _render_result(inputs.result, max_result_tokens) if inputs.action else ("", 0)
+    if inputs.more_actions:
+        last, omitted = _render_batch(inputs, max_result_tokens)
+    else:
+        last, omitted = _render_result(inputs.result, max_result_tokens) if inputs.action else ("", 0)
     return build_prompt(system, (*before, last, request), omitted)
 
 
 def _render_depth(inputs: Workspace) -> tuple[str, ...]:
     return (DEEP_PROMPT,) if inputs.deep and inputs.phase is not TurnPhase.FINAL else ()
+
+
+def _render_batch(inputs: Workspace, max_tokens: int) -> tuple[str, int]:
+    """Render calls that were made at once, with their results, within `max_tokens`.
+
+    A result gets an equal part of what those before it leave. A passage that an earlier result has is
+    named there. Returns the text with the number of omitted passages.
+    """
+    rendered, omitted, seen = ["Your last tool calls, made at once:"], 0, set[str]()
+    results: Sequence[ToolObservation | None] = inputs.results or (None,) * len(inputs.actions)
+    for number, (action, result) in enumerate(zip(inputs.actions, results, strict=True)):
+        call = f"Call {number + 1}: {action.tool} {shorten_line(render_json(action.args), MAX_CALL_CHARS)}"
+        share = max_tokens // (len(results) - number) - estimate_tokens(call)
+        text, left_out = _render_new(result, seen, max(MIN_RESULT_TOKENS, share))
+        rendered.append(f"{call}\n{text}")
+        max_tokens -= estimate_tokens(rendered[-1])
+        omitted += left_out
+        seen |= {p.id for p in result.passages} if result else set()
+    return "\n\n".join(rendered), omitted
+
+
+def _render_new(result: ToolObservation | None, seen_ids: Collection[str], max_tokens: int) -> tuple[str, int]:
+    """Render a result. Passages that an earlier result of the same turn has are only named."""
+    repeated = [p.id for p in result.passages if p.id in seen_ids] if result else []
+    if result is None or not repeated:
+        return _render_result(result, max_tokens)
+    again = f"It brought back {', '.join(repeated)} again, as the call above did."
+    new = tuple(p for p in result.passages if p.id not in seen_ids)
+    if not new:
+        return again, 0
+    text, omitted = _render_result(result.model_copy(update={"passages": new}), max_tokens)
+    return f"{text}\n{again}", omitted
 
 
 def _render_report(report: str, max_tokens: int) -> tuple[str, ...]:
@@ -227,7 +269,7 @@ def render_text_prompt(inputs: Workspace) -> tuple[Message, ...]:
 
 
 def parse_output(text: str, inputs: Workspace) -> Round | InvalidOutput:
-    """Parse optional thoughts, the report, and one call or answer as the phase of the turn allows."""
+    """Parse optional thoughts, the report, and calls or one answer as the phase of the turn allows."""
     if "\0" in text:
         return InvalidOutput("It holds a NUL character.")
     blocks = _parse_blocks(text)
@@ -244,22 +286,31 @@ def find_spans(text: str) -> tuple[CompletionSpan, ...]:
     end = find_thoughts_end(text)
     thoughts = (CompletionSpan(SpanKind.THINK, text.index("<think>"), end),) if end else ()
     blocks = _parse_blocks(text)
-    named = () if isinstance(blocks, InvalidOutput) else blocks.items()
+    named = () if isinstance(blocks, InvalidOutput) else blocks
     return (*thoughts, *(block.to_span(SPAN_KINDS[name]) for name, block in named))
 
 
 def render_output(output: Round, _inputs: Workspace) -> str:
     """Render an output as the blocks of a turn."""
     thoughts = [("think", output.think)] if output.think else []
-    return render_tagged([*thoughts, (REPORT, output.report), _render_final_block(output)])
+    return render_tagged([*thoughts, (REPORT, output.report), *_render_final_blocks(output)])
 
 
 def parse_call(text: str) -> Call | InvalidOutput:
     """Parse exactly one JSON object with a name and arguments."""
+    calls = parse_calls(text)
+    return calls if isinstance(calls, InvalidOutput) else calls[0] if len(calls) == 1 else _NO_CALL
+
+
+def parse_calls(text: str) -> tuple[Call, ...] | InvalidOutput:
+    """Parse one JSON object with a name and arguments, or a list of them."""
     try:
-        call = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
-        _reject_unstorable(render_json(call))
-        return Call(tool=call["name"], args=call["arguments"]) if set(call) == {"name", "arguments"} else _NO_CALL
+        parsed = json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+        _reject_unstorable(render_json(parsed))
+        calls: list[Any] = parsed if isinstance(parsed, list) else [parsed]  # pyright: ignore[reportUnknownVariableType]
+        if not calls or any(set(call) != {"name", "arguments"} for call in calls):
+            return _NO_CALL
+        return tuple(Call(tool=call["name"], args=call["arguments"]) for call in calls)
     except (ValueError, TypeError, RecursionError):
         return _NO_CALL
 
@@ -284,26 +335,35 @@ def _reject_constant(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
 
 
-def _parse_blocks(text: str) -> Blocks | InvalidOutput:
-    blocks = parse_tagged(text, (REPORT, *FINAL_TAGS), optional=FINAL_TAGS)
+def _parse_blocks(text: str) -> NamedBlocks | InvalidOutput:
+    blocks = parse_tagged_list(text, (REPORT, *FINAL_TAGS), optional=FINAL_TAGS, repeated=(TOOL_CALL,))
     if isinstance(blocks, InvalidOutput):
         return blocks
-    ends = [name for name in FINAL_TAGS if name in blocks]
-    return (
-        blocks
-        if len(ends) == 1
-        else InvalidOutput("After the report, write one tool call or one answer, and only one.")
-    )
+    ends = {name for name, _ in blocks} - {REPORT}
+    return blocks if len(ends) == 1 else InvalidOutput("After the report, write tool calls or one answer, not both.")
 
 
-def _parse_final_block(blocks: Blocks, inputs: Workspace) -> dict[str, Any] | InvalidOutput:
-    fields: dict[str, Any] = {"report": blocks[REPORT].text}
-    if TOOL_CALL in blocks:
-        call = parse_call(blocks[TOOL_CALL].text)
-        return call if isinstance(call, InvalidOutput) else fields | {"action": call}
-    block: Block = blocks.get(ANSWER) or blocks[NO_ANSWER]
+def _parse_final_block(blocks: NamedBlocks, inputs: Workspace) -> dict[str, Any] | InvalidOutput:
+    (_, report), (name, block), *_ = blocks
+    fields: dict[str, Any] = {"report": report.text}
+    if name == TOOL_CALL:
+        calls = _parse_call_blocks([block.text for name, block in blocks if name == TOOL_CALL], inputs)
+        return calls if isinstance(calls, InvalidOutput) else fields | calls
     answer = parse_report(block.text, inputs.question)
-    return answer if isinstance(answer, InvalidOutput) else fields | {"answer": answer, "answered": ANSWER in blocks}
+    return answer if isinstance(answer, InvalidOutput) else fields | {"answer": answer, "answered": name == ANSWER}
+
+
+def _parse_call_blocks(texts: Sequence[str], inputs: Workspace) -> dict[str, Any] | InvalidOutput:
+    """Parse the calls of a turn. A call with a list of queries is one call for each of them."""
+    calls: list[Call] = []
+    for text in texts:
+        parsed = parse_calls(text)
+        if isinstance(parsed, InvalidOutput):
+            return parsed
+        calls += split_calls(parsed, inputs.tools)
+    if len(calls) > MAX_CALLS:
+        return InvalidOutput(TOO_MANY_CALLS.format(count=len(calls)))
+    return {"action": calls[0], "more_actions": tuple(calls[1:])}
 
 
 def _extract_thoughts(text: str) -> str:
@@ -311,11 +371,11 @@ def _extract_thoughts(text: str) -> str:
     return text[:end].strip().removeprefix("<think>").removesuffix("</think>").strip() if end else ""
 
 
-def _render_final_block(output: Round) -> tuple[str, str]:
-    if output.action is not None:
-        return TOOL_CALL, render_json({"name": output.action.tool, "arguments": output.action.args})
+def _render_final_blocks(output: Round) -> list[tuple[str, str]]:
+    if output.actions:
+        return [(TOOL_CALL, render_json({"name": call.tool, "arguments": call.args})) for call in output.actions]
     assert output.answer is not None
-    return (ANSWER if output.answered else NO_ANSWER), render_report(output.answer)
+    return [((ANSWER if output.answered else NO_ANSWER), render_report(output.answer))]
 
 
 def repair_output_text(text: str, inputs: Workspace) -> RepairedText:

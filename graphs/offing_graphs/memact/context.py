@@ -14,12 +14,9 @@ from typing import Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from offing.sdk import StepDraft, StepKind, shorten_line
-from offing_graphs.memact.schemas import Act, PruneArgs, WriteArgs
+from offing_graphs.memact.schemas import PRUNE, WRITE, Act, PruneArgs, WriteArgs
 from offing_graphs.shared.prompt_room import compute_prompt_tokens
 
-PRUNE, WRITE = "prune", "write"
-EDIT_ACTIONS = (PRUNE, WRITE)
-"""Names of the memory actions, called like tools."""
 MIN_SUMMARY_TOKENS = 2_300
 """Tokens that are reserved for the request for a summary and for the summary.
 
@@ -110,7 +107,10 @@ def fit_config(config: ContextConfig, context_tokens: int | None) -> ContextConf
 
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """The location of a record in the context: its turn, and the seqs of its steps."""
+    """The location of a record in the context: its turn, and the seqs of its steps.
+
+    A record of several tool calls has one location for each of them, one after another.
+    """
 
     turn: int
     action_seq: int
@@ -221,7 +221,7 @@ class MemoryEdit:
             "deleted": list(self.deleted_ids),
             "unknown": list(self.unknown_ids),
             "note": self.note,
-            "remaining": [record.id for record in self.context],
+            "remaining": list(dict.fromkeys(record.id for record in self.context)),
             "message": self.message,
         }
         title = shorten_line(f"{self.operation}: {self.note}" if self.note else f"{self.operation}: {self.message}")
@@ -253,12 +253,14 @@ def postpone_answer(records: Sequence[RecordLocation]) -> MemoryEdit:
     return MemoryEdit("answer", tuple(records), False, POSTPONED_ANSWER)
 
 
-def draft_discard(record: RecordLocation) -> StepDraft:
+def draft_discard(locations: Sequence[RecordLocation]) -> StepDraft:
     """Return a step draft for a record that was discarded before the agent saw it.
 
-    The action stays recorded but is excluded from training.
+    `locations` are those of the record. The action stays recorded but is excluded from training.
     """
+    record, *more = locations
     payload = {"op": "discard", "id": record.id, "action": record.action_seq, "observation": record.observation_seq}
+    payload |= {"more_observations": [one.observation_seq for one in more]} if more else {}
     payload |= {"ok": True, "message": DISCARDED_RECORD, "trainable": False}
     title, detail = f"discard: {record.id}", shorten_line(DISCARDED_RECORD)
     return StepDraft(

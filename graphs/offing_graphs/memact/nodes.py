@@ -1,8 +1,8 @@
 """The nodes of the graph.
 
 Each node checks the limits, makes the same calls for the same state, and returns ids and
-counters. A turn has one action, so that an edit is always applied before the next
-observation. Failures are values.
+counters. A turn has one action: an edit, or tool calls that are made at the same time. So an
+edit is always applied before the next observation. Failures are values.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,8 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
-    ToolCall,
 )
 from offing_graphs.memact.context import (
-    EDIT_ACTIONS,
     ContextConfig,
     MemoryEdit,
     RecordLocation,
@@ -34,7 +32,7 @@ from offing_graphs.memact.context import (
 )
 from offing_graphs.memact.prompts import drop_latest_records, estimate_size, render_prompt
 from offing_graphs.memact.roles import AGENT
-from offing_graphs.memact.schemas import Act, AgentInput
+from offing_graphs.memact.schemas import EDIT_ACTIONS, Act, AgentInput
 from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import draft_window_note, learn_context_tokens
@@ -87,13 +85,14 @@ class AgentNodes:
         return {**update, "call": reply.seq, "boundary_reason": "", "next": after}
 
     async def tool(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
-        """Make one validated tool call. Its result becomes the observation of the record."""
+        """Make the tool calls of the action at the same time. Their results become the observation of the record."""
         ctx: RunContext = runtime.context
         if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
         act = await load_output(ctx, state["call"], Act)
-        result = await ctx.call_tool(ToolCall(act.tool, dict(act.args)), turn=state["turn"])
-        return await self._append_record(ctx, state, RecordLocation(state["turn"], state["call"], result.seq))
+        results = await ctx.call_tools([call.to_tool_call() for call in act.calls], turn=state["turn"])
+        locations = [RecordLocation(state["turn"], state["call"], result.seq) for result in results]
+        return await self._append_record(ctx, state, locations)
 
     async def memory(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Apply an edit of the context, or reject an answer or summary that is not possible yet."""
@@ -105,7 +104,7 @@ class AgentNodes:
             state["turn"], state["call"], await _append_memory_step(ctx, note.draft_step(state["turn"]))
         )
         if not note.breaks_prefix:
-            return await self._append_record(ctx, state, record)
+            return await self._append_record(ctx, state, [record])
         records = flatten_records([*note.context, record])
         return {"records": records, "since": state["turn"], "boundary_reason": BoundaryReason.MEMORY_EDIT, "next": ""}
 
@@ -151,19 +150,19 @@ class AgentNodes:
             return postpone_answer(records)
         return reject_summary(records) if action.summary else apply_memory_action(action, records)
 
-    async def _append_record(self, ctx: RunContext, state: State, record: RecordLocation) -> StateUpdate:
-        """Append the record to the context.
+    async def _append_record(self, ctx: RunContext, state: State, locations: Sequence[RecordLocation]) -> StateUpdate:
+        """Append the record with these locations to the context.
 
         If the context is then full, discard the record and request a summary.
         """
-        records = flatten_records([*list_records(state), record])
+        records = flatten_records([*list_records(state), *locations])
         limit = self._fit_config(ctx, state).summarize_at_tokens
         if limit is None:
             return {"records": records, "next": ""}
         inputs = await self._load_inputs(ctx, _update_state(state, records=records))
         if estimate_size(inputs) < limit:
             return {"records": records, "next": ""}
-        await ctx.append_steps(draft_discard(record))
+        await ctx.append_steps(draft_discard(locations))
         return {"next": "summarize"}
 
     async def _request_final_answer(

@@ -6,12 +6,23 @@ state gives the same input, so that a node that runs again makes the same call.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal, TypedDict
 
-from offing.sdk import Evidence, RunContext, SourceSpan, Step, StepKind, ToolStatus, tool_result_from_step
-from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE, WRITE, ContextConfig, RecordLocation
-from offing_graphs.memact.prompts import build_observation
-from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord, PruneArgs, ToolFinding, WriteArgs
+from offing.sdk import Evidence, RunContext, SourceSpan, Step, StepKind, ToolResult, ToolStatus, tool_result_from_step
+from offing_graphs.memact.context import ContextConfig, RecordLocation
+from offing_graphs.memact.prompts import Observation, build_observations, join_observations
+from offing_graphs.memact.schemas import (
+    EDIT_ACTIONS,
+    PRUNE,
+    WRITE,
+    Act,
+    AgentInput,
+    ContextRecord,
+    PruneArgs,
+    ToolFinding,
+    WriteArgs,
+)
 from offing_graphs.shared.findings import extract_evidence_ids, passages_from_evidence, render_value
 from offing_graphs.shared.schemas import ToolCard
 from offing_graphs.shared.state import load_output, output_from_step
@@ -48,7 +59,8 @@ class State(TypedDict):
     records: list[int]
     """The records of the context, oldest first.
 
-    Each has three numbers: its turn, and the seqs of its action and observation.
+    Each has three numbers: its turn, and the seqs of its action and observation. A record of several tool
+    calls has three numbers for each of them, one after another.
     """
     since: int
     """Last turn whose record was in the context when the current segment began."""
@@ -137,7 +149,8 @@ async def _load_records(
     seqs = sorted({seq for location in live for seq in (location.action_seq, location.observation_seq)})
     steps = {step.seq: step for step in await ctx.get_steps(seqs)}
     by_span = {e.span: e for e in retrieved}
-    return tuple(_build_record(place, steps, by_span, state["since"], config) for place in live)
+    records = [tuple(locations) for _, locations in groupby(live, key=lambda location: location.id)]
+    return tuple(_build_record(locations, steps, by_span, state["since"], config) for locations in records)
 
 
 def _list_visible_evidence(
@@ -155,12 +168,13 @@ def _list_visible_evidence(
 
 
 def _build_record(
-    location: RecordLocation,
+    locations: Sequence[RecordLocation],
     steps: Mapping[int, Step],
     retrieved: Mapping[SourceSpan, Evidence],
     since_turn: int,
     config: ContextConfig,
 ) -> RecordWithEvidence:
+    location = locations[0]
     act = output_from_step(steps[location.action_seq], Act)
     observation_step = steps[location.observation_seq]
     base: dict[str, Any] = {"id": location.id, "turn": location.turn, "seq": location.action_seq, "action": act}
@@ -171,22 +185,29 @@ def _build_record(
                 **base, observation=str(observation_step.payload["message"]), ok=bool(observation_step.payload["ok"])
             )
         )
-    result = tool_result_from_step(observation_step)
-    observation = build_observation(result, retrieved, config.max_observation_tokens)
-    ids = tuple(e.id for e in observation.evidence)
-    finding = ToolFinding(
+    results = [tool_result_from_step(steps[one.observation_seq]) for one in locations]
+    observations = build_observations(results, retrieved, config.max_observation_tokens)
+    finding, *more = map(_build_finding, results, observations)
+    record = ContextRecord(
+        **base,
+        observation=join_observations(results, observations),
+        ok=all(result.status is ToolStatus.OK for result in results),
+        finding=finding,
+        more_findings=tuple(more),
+        omitted_passages=sum(observation.omitted for observation in observations),
+    )
+    return RecordWithEvidence(record, tuple(e for observation in observations for e in observation.evidence))
+
+
+def _build_finding(result: ToolResult, observation: Observation) -> ToolFinding:
+    return ToolFinding(
         tool=result.tool,
         args=result.args,
         status=result.status,
         content=_drop_passage_text(result.content),
         value=render_value(result),
-        evidence=ids,
+        evidence=tuple(e.id for e in observation.evidence),
     )
-    ok = result.status is ToolStatus.OK
-    record = ContextRecord(
-        **base, observation=observation.text, ok=ok, finding=finding, omitted_passages=observation.omitted
-    )
-    return RecordWithEvidence(record, observation.evidence)
 
 
 def _drop_passage_text(content: Mapping[str, Any]) -> dict[str, Any]:

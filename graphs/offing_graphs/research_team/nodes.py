@@ -38,12 +38,12 @@ from offing_graphs.agentflow.nodes import (
 from offing_graphs.agentflow.schemas import AnalystInput
 from offing_graphs.agentflow.state import NodeInputs, load_past_turns
 from offing_graphs.research_team import roles
-from offing_graphs.research_team.state import State, load_inputs, narrow_to_part
+from offing_graphs.research_team.state import State, count_child_passages, drop_uncited, load_inputs, narrow_to_part
 from offing_graphs.shared.findings import MAX_FINDING_CHARS
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.judge import judge_result
 from offing_graphs.shared.memory import append_record, draft_record
-from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan
+from offing_graphs.shared.schemas import Analysis, ChildOutcome, MemoryRecord, Plan
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq
@@ -58,6 +58,8 @@ REVIEW_TIMEOUT_SECONDS = 1_800.0
 MAX_REPLANS = 3
 """Maximum number of other plans that a person may request."""
 MAX_PARTS = 8
+MAX_LIMITS_CHARS = 800
+"""Maximum number of characters of a child's limits in its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,8 @@ class TeamNodes:
     async def write(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Submit the report, for any stop reason. This is the last action of the run."""
         ctx: RunContext = runtime.context
-        return await submit_report(ctx, await load_inputs(ctx, state), StopReason(state["stop"]))
+        inputs = await load_inputs(ctx, state)
+        return await submit_report(ctx, drop_uncited(inputs), StopReason(state["stop"]), **count_child_passages(inputs))
 
     async def _record_and_judge(
         self, ctx: RunContext, inputs: NodeInputs, plan: Plan, result: ToolResult, turn: int
@@ -243,8 +246,9 @@ def build_child_requests(parts: Sequence[str], turns: int, depth: Depth = Depth.
 
 def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
     """Build a memory record from the result of a child run. Its passages have the ids of this run."""
-    finding = "\n".join(f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings)
-    ids = tuple(dict.fromkeys([*(id for f in result.findings for id in f.evidence), *(e.id for e in result.evidence)]))
+    finding = _render_findings(result)
+    cited = (*result.cited, *(id for f in result.findings for id in f.evidence))
+    ids = tuple(dict.fromkeys((*cited, *(e.id for e in result.evidence))))
     ok = result.status is RunStatus.DONE
     return MemoryRecord(
         turn=turn,
@@ -252,10 +256,38 @@ def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
         tool=CHILD_RUN,
         args={"question": result.question},
         status=ToolStatus.OK if ok else ToolStatus.FAILED,
-        finding=(finding or f"It ended without a report: {result.stop.replace('_', ' ')}.")[:MAX_FINDING_CHARS],
+        finding=finding or f"It ended without a report: {result.stop.replace('_', ' ')}.",
         value="" if ids else shorten_line(result.answer, 800),
         evidence=ids,
         fresh=len(ids),
+        child=_build_child_outcome(result),
+    )
+
+
+def _render_findings(result: ChildResult) -> str:
+    """Render the sentences of a child's report that fit, with the number of those that do not."""
+    lines = [f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings]
+    rendered, room = list[str](), MAX_FINDING_CHARS
+    for line in lines:
+        if rendered and len(line) + 1 > room:
+            break
+        rendered.append(line[:MAX_FINDING_CHARS])
+        room -= len(line) + 1
+    omitted = len(lines) - len(rendered)
+    notice = [f"({omitted} more sentences of its report are not shown here.)"] if omitted else []
+    return "\n".join((*rendered, *notice))
+
+
+def _build_child_outcome(result: ChildResult) -> ChildOutcome:
+    cited = tuple(dict.fromkeys((*result.cited, *(id for f in result.findings for id in f.evidence))))
+    return ChildOutcome(
+        stop=result.stop,
+        limits=shorten_line(result.limits, MAX_LIMITS_CHARS),
+        open_points=result.open_points,
+        read_passages=max(result.read_passages, len(result.evidence)),
+        quoted=result.quoted,
+        cited=cited,
+        uncited=tuple(e.id for e in result.evidence if e.id not in cited) if result.findings else (),
     )
 
 

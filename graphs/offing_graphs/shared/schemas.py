@@ -88,6 +88,25 @@ class RetrievedPassage(FrozenModel):
         return self.source_label or self.source
 
 
+class ChildOutcome(FrozenModel):
+    """How a child run ended, beside its findings. The texts are untrusted, like its findings."""
+
+    stop: str
+    """Why it ended, a `StopReason`."""
+    limits: str = ""
+    """What it could not establish, according to its report."""
+    open_points: tuple[str, ...] = ()
+    """Parts of its question that its last verification did not find covered, with what is missing."""
+    read_passages: int = 0
+    """Number of passages that it read."""
+    quoted: tuple[str, ...] = ()
+    """Ids of the passages that its report quotes."""
+    cited: tuple[str, ...] = ()
+    """Ids of all passages that its report cites, the quoted ones first."""
+    uncited: tuple[str, ...] = ()
+    """Ids of passages that it read and passed on, but did not cite. Empty if it wrote no report."""
+
+
 class MemoryRecord(FrozenModel):
     """The action and the result of one turn, a unit of the run's memory."""
 
@@ -107,6 +126,8 @@ class MemoryRecord(FrozenModel):
     """Number of returned passages that the run had not seen before."""
     verdict_before: str = ""
     """Analysis by the verifier at the end of the previous turn. Empty means that there was none."""
+    child: ChildOutcome | None = Field(default=None, exclude_if=is_none)
+    """How the child run ended whose result this is. `None` means that it is the result of a tool."""
 
 
 class TaskContext(RoleInput):
@@ -161,3 +182,7 @@ class WriterInput(TaskContext, EvidenceInput):
     evidence: tuple[RetrievedPassage, ...] = ()
     reason: str
     """Reason why collecting ended, a `StopReason`."""
+    quoted: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Ids of passages that reports of child runs quote. They are shown first."""
+    uncited_passages: int = Field(default=0, exclude_if=is_zero)
+    """Number of passages that child runs read and did not cite, so that they are not in `evidence`."""

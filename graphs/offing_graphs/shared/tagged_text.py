@@ -36,6 +36,8 @@ class Block:
 
 
 Blocks = Mapping[str, Block]
+NamedBlocks = tuple[tuple[str, Block], ...]
+"""Blocks with their names, in the order of the text."""
 
 
 def find_thoughts_end(text: str) -> int:
@@ -63,22 +65,38 @@ def parse_tagged(text: str, names: Sequence[str], optional: Sequence[str] = ()) 
 
     The blocks must stand in this order, each once, with only white space between them.
     """
-    blocks: dict[str, Block] = {}
+    blocks = parse_tagged_list(text, names, optional)
+    return blocks if isinstance(blocks, InvalidOutput) else dict(blocks)
+
+
+def parse_tagged_list(
+    text: str, names: Sequence[str], optional: Sequence[str] = (), repeated: Sequence[str] = ()
+) -> NamedBlocks | InvalidOutput:
+    """Parse blocks as `parse_tagged` does. Those in `repeated` may stand there several times, one after another."""
+    blocks: list[tuple[str, Block]] = []
     at = find_thoughts_end(text)
     for name in names:
-        match = re.compile(rf"\s*(<{name}>(.*?)</{name}>)", re.DOTALL).match(text, at)
-        if match:
-            blocks[name] = Block(match.group(2).strip(), match.start(1), match.end(1))
-            at = match.end()
-        elif name not in optional:
+        matches = _match_blocks(text, name, at, repeats=name in repeated)
+        if not matches and name not in optional:
             return InvalidOutput(
                 f"Expected the block <{name}>…</{name}> at: {_quote_start(text[at:])}. {_render_form(names)}"
             )
+        blocks += [(name, block) for block in matches]
+        at = matches[-1].end if matches else at
     rest = text[at:].strip()
     if rest:
         return InvalidOutput(
             f"Nothing may stand beside the blocks, but there is: {_quote_start(rest)}. {_render_form(names)}"
         )
+    return tuple(blocks)
+
+
+def _match_blocks(text: str, name: str, at: int, *, repeats: bool) -> list[Block]:
+    """Return the blocks of a name that begin at a position, at most one unless it may be repeated."""
+    pattern, blocks = re.compile(rf"\s*(<{name}>(.*?)</{name}>)", re.DOTALL), list[Block]()
+    while (match := pattern.match(text, at)) and (repeats or not blocks):
+        blocks.append(Block(match.group(2).strip(), match.start(1), match.end(1)))
+        at = match.end()
     return blocks
 
 

@@ -76,12 +76,13 @@ def build_tag_repair(
     report_tags: Sequence[str] = (),
     list_evidence: Callable[[Any], Sequence[RetrievedPassage]] = lambda _: (),
     keeps_thoughts: bool = False,
+    repeated: Sequence[str] = (),
 ) -> TextRepair:
     """Return the repair of a format of tagged blocks.
 
     `report_tags` are the blocks that hold a report, which cites what `list_evidence` returns.
-    `keeps_thoughts` means that the format has a place
-    for thoughts.
+    `keeps_thoughts` means that the format has a place for thoughts. Blocks in `repeated` may stand there
+    several times.
     """
 
     def repair(text: str, inputs: object) -> RepairedText:
@@ -89,7 +90,7 @@ def build_tag_repair(
         repaired = RepairedText(body).then(THOUGHTS, remove_thoughts)
         repaired = repaired.then(TAGS, lambda one: _repair_tags(one, names))
         repaired = repaired.then(UNCLOSED_TAG, lambda one: _close_last_tag(one, names))
-        repaired = repaired.then(PROSE_AROUND, lambda one: _keep_blocks(one, names))
+        repaired = repaired.then(PROSE_AROUND, lambda one: _keep_blocks(one, names, repeated))
         for name in report_tags:
             repaired = _repair_report_block(repaired, name, list_evidence(inputs))
         return RepairedText(head + repaired.text, repaired.repairs)
@@ -233,20 +234,19 @@ def _strip_fence_end(text: str) -> str:
     return re.sub(r"\n[ \t]*`{3,}\Z", "", text)
 
 
-def _keep_blocks(text: str, names: Sequence[str]) -> str:
-    """Leave out what stands around and between the blocks, if each block stands there at most once."""
-    blocks: dict[str, str] = {}
-    rest = text
-    for name in names:
-        matches = re.findall(rf"<{name}>.*?</{name}>", text, re.DOTALL)
-        if len(matches) > 1:
-            return text
-        if matches:
-            blocks[name] = matches[0]
-            rest = rest.replace(matches[0], "", 1)
+def _keep_blocks(text: str, names: Sequence[str], repeated: Sequence[str]) -> str:
+    """Leave out what stands around and between the blocks, if each block stands there as often as it may."""
+    matches = [
+        list(re.finditer(rf"<({name})>.*?</{name}>", text, re.DOTALL)) for name in dict.fromkeys((*names, *repeated))
+    ]
+    if any(len(group) > 1 and group[0].group(1) not in repeated for group in matches):
+        return text
+    blocks = sorted((one for group in matches for one in group), key=lambda one: one.start())
+    ends = [0, *(end for one in blocks for end in one.span()), len(text)]
+    rest = "".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     if not blocks or not rest.strip() or re.search(rf"</?(?:{'|'.join(map(re.escape, names))})>", rest):
         return text
-    return "\n".join(sorted(blocks.values(), key=text.index))
+    return "\n".join(one.group() for one in blocks)
 
 
 def _repair_report_block(repaired: RepairedText, name: str, evidence: Sequence[RetrievedPassage]) -> RepairedText:

@@ -109,27 +109,35 @@ def hiper_agent() -> Engine:
     return answer
 
 
-def researcher() -> Engine:
+def several(args: Callable[[], dict[str, Any]], count: int) -> list[Call]:
+    """Searches that are made at once. The last of several finds again what the first one found."""
+    calls = [Call(tool="search_library", args=args()) for _ in range(max(1, count - 1))]
+    return [*calls, Call(tool="search_library", args={**calls[0].args, "limit": 8})][:count]
+
+
+def researcher(calls: int = 1) -> Engine:
     args = searches()
 
     def answer(inputs: Any) -> Any:
         report = "Stations have tide gauges [E1]. " * 150
         if inputs.phase is TurnPhase.FINAL:
             return build_output(inputs.phase, report=report, answer=brief_report(inputs))
-        return build_output(inputs.phase, report=report, action=Call(tool="search_library", args=args()))
+        first, *more = several(args, calls)
+        return build_output(inputs.phase, report=report, action=first, more_actions=tuple(more))
 
     return answer
 
 
-def agent() -> Engine:
+def agent(calls: int = 1) -> Engine:
     args = searches()
 
     def answer(inputs: Any) -> Act:
         if inputs.request == "summary":
             return Act(summary="Stations have tide gauges [E1]. " * 20)
-        return (
-            Act(answer=brief_report(inputs)) if inputs.request == "answer" else Act(tool="search_library", args=args())
-        )
+        if inputs.request == "answer":
+            return Act(answer=brief_report(inputs))
+        first, *more = several(args, calls)
+        return Act(tool=first.tool, args=first.args, more_calls=tuple(more))
 
     return answer
 
@@ -148,9 +156,14 @@ GRAPHS: Mapping[str, tuple[Graph, Callable[[], dict[str, Engine]]]] = {
     "research_team": (research_team.graph, in_loop),
     "hiper": (hiper.graph, lambda: {"agent": hiper_agent()}),
     "iterresearch": (iterresearch.graph, lambda: {"researcher": researcher()}),
+    "iterresearch, several calls": (iterresearch.graph, lambda: {"researcher": researcher(5)}),
     "memact": (memact.graph, lambda: {"agent": agent()}),
+    "memact, several calls": (memact.graph, lambda: {"agent": agent(5)}),
     "supo": (memact.supo, lambda: {"agent": agent()}),
+    "supo, several calls": (memact.supo, lambda: {"agent": agent(3)}),
 }
+RESEARCHERS = [name for name in GRAPHS if name.startswith("iterresearch")]
+AGENTS = [name for name in GRAPHS if name.startswith(("memact", "supo"))]
 
 
 async def run(name: str, window: int | None, *, real: int | None = None, **more: Any) -> CountingContext:
@@ -205,25 +218,32 @@ async def test_every_retrieved_passage_is_shown_or_counted_as_not_shown(name: st
 
 
 @pytest.mark.parametrize("window", [None, *WINDOWS])
-async def test_a_researcher_sees_or_is_told_of_every_passage_of_the_last_result(window: int | None) -> None:
-    ctx = await run("iterresearch", window)
+@pytest.mark.parametrize("name", RESEARCHERS)
+async def test_a_researcher_sees_or_is_told_of_every_passage_of_the_last_results(name: str, window: int | None) -> None:
+    ctx = await run(name, window)
     for (_, messages), (_, inputs) in zip(ctx.prompts, ctx.role_inputs, strict=True):
-        total = len(inputs.result.passages) if inputs.result else 0
+        total = len({p.id for result in inputs.results for p in result.passages})
         omitted = sum(map(int, NO_ROOM.findall(text_of(messages))))
         assert len(set(SHOWN.findall(text_of(messages).replace("(source", "(")))) + omitted == total
         assert sum(m.omitted_passages for m in messages) == omitted
 
 
+def count_returned(ctx: InMemoryContext, turn: int) -> int:
+    """The passages that the calls of a turn brought back, each counted once."""
+    results = [s for s in ctx.steps if s.kind is StepKind.TOOL_RESULT and s.turn == turn]
+    return len({tuple(span.values()) for result in results for span in result.payload["spans"]})
+
+
 @pytest.mark.parametrize("window", [None, *WINDOWS])
-@pytest.mark.parametrize("name", ["memact", "supo"])
+@pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_sees_or_is_told_of_every_passage_of_the_results_in_its_context(
     name: str, window: int | None
 ) -> None:
     ctx = await run(name, window)
     for (_, messages), (_, inputs) in zip(ctx.prompts, ctx.role_inputs, strict=True):
-        for message in messages[3::2]:
+        for message, record in zip(messages[3::2], inputs.records, strict=True):
             omitted = sum(map(int, CUT_RESULT.findall(message.text)))
-            assert len(SHOWN.findall(message.text)) + omitted == 16
+            assert len(SHOWN.findall(message.text)) + omitted == count_returned(ctx, record.turn)
             assert message.omitted_passages == omitted
         assert len(messages) == 2 + 2 * len(inputs.records)
 
@@ -247,7 +267,7 @@ async def test_an_input_without_a_window_is_recorded_as_before() -> None:
 
 
 @pytest.mark.parametrize("assumed", [None, 32_768])
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name not in {"memact", "supo"}])
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name not in AGENTS])
 async def test_a_prompt_that_the_provider_rejects_is_shortened_once_and_the_run_continues(
     name: str, assumed: int | None
 ) -> None:
@@ -262,7 +282,7 @@ async def test_a_prompt_that_the_provider_rejects_is_shortened_once_and_the_run_
 
 
 @pytest.mark.parametrize("assumed", [None, 32_768])
-@pytest.mark.parametrize("name", ["memact", "supo"])
+@pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_whose_prompt_is_rejected_goes_on_in_the_window_that_the_provider_names(
     name: str, assumed: int | None
 ) -> None:
@@ -274,8 +294,9 @@ async def test_an_agent_whose_prompt_is_rejected_goes_on_in_the_window_that_the_
     assert [s.payload["context_tokens"] for s in ctx.steps if s.label == "window"] == [8_192]
 
 
-async def test_an_agent_sees_its_room_is_warned_and_gets_a_last_call_to_answer() -> None:
-    ctx = await run("memact", 8_192, real=8_192)
+@pytest.mark.parametrize("name", ["memact", "memact, several calls"])
+async def test_an_agent_sees_its_room_is_warned_and_gets_a_last_call_to_answer(name: str) -> None:
+    ctx = await run(name, 8_192, real=8_192)
     used = [
         (int(n.replace(",", "")), int(of.replace(",", "")))
         for n, of in re.findall(r"About ([\d,]+) of ([\d,]+) tokens", text_of(ctx.prompts[-2][1]))
