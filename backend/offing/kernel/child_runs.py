@@ -128,14 +128,13 @@ def build_result_payload(request: ChildRequest, child: ChildRun, result: StoredR
     quoted, named = _list_quoted(report, retrieved), _list_named(report, retrieved)
     passages = _add_uncited([*quoted, *(p for p in named if p not in quoted)], retrieved)
     open_points = _list_open_points(result.verification)
+    read, cited = len(retrieved) + _count_unbrought(result.tool_results), len({p.id for p in (*quoted, *named)})
     content = {
         "passages": [_passage_to_json(p) for p in passages],
-        "read": len(retrieved) + _count_unbrought(result.tool_results),
-        "quoted": len(quoted),
-        "cited": len({p.id for p in (*quoted, *named)}),
         "answer": report.answer.text if report and report.answer else "",
         "findings": [_finding_to_json(s, report, passages) for s in report.sentences()] if report else [],
         "limits": report.limits if report else "",
+        **({"read": read, "quoted": len(quoted), "cited": cited} if read else {}),
         **({"open": open_points} if open_points else {}),
     }
     is_done = child.status is RunStatus.DONE
