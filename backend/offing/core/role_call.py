@@ -61,4 +61,5 @@ def attempt_to_json(attempt: FailedAttempt) -> dict[str, Any]:
     """Return an attempt as JSON for the step of its role call. Its tokens are in their own record."""
     usage: dict[str, Any] = asdict(attempt.usage) | {"cost_usd": str(attempt.usage.cost_usd)}
     usage = {name: value for name, value in usage.items() if value or name not in USAGE_DETAILS}
-    return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}
+    model = {"model": attempt.model} if attempt.model else {}
+    return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | model | {"usage": usage}

@@ -52,6 +52,7 @@ def draft_role_call(
         "role": role.name,
         "engine": engine_config.engine,
         "model": response.model,
+        **({"fallback": response.fallback} if response.fallback else {}),
         "output": output.model_dump(mode="json"),
         **({} if response.first_text_ms is None else {"first_text_ms": response.first_text_ms}),
         **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
@@ -63,7 +64,7 @@ def draft_role_call(
         headline.title,
         payload,
         label=role.label,
-        detail=_add_omitted(headline.detail, omitted_passages),
+        detail=_add_fallback(_add_omitted(headline.detail, omitted_passages), response.fallback),
         ms=ms,
         tokens=response.usage.tokens,
         turn=turn,
@@ -75,6 +76,11 @@ def _add_omitted(detail: str, omitted_passages: int) -> str:
     """Add to the detail text of a role call how many retrieved passages its prompt did not show."""
     omitted = f"{omitted_passages} passage{'s' * (omitted_passages != 1)} not shown" if omitted_passages else ""
     return " \u00b7 ".join(filter(None, (detail, omitted)))
+
+
+def _add_fallback(detail: str, fallback: str) -> str:
+    """Add to the detail text of a role call which fallback answered."""
+    return " \u00b7 ".join(filter(None, (detail, f"answered by the fallback {fallback}" if fallback else "")))
 
 
 def draft_rejected(

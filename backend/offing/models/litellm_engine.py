@@ -20,6 +20,7 @@ from offing.core.run import StopReason
 from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.endpoint_pauses import EndpointGate, get_pauses, identify_endpoint
 from offing.models.engine import RoleRequest
+from offing.models.fallbacks import answer_in_order
 from offing.models.litellm_client import (
     LitellmReply,
     can_stream,
@@ -85,6 +86,11 @@ class LitellmEngine:
 
         Runs pin the limits of their engines. Those of judges and other calls outside runs are resolved here.
         """
+        if not request.engine_config.fallbacks:
+            return await self._answer_one(request)
+        return await answer_in_order(request, self._answer_one, self.clock)
+
+    async def _answer_one(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         with bind_secrets():
             request, endpoint = await self._resolve_endpoint(request)
             with send_only_key(endpoint.stored_key if isinstance(endpoint, EngineEndpoint) else ""):

@@ -251,7 +251,9 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
                 seconds = min(self.adapter.timeout_seconds(body), self._remaining_seconds())
                 if self.request.text_listener is not None:
-                    await self.request.text_listener.begin_attempt(len(self.attempts) + 1)
+                    await self.request.text_listener.begin_attempt(
+                        self.request.earlier_attempts + len(self.attempts) + 1
+                    )
                 outcome = await self.adapter.send(body, seconds, reservation)
                 current.set_attributes(names.build_usage_attributes(reservation.usage))
                 if isinstance(outcome, AttemptFailure):
@@ -282,7 +284,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             names.PROVIDER_NAME: self.adapter.provider,
             names.REQUEST_MODEL: self.request.engine_config.model,
             names.REQUEST_MAX_TOKENS: get_completion_limit(self.request.engine_config),
-            names.ATTEMPT: len(self.attempts) + 1,
+            names.ATTEMPT: self.request.earlier_attempts + len(self.attempts) + 1,
         }
 
 

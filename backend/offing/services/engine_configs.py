@@ -29,6 +29,9 @@ def check_engine(field: str, engine_config: EngineConfig, stored: StoredProvider
     """Raise InvalidInput for a limit or reasoning effort that the model cannot have, and for an address that the
     operator has neither configured nor accepted.
     """
+    for number, fallback in enumerate(engine_config.fallbacks or ()):
+        _check_fallback(f"{field}.fallbacks.{number}", engine_config, fallback)
+        check_engine(f"{field}.fallbacks.{number}", fallback, stored)
     if (contradiction := find_limit_problem(use_litellm_name(engine_config, stored))) is not None:
         raise InvalidInput(f"{field}.{contradiction.field}", contradiction.problem, contradiction.remedy)
     if engine_config.engine == "policy":
@@ -41,6 +44,18 @@ def check_engine(field: str, engine_config: EngineConfig, stored: StoredProvider
         field_name, _, reason = endpoint.message.partition(": ")
         problem, _, remedy = reason.partition(". ")
         raise InvalidInput(f"{field}.{field_name}", problem, remedy)
+
+
+def _check_fallback(field: str, engine_config: EngineConfig, fallback: EngineConfig) -> None:
+    if engine_config.engine != "litellm" or fallback.engine != "litellm":
+        raise InvalidInput(f"{field}.engine", "only litellm has fallbacks, and only of litellm", "Leave it out.")
+    if fallback.fallbacks:
+        raise InvalidInput(f"{field}.fallbacks", "a fallback has no fallbacks", "Put all of them into one list.")
+    if fallback.prompt_format not in {"", engine_config.prompt_format}:
+        raise InvalidInput(f"{field}.prompt_format", "differs from that of the role's engine", "Leave it out.")
+    if fallback.prompt_library:
+        remedy = "Leave it out: the library of the role's engine holds for its fallbacks."
+        raise InvalidInput(f"{field}.prompt_library", "a fallback has no library of its own", remedy)
 
 
 def _resolve(engine_config: EngineConfig, stored: StoredProviders) -> EngineEndpoint | EngineFailure:

@@ -1934,7 +1934,7 @@ export interface components {
          */
         DistillIn: {
             /** @description Engine that compares runs. null: the default of the installation. The extractive engine copies corrections. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /** @description null: the candidate is registered without measuring it. */
             gate?: components["schemas"]["GateConfigIn"] | null;
             /**
@@ -2059,7 +2059,7 @@ export interface components {
          * EngineConfig
          * @description Which engine answers a role, and with which options.
          */
-        EngineConfig: {
+        "EngineConfig-Input": {
             /** Answer Tokens */
             answer_tokens?: number | null;
             /**
@@ -2074,6 +2074,64 @@ export interface components {
              * @default extractive
              */
             engine: string;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Input"][] | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /**
+             * Model
+             * @default
+             */
+            model: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /** Output Tokens */
+            output_tokens?: number | null;
+            /**
+             * Prompt Format
+             * @default
+             */
+            prompt_format: string;
+            /**
+             * Prompt Library
+             * @default
+             */
+            prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
+        };
+        /**
+         * EngineConfig
+         * @description Which engine answers a role, and with which options.
+         */
+        "EngineConfig-Output": {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
+            /**
+             * Api Base
+             * @default
+             */
+            api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
+            /**
+             * Engine
+             * @default extractive
+             */
+            engine: string;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Output"][] | null;
             /** Max Tokens */
             max_tokens?: number | null;
             /**
@@ -2415,7 +2473,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Message
@@ -2468,7 +2526,7 @@ export interface components {
              */
             dataset: string;
             /** @description Engine that reads the library and answers every role. null: the default of the installation. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /**
              * Graph
              * @default agentflow
@@ -3035,7 +3093,7 @@ export interface components {
              * @description Engine config by role. `all` stands for the other roles.
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
         };
         /**
@@ -3072,7 +3130,7 @@ export interface components {
             built_in: boolean;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Name */
             name: string;
@@ -3637,7 +3695,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -3974,7 +4032,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -4039,7 +4097,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -4310,7 +4368,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
@@ -4471,7 +4529,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -4582,7 +4640,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
