@@ -85,6 +85,8 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     AUTHENTICATION_FAILED = "authentication_failed"
     BAD_REQUEST = "bad_request"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    """The provider does not have this model, or not for this account."""
     CONTEXT_TOO_LONG = "context_too_long"
     CONTENT_FILTERED = "content_filtered"
     INVALID_OUTPUT = "invalid_output"
@@ -132,7 +134,7 @@ class FailedAttempt:
     `None` means that the engine returned no token ids or wrote nothing.
     """
     model: str = ""
-    """Model that made the attempt, if the engine config has fallbacks. Empty otherwise."""
+    """Name of the engine that was asked, if the engine config has fallbacks. Empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,9 @@ class EngineResponse:
     spans: tuple[CompletionSpan, ...] = ()
     """Labeled ranges of `text`, from the same parse as `output`."""
     fallback: str = ""
-    """Model of the fallback that answered. Empty means that the role's own engine answered."""
+    """Name of the fallback that answered. Empty means that the role's own engine answered."""
+    passed_over: tuple[FailedAttempt, ...] = ()
+    """The last attempt at each engine before the fallback that answered: why it did not."""
     first_text_ms: int | None = None
     """Time from the request of the accepted attempt to its first token, in milliseconds. `None` means that the
     answer was not streamed.
@@ -193,8 +197,14 @@ SETTING_SEPARATOR = ";"
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 """How much a model thinks before it answers. Providers without one of these levels reject it."""
 
-FALLBACK_FAILURES = RETRYABLE_FAILURES | {FailureKind.AUTHENTICATION_FAILED}
-"""Failures after which the next fallback is tried: those of a provider, not of the request or its answer."""
+FALLBACK_FAILURES = RETRYABLE_FAILURES | {
+    FailureKind.AUTHENTICATION_FAILED,
+    FailureKind.MODEL_UNAVAILABLE,
+    FailureKind.CONTEXT_TOO_LONG,
+}
+"""Failures after which the next fallback is tried: another provider or model may not have them."""
+MAX_FALLBACKS = 4
+"""Maximum number of fallbacks of an engine config."""
 
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
@@ -277,6 +287,16 @@ def list_chain(config: EngineConfig) -> tuple[EngineConfig, ...]:
     return (config.model_copy(update={"fallbacks": None}), *(config.fallbacks or ()))
 
 
+def name_chain(config: EngineConfig) -> tuple[str, ...]:
+    """Return the names of the engine and its fallbacks: their models, with the address if two have the same model."""
+    chain = list_chain(config)
+    models = [one.model for one in chain]
+    return tuple(
+        f"{one.model} at {one.api_base or 'its own address'}" if models.count(one.model) > 1 else one.model
+        for one in chain
+    )
+
+
 def hide_options(config: EngineConfig) -> EngineConfig:
     """Return the engine config without the options of its engine and its fallbacks."""
     fallbacks = config.fallbacks and tuple(hide_options(one) for one in config.fallbacks)
@@ -294,7 +314,7 @@ def describe_engine(config: EngineConfig) -> str:
     The options are left out, because they may contain whole scripts.
     """
     named = f"{config.engine}:{config.model}" if config.model else config.engine
-    named = " or ".join((named, *(one.model for one in config.fallbacks or ())))
+    named = " or ".join((named, *name_chain(config)[1:]))
     return f"{named} with {config.prompt_library}" if config.prompt_library else named
 
 
@@ -323,7 +343,8 @@ def parse_engine(text: str) -> EngineConfig:
     parsed = _parse_one(text)
     if not fallbacks:
         return parsed
-    return parsed.model_copy(update={"fallbacks": tuple(_parse_one(f"litellm:{one}") for one in fallbacks)})
+    named = (one.strip().removeprefix("litellm:") for one in fallbacks)
+    return parsed.model_copy(update={"fallbacks": tuple(_parse_one(f"litellm:{one}") for one in named)})
 
 
 def _parse_one(text: str) -> EngineConfig:

@@ -52,7 +52,7 @@ def draft_role_call(
         "role": role.name,
         "engine": engine_config.engine,
         "model": response.model,
-        **({"fallback": response.fallback} if response.fallback else {}),
+        **_describe_fallback(response),
         "output": output.model_dump(mode="json"),
         **({} if response.first_text_ms is None else {"first_text_ms": response.first_text_ms}),
         **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
@@ -64,7 +64,7 @@ def draft_role_call(
         headline.title,
         payload,
         label=role.label,
-        detail=_add_fallback(_add_omitted(headline.detail, omitted_passages), response.fallback),
+        detail=_add_fallback(_add_omitted(headline.detail, omitted_passages), response),
         ms=ms,
         tokens=response.usage.tokens,
         turn=turn,
@@ -78,9 +78,19 @@ def _add_omitted(detail: str, omitted_passages: int) -> str:
     return " \u00b7 ".join(filter(None, (detail, omitted)))
 
 
-def _add_fallback(detail: str, fallback: str) -> str:
-    """Add to the detail text of a role call which fallback answered."""
-    return " \u00b7 ".join(filter(None, (detail, f"answered by the fallback {fallback}" if fallback else "")))
+def _describe_fallback(response: EngineResponse) -> dict[str, Any]:
+    """Return which fallback answered, and why each engine before it did not. Empty if there was none."""
+    if not response.fallback:
+        return {}
+    reasons = [{"model": one.model, "failure": one.failure, "message": one.message} for one in response.passed_over]
+    return {"fallback": response.fallback, "passed_over": reasons}
+
+
+def _add_fallback(detail: str, response: EngineResponse) -> str:
+    """Add to the detail text of a role call which fallback answered, and the failures before it."""
+    reasons = ", ".join(f"{one.model}: {one.failure.replace('_', ' ')}" for one in response.passed_over)
+    fallback = f"answered by the fallback {response.fallback} ({reasons})" if response.fallback else ""
+    return " \u00b7 ".join(filter(None, (detail, fallback)))
 
 
 def draft_rejected(

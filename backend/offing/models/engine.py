@@ -89,6 +89,8 @@ class RoleRequest:
     """Receives the text while it is written. `None` means that nobody watches."""
     earlier_attempts: int = 0
     """Number of attempts of this call at the engines before this fallback."""
+    has_fallback: bool = False
+    """Whether another engine is tried if this one fails, so that long waits are not worthwhile."""
 
 
 class Engine(Protocol):

@@ -1,38 +1,75 @@
-"""Fallbacks of an engine: the next model answers if a provider fails after its retries."""
+"""Fallbacks of an engine: the next engine answers if a provider fails after its retries."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from offing.core.model import FALLBACK_FAILURES, EngineFailure, EngineResponse, FailedAttempt, Usage, list_chain
+from offing.core.model import (
+    FALLBACK_FAILURES,
+    EngineFailure,
+    EngineResponse,
+    FailedAttempt,
+    Usage,
+    list_chain,
+    name_chain,
+)
 from offing.models.engine import RoleRequest
 
 AnswerOne = Callable[[RoleRequest], Awaitable[EngineResponse | EngineFailure]]
 
 
+@dataclass(slots=True)
+class _Progress:
+    """What the engines of a chain have done so far."""
+
+    attempts: tuple[FailedAttempt, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    failures: list[EngineFailure] = field(default_factory=list[EngineFailure])
+    passed_over: tuple[FailedAttempt, ...] = ()
+
+    def add(self, name: str, outcome: EngineResponse | EngineFailure) -> None:
+        made = tuple(replace(one, model=name) for one in _list_attempts(outcome))
+        self.attempts, self.usage = self.attempts + made, self.usage + outcome.usage
+        if isinstance(outcome, EngineFailure):
+            self.failures.append(outcome)
+            self.passed_over += (replace(made[-1], text="", completion=None),)
+
+
 async def answer_in_order(
     request: RoleRequest, answer_one: AnswerOne, clock: Callable[[], float]
 ) -> EngineResponse | EngineFailure:
-    """Return the answer of the first model of the chain whose provider does not fail.
+    """Return the answer of the first engine of the chain whose provider does not fail.
 
-    It carries the attempts and the usage of all models. If all providers fail, the failure is that of the role's own
+    It carries the attempts and the usage of all engines. If all providers fail, the failure is that of the role's own
     engine, and its message names the others.
     """
-    began, chain = clock(), list_chain(request.engine_config)
-    attempts, usage, failures = tuple[FailedAttempt, ...](), Usage(), list[EngineFailure]()
-    for position, engine_config in enumerate(chain):
-        left = None if request.deadline_seconds is None else max(0.0, request.deadline_seconds - (clock() - began))
-        part = replace(request, engine_config=engine_config, deadline_seconds=left, earlier_attempts=len(attempts))
+    began, names, done = clock(), name_chain(request.engine_config), _Progress()
+    for position, engine_config in enumerate(list_chain(request.engine_config)):
+        seconds = request.deadline_seconds
+        part = replace(
+            request,
+            engine_config=engine_config,
+            deadline_seconds=None if seconds is None else max(0.0, seconds - (clock() - began)),
+            earlier_attempts=len(done.attempts),
+            has_fallback=position + 1 < len(names),
+        )
         outcome = await answer_one(part)
-        made = outcome.attempts
-        if not made and isinstance(outcome, EngineFailure):  # no request was possible, for example without a key
-            made = (FailedAttempt(outcome.kind, outcome.message),)
-        attempts += tuple(replace(one, model=engine_config.model) for one in made)
-        usage += outcome.usage
-        if isinstance(outcome, EngineResponse):
-            return replace(outcome, attempts=attempts, usage=usage, fallback=engine_config.model if position else "")
-        if outcome.kind not in FALLBACK_FAILURES:
-            return replace(outcome, attempts=attempts, usage=usage)
-        failures.append(outcome)
-    others = zip(chain[1:], failures[1:], strict=True)
-    message = " ".join((failures[0].message, *(f"Fallback {one.model}: {why.message}" for one, why in others)))
-    return replace(failures[0], message=message, attempts=attempts, usage=usage)
+        done.add(names[position], outcome)
+        whole = replace(outcome, attempts=done.attempts, usage=done.usage)
+        if isinstance(whole, EngineResponse):
+            return replace(whole, fallback=names[position], passed_over=done.passed_over) if position else whole
+        if whole.kind not in FALLBACK_FAILURES:
+            return whole
+    message = _describe_failures(names, done.failures)
+    return replace(done.failures[0], message=message, attempts=done.attempts, usage=done.usage)
+
+
+def _list_attempts(outcome: EngineResponse | EngineFailure) -> Sequence[FailedAttempt]:
+    """Return the failed attempts. A failure without a request, for example without a key, counts as one."""
+    if isinstance(outcome, EngineFailure) and not outcome.attempts:
+        return (FailedAttempt(outcome.kind, outcome.message),)
+    return outcome.attempts
+
+
+def _describe_failures(names: Sequence[str], failures: Sequence[EngineFailure]) -> str:
+    others = zip(names[1:], failures[1:], strict=True)
+    return " ".join((failures[0].message, *(f"Fallback {name}: {failure.message}" for name, failure in others)))

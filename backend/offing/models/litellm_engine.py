@@ -54,7 +54,7 @@ from offing.models.prompt_formats import (
     select_format,
 )
 from offing.models.reservation import Reservation
-from offing.models.retry import RetryPolicy
+from offing.models.retry import RetryPolicy, shorten_patience
 from offing.models.role_call import (
     AttemptFailure,
     BudgetCutOff,
@@ -152,9 +152,8 @@ class LitellmEngine:
     async def _run(
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
-        settings = CallSettings(
-            self.retry_policy, self.sleep, self.random_float, self.clock, self._open_gate(attempt_request)
-        )
+        policy = shorten_patience(self.retry_policy) if request.has_fallback else self.retry_policy
+        settings = CallSettings(policy, self.sleep, self.random_float, self.clock, self._open_gate(attempt_request))
         attempt_request = replace(attempt_request, streams=await _choose_streaming(request, attempt_request.options))
         adapter = _LitellmAdapter(request, prompt_format, self.clock, attempt_request.endpoint.stored_name)
         return await RoleCallRunner(adapter, request, settings).run(attempt_request)
