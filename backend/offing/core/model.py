@@ -175,6 +175,8 @@ class EngineResponse:
     """Time from the request of the accepted attempt to its first token, in milliseconds. `None` means that the
     answer was not streamed.
     """
+    slot_wait_ms: int = 0
+    """Time for which the call waited for a call slot of the provider, in milliseconds. 0 means that one was free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,8 @@ class EngineFailure:
     """Seconds after which the provider suggests a retry. `None` means that it suggested none."""
     stop_reason: str = ""
     """The StopReason of the limit that was reached, for BUDGET_EXHAUSTED."""
+    slot_wait_ms: int = 0
+    """As in `EngineResponse`."""
 
 
 SETTING_SEPARATOR = ";"

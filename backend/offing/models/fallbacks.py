@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from offing.core.model import (
     FALLBACK_FAILURES,
@@ -14,6 +15,8 @@ from offing.core.model import (
 )
 from offing.models.engine import RoleRequest
 
+OutcomeT = TypeVar("OutcomeT", EngineResponse, EngineFailure, EngineResponse | EngineFailure)
+
 AnswerOne = Callable[[RoleRequest], Awaitable[EngineResponse | EngineFailure]]
 
 
@@ -25,13 +28,19 @@ class _Progress:
     usage: Usage = field(default_factory=Usage)
     failures: list[EngineFailure] = field(default_factory=list[EngineFailure])
     passed_over: tuple[FailedAttempt, ...] = ()
+    slot_wait_ms: int = 0
 
     def add(self, name: str, outcome: EngineResponse | EngineFailure) -> None:
         made = tuple(replace(one, model=name) for one in _list_attempts(outcome))
         self.attempts, self.usage = self.attempts + made, self.usage + outcome.usage
+        self.slot_wait_ms += outcome.slot_wait_ms
         if isinstance(outcome, EngineFailure):
             self.failures.append(outcome)
             self.passed_over += (replace(made[-1], text="", completion=None),)
+
+    def complete(self, outcome: OutcomeT) -> OutcomeT:
+        """Return the outcome with the attempts, the usage and the waits of all engines so far."""
+        return replace(outcome, attempts=self.attempts, usage=self.usage, slot_wait_ms=self.slot_wait_ms)
 
 
 async def answer_in_order(
@@ -54,13 +63,13 @@ async def answer_in_order(
         )
         outcome = await answer_one(part)
         done.add(names[position], outcome)
-        whole = replace(outcome, attempts=done.attempts, usage=done.usage)
+        whole = done.complete(outcome)
         if isinstance(whole, EngineResponse):
             return replace(whole, fallback=names[position], passed_over=done.passed_over) if position else whole
         if whole.kind not in FALLBACK_FAILURES:
             return whole
     message = _describe_failures(names, done.failures)
-    return replace(done.failures[0], message=message, attempts=done.attempts, usage=done.usage)
+    return replace(done.complete(done.failures[0]), message=message)
 
 
 def _list_attempts(outcome: EngineResponse | EngineFailure) -> Sequence[FailedAttempt]:

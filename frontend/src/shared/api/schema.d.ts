@@ -3299,6 +3299,11 @@ export interface components {
              */
             key?: string | null;
             /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls of your tenant at the same time. Others wait. null: no limit.
+             */
+            max_concurrent_calls?: number | null;
+            /**
              * Provider
              * @description litellm's name of the provider, such as hosted_vllm. Empty: the name in the path.
              * @default
@@ -3353,6 +3358,11 @@ export interface components {
             key_set_at: string | null;
             /** @description null: it was not tested since its last change. */
             last_test: components["schemas"]["ProviderTestOut"] | null;
+            /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls at the same time. null: no limit.
+             */
+            max_concurrent_calls: number | null;
             /**
              * Name
              * @description What precedes the slash in the name of a model.
