@@ -19,7 +19,6 @@ from offing.services.providers import ProviderRequest
 from offing.services.runs import RunRequest, cancel_run
 from offing.storage.runs import RunRow
 from tests.model_provider import Completion, Slow, WireServer
-from tests.models.test_call_slots import count_overlaps
 from tests.ports import free_port
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import LEASE
@@ -101,7 +100,8 @@ async def test_the_slot_of_a_process_that_was_killed_or_stopped_is_free_after_it
                 assert has_waited
                 assert 0.5 < time.monotonic() - began < 4
     finally:
-        holder.kill()
+        if how is signal.SIGSTOP:
+            holder.kill()
         await holder.wait()
 
 
@@ -141,13 +141,13 @@ async def test_without_redis_the_limit_holds_for_the_process_alone() -> None:
 
 def asking(model: str, **more: str) -> RunRequest:
     config = EngineConfig(engine="litellm", model=model, options={"output_mode": "text"}, **more)
-    return RunRequest("Count for me", "counting", budget=Budget(max_turns=2), engines={"speaker": config})
+    return RunRequest("Count for me", "counting", budget=Budget(max_turns=1), engines={"speaker": config})
 
 
 async def run_all(platform: Platform, sql: Sql, requests: list[RunRequest]) -> list[RunRow]:
     """The runs once all have ended, which two workers have advanced at the same time."""
     submitted = [await platform.submit(one) for one in requests]
-    while len(sql("select distinct worker from app.run where worker is not null")) < 2:
+    while len(sql("select distinct worker from app.run where worker is not null")) < 2:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     ended = [await platform.ended(one.id) for one in submitted]
     assert {run.status for run in ended} == {RunStatus.DONE}
@@ -162,18 +162,18 @@ async def test_two_workers_together_keep_to_the_limit_of_a_stored_provider_and_r
         stored = ProviderRequest("mine", "openai", server.url, "the-stored-key", limit)
         await providers.put_provider(platform.database, platform.tenant, stored)
         for _ in range(2):
-            start_worker(OFFING_WORKER_CONCURRENCY="4")
-        ended = await run_all(platform, sql, [asking("mine/m")] * 8)
-    assert count_overlaps(server, 0.4) == limit
-    assert len(server.requests) == 16
+            start_worker(OFFING_WORKER_CONCURRENCY="3")
+        ended = await run_all(platform, sql, [asking("mine/m")] * 6)
+    assert server.most_at_once == limit
+    assert len(server.requests) == 6
     waits = [
         step.payload["slot_wait_ms"]
         for run in ended
         for step in await platform.steps(run.id)
         if "slot_wait_ms" in step.payload
     ]
-    assert len(waits) >= 8
-    assert max(waits) > 1_000
+    assert len(waits) >= 3
+    assert max(waits) > 300
 
 
 async def test_the_limit_of_an_address_holds_for_engines_that_name_it(
@@ -181,9 +181,9 @@ async def test_the_limit_of_an_address_holds_for_engines_that_name_it(
 ) -> None:
     async with WireServer(lambda _: SLOW) as server:
         for _ in range(2):
-            start_worker(OFFING_WORKER_CONCURRENCY="4", **{LIMITS_VARIABLE: f"{server.url}=1"})
+            start_worker(OFFING_WORKER_CONCURRENCY="3", **{LIMITS_VARIABLE: f"{server.url}=1"})
         await run_all(platform, sql, [asking(f"openai/{number}", api_base=server.url) for number in range(4)])
-    assert count_overlaps(server, 0.4) == 1
+    assert server.most_at_once == 1
 
 
 async def test_the_slot_of_a_killed_worker_is_not_lost(platform: Platform, start_worker: StartWorker) -> None:
