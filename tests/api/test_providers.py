@@ -184,3 +184,12 @@ async def test_a_fallback_that_cannot_be_used_is_rejected_where_it_is_set_up(
     run = await api.http.post("/api/v1/runs", json=request)
     assert (preset.status_code, preset.json()["field"]) == (422, f"engines.all.fallbacks.0.{field}")
     assert (run.status_code, run.json()["field"]) == (422, f"engines.speaker.fallbacks.0.{field}")
+
+
+async def test_the_limit_of_concurrent_calls_is_stored_and_shown(api: Api) -> None:
+    assert (await put(api, "groq", key=KEY, max_concurrent_calls=2))["max_concurrent_calls"] == 2
+    assert (await api.http.get("/api/v1/providers")).json()[0]["max_concurrent_calls"] == 2
+    assert (await put(api, "groq"))["max_concurrent_calls"] is None, "a request without it removes it"
+    for value in (0, -1, 10_001, "many"):
+        response = await api.http.put("/api/v1/providers/groq", json={"key": KEY, "max_concurrent_calls": value})
+        assert (response.status_code, response.json()["field"]) == (422, "max_concurrent_calls")

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,7 +17,9 @@ from offing.models.call_limits import LIMITS_VARIABLE, CallLimit
 from offing.services import providers
 from offing.services.providers import ProviderRequest
 from offing.services.runs import RunRequest, cancel_run
+from offing.storage.metric_queries import list_tenant_metrics
 from offing.storage.runs import RunRow
+from offing.telemetry.metrics import EngineMetric
 from tests.model_provider import Completion, Slow, WireServer
 from tests.ports import free_port
 from tests.workers.conftest import Platform, StartWorker
@@ -43,7 +45,7 @@ SLOW = Slow(Completion('{"word": "one"}'), 0.4)
 
 
 @asynccontextmanager
-async def opened(redis_url: str, lease_seconds: float = 2.0) -> AsyncIterator[RedisCallSlots]:
+async def opened(redis_url: str, lease_seconds: float = 2.0) -> AsyncGenerator[RedisCallSlots]:
     slots = RedisCallSlots(redis_url, lease_seconds)
     yield slots
     await slots.close()
@@ -139,8 +141,8 @@ async def test_without_redis_the_limit_holds_for_the_process_alone() -> None:
             assert not has_waited
 
 
-def asking(model: str, **more: str) -> RunRequest:
-    config = EngineConfig(engine="litellm", model=model, options={"output_mode": "text"}, **more)
+def asking(model: str, api_base: str = "") -> RunRequest:
+    config = EngineConfig(engine="litellm", model=model, api_base=api_base, options={"output_mode": "text"})
     return RunRequest("Count for me", "counting", budget=Budget(max_turns=1), engines={"speaker": config})
 
 
@@ -174,6 +176,11 @@ async def test_two_workers_together_keep_to_the_limit_of_a_stored_provider_and_r
     ]
     assert len(waits) >= 3
     assert max(waits) > 300
+    async with platform.database.transaction(platform.tenant) as connection:
+        rows = [row for row in await list_tenant_metrics(connection) if isinstance(row, EngineMetric)]
+    (waited,) = [row for row in rows if row.slot_wait_count]
+    assert (waited.role, waited.slot_wait_count) == ("speaker", len(waits))
+    assert waited.slot_wait_seconds == pytest.approx(sum(waits) / 1000)
 
 
 async def test_the_limit_of_an_address_holds_for_engines_that_name_it(

@@ -48,7 +48,7 @@ async def test_another_provider_answers_every_role_and_the_report_and_the_record
     answers = [says(one) for one in (ANALYSIS, PLAN, COMMAND, VERDICT, REPORT)]
     limited = Fault(status, headers={"retry-after": "120"})
     async with WireServer(lambda _: limited) as main, WireServer(scripted(*answers)) as spare:
-        engines = dict.fromkeys(ROLES, chain(main, spare))
+        engines = {role: chain(main, spare) for role in ROLES}
         request = RunRequest("Who built the third tower?", budget=Budget(max_turns=3), engines=engines)
         run = await shared_platform.ended((await shared_platform.submit(request)).id)
     assert (run.status, run.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)

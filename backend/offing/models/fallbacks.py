@@ -31,12 +31,12 @@ class _Progress:
     slot_wait_ms: int = 0
 
     def add(self, name: str, outcome: EngineResponse | EngineFailure) -> None:
-        made = tuple(replace(one, model=name) for one in _list_attempts(outcome))
-        self.attempts, self.usage = self.attempts + made, self.usage + outcome.usage
+        named = tuple(replace(one, model=name) for one in _list_attempts(outcome))
+        self.attempts, self.usage = self.attempts + named, self.usage + outcome.usage
         self.slot_wait_ms += outcome.slot_wait_ms
         if isinstance(outcome, EngineFailure):
             self.failures.append(outcome)
-            self.passed_over += (replace(made[-1], text="", completion=None),)
+            self.passed_over += (replace(named[-1], text="", completion=None),)
 
     def complete(self, outcome: OutcomeT) -> OutcomeT:
         """Return the outcome with the attempts, the usage and the waits of all engines so far."""
