@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,14 +11,22 @@ from offing.core.model import EngineConfig, EngineFailure, EngineResponse, Failu
 from offing.core.run import StopReason
 from offing.models.call_limits import LIMITS_VARIABLE, CallLimit
 from offing.models.call_slots import LocalCallSlots
+from offing.models.credentials import EngineEndpoint
+from offing.models.endpoint_pauses import get_pauses, identify_endpoint
 from offing.models.engine import RoleRequest
 from offing.models.litellm_engine import LitellmEngine
 from offing.models.stored_provider import StoredProvider
 from tests.model_provider import Completion, Fault, Received, Reply, Slow, WireServer, scripted
-from tests.models.builders import GOOD, Ledger, accepting, choice, request
+from tests.models import builders
+from tests.models.builders import GOOD, Ledger, accepting, request
 
 ONE = CallLimit("test", 1)
 SLOW = Slow(Completion(GOOD), 0.3)
+
+
+def choice(url: str, **more: Any) -> EngineConfig:
+    """An engine config with time to spare on a busy machine."""
+    return builders.choice(url, **{"timeout_seconds": 60} | more)
 
 
 def engine(**env: str) -> LitellmEngine:
@@ -108,18 +117,15 @@ async def test_the_slot_is_free_while_a_call_waits_to_try_again() -> None:
 
 
 async def test_a_call_that_waited_for_its_slot_respects_a_pause_that_began_meanwhile() -> None:
-    """The first call corrects its output while the second one, which has the slot, meets an overload."""
-    overloaded = Fault(503, headers={"retry-after": "1"})
-    replies = (Slow(Completion("no"), 0.3), overloaded, Completion(GOOD), Completion(GOOD))
-    async with WireServer(scripted(*replies)) as server:
+    async with WireServer(scripted(SLOW, Completion(GOOD))) as server:
         chosen = choice("", model="mine/gpt-4o-mini")
-        first = asyncio.create_task(engine().answer(stored(server, 1, chosen)))
+        calls = [asyncio.create_task(engine().answer(stored(server, 1, chosen))) for _ in range(2)]
         while not server.requests:  # noqa: ASYNC110  the server has no event for this
             await asyncio.sleep(0.01)
-        second = await engine().answer(stored(server, 1, chosen))
-        assert isinstance(second, EngineResponse)
-        assert isinstance(await first, EngineResponse)
-    assert server.gaps[1] > 0.9, "nothing is sent until the pause ends"
+        endpoint = identify_endpoint("openai/gpt-4o-mini", EngineEndpoint(server.url, "the-stored-key"))
+        get_pauses().start_pause(endpoint, "", FailureKind.OVERLOADED, 1.5, time.monotonic())
+        assert all(isinstance(one, EngineResponse) for one in await asyncio.gather(*calls))
+    assert server.gaps[0] > 1.2, "nothing is sent until the pause ends"
 
 
 async def test_a_fallback_waits_for_its_own_limit_alone() -> None:
@@ -154,6 +160,18 @@ async def test_waiting_calls_get_slots_in_order_and_cancelled_ones_take_none() -
     calls[1].cancel()  # while it holds the slot
     await asyncio.gather(*calls, return_exceptions=True)
     assert order == [0, 1, 3, 4, 5]
+
+
+async def test_a_cancelled_call_makes_way_for_one_behind_it_that_has_a_larger_limit() -> None:
+    slots = LocalCallSlots()
+    async with slots.hold(ONE):
+        small = asyncio.create_task(slots.hold(ONE).__aenter__())
+        await asyncio.sleep(0)
+        large = asyncio.create_task(slots.hold(replace(ONE, max_calls=2)).__aenter__())
+        await asyncio.sleep(0)
+        small.cancel()
+        async with asyncio.timeout(1):
+            assert await large
 
 
 async def test_a_call_that_is_cancelled_in_the_moment_in_which_it_gets_its_slot_gives_it_on() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
 from offing.core.report import Report
-from offing.core.role_call import RejectedCompletion, attempt_to_json
+from offing.core.role_call import RejectedCompletion, attempt_to_json, usage_to_json
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import ToolStatus
 from offing.kernel.tool_executor import ToolCallOutcome
@@ -25,7 +25,7 @@ def draft_failure(
         "message": failure.message,
         "stop": failure.stop_reason,
         "attempts": [attempt_to_json(a) for a in failure.attempts],
-        "usage": asdict(failure.usage) | {"cost_usd": str(failure.usage.cost_usd)},
+        "usage": usage_to_json(failure.usage),
         **_describe_slot_wait(failure),
     }
     title = f"{role.name}: {failure.message}"
