@@ -3333,6 +3333,7 @@ export interface components {
          *         "tested_at": "2026-11-21T09:00:00Z",
          *         "tokens": 910
          *       },
+         *       "max_concurrent_calls": null,
          *       "name": "openai",
          *       "provider": "openai",
          *       "updated_at": "2026-11-21T09:00:00Z"
