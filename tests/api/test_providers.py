@@ -152,3 +152,54 @@ async def test_a_preset_that_is_not_there_says_what_is_missing(api: Api, name: s
 async def test_an_invalid_preset_is_a_problem_with_its_field(api: Api, body: dict[str, Any], field: str) -> None:
     response = await api.http.put("/api/v1/presets/mine", json=body)
     assert (response.status_code, response.json()["field"]) == (422, field), response.text
+
+
+def with_fallback(**fallback: Any) -> dict[str, Any]:
+    own = {"engine": "litellm", "model": "openai/gpt-4o-mini", "options": {"stream": True}}
+    return {"all": own | {"fallbacks": [{"engine": "litellm", "model": "groq/openai/gpt-oss-20b"} | fallback]}}
+
+
+async def test_a_preset_and_a_run_have_the_fallbacks_that_were_set_up(api: Api) -> None:
+    engines = with_fallback(max_tokens=500, options={"stream": True})
+    assert (await api.http.put("/api/v1/presets/safe", json={"engines": engines})).status_code == 200
+    presets = {one["name"]: one for one in (await api.http.get("/api/v1/presets")).json()}
+    (stored,) = presets["safe"]["engines"]["all"]["fallbacks"]
+    assert (stored["model"], stored["max_tokens"]) == ("groq/openai/gpt-oss-20b", 500)
+    created = await api.http.post("/api/v1/runs", json={"question": "Why?", "graph": "quiet", "preset": "safe"})
+    assert created.status_code == 201, created.text
+    for engine in (await api.http.get(f"/api/v1/runs/{created.json()['id']}")).json()["engines"].values():
+        (fallback,) = engine["fallbacks"]
+        assert (fallback["model"], fallback["max_tokens"]) == ("groq/openai/gpt-oss-20b", 500)
+        assert (engine["options"], fallback["options"]) == ({}, {}), "options may be private"
+
+
+@pytest.mark.parametrize(
+    ("fallback", "field"),
+    [
+        ({"engine": "extractive"}, "engine"),
+        ({"model": "gpt-oss-20b"}, "model"),
+        ({"model": "ollama_chat/qwen3"}, "model"),
+        ({"model": "openai/gpt-4o-mini"}, "model"),
+        ({"api_base": "http://169.254.169.254"}, "api_base"),
+        ({"fallbacks": [{"engine": "litellm", "model": "xai/grok-4"}]}, "fallbacks"),
+        ({"options": {"streams": True}}, "options.streams"),
+    ],
+)
+async def test_a_fallback_that_cannot_be_used_is_rejected_where_it_is_set_up(
+    api: Api, fallback: dict[str, Any], field: str
+) -> None:
+    engines = with_fallback(**fallback)
+    preset = await api.http.put("/api/v1/presets/safe", json={"engines": engines})
+    request = {"question": "Why?", "graph": "quiet", "engines": {"speaker": engines["all"]}}
+    run = await api.http.post("/api/v1/runs", json=request)
+    assert (preset.status_code, preset.json()["field"]) == (422, f"engines.all.fallbacks.0.{field}")
+    assert (run.status_code, run.json()["field"]) == (422, f"engines.speaker.fallbacks.0.{field}")
+
+
+async def test_the_limit_of_concurrent_calls_is_stored_and_shown(api: Api) -> None:
+    assert (await put(api, "groq", key=KEY, max_concurrent_calls=2))["max_concurrent_calls"] == 2
+    assert (await api.http.get("/api/v1/providers")).json()[0]["max_concurrent_calls"] == 2
+    assert (await put(api, "groq"))["max_concurrent_calls"] is None, "a request without it removes it"
+    for value in (0, -1, 10_001, "many"):
+        response = await api.http.put("/api/v1/providers/groq", json={"key": KEY, "max_concurrent_calls": value})
+        assert (response.status_code, response.json()["field"]) == (422, "max_concurrent_calls")

@@ -64,6 +64,9 @@ class WireServer:
     requests: list[Received] = field(default_factory=list[Received])
     hangups: list[float] = field(default_factory=list[float])
     """Seconds on the loop's clock at which a client closed its connection before it had the whole reply."""
+    most_at_once: int = 0
+    """The largest number of requests that were unanswered at the same time."""
+    _unanswered: int = 0
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -111,10 +114,13 @@ class WireServer:
             while (request := await _read(reader)) is not None:
                 self.requests.append(request)
                 watching = asyncio.create_task(self._note_hangup(reader))
+                self._unanswered += 1
+                self.most_at_once = max(self.most_at_once, self._unanswered)
                 try:
                     if not await _send(writer, self.respond(request), request.body):
                         return
                 finally:
+                    self._unanswered -= 1
                     watching.cancel()
         except (ConnectionError, asyncio.IncompleteReadError):
             return

@@ -14,6 +14,7 @@ from offing.core.model import EngineFailure, FailureKind
 from offing.local.postgres_tools import choose_tools, dump_schema
 from offing.models import key_file
 from offing.models.accepted_servers import accept_server
+from offing.models.call_limits import CallLimit
 from offing.models.key_file import KEY_FILE_VARIABLE, find_key_file, read_key_ring
 from offing.models.stored_provider import StoredProvider
 from offing.services import providers
@@ -232,3 +233,42 @@ async def test_a_change_takes_effect_after_seconds(pool: Database, env: dict[str
         assert await cached.find("openai") is None
     with pytest.raises(NotFound):
         await providers.delete_provider(pool, LOCAL_TENANT, "openai")
+
+
+async def find_limit(
+    pool: Database, env: dict[str, str], name: str = "openai", tenant: UUID = LOCAL_TENANT
+) -> CallLimit | None:
+    provider = await find(pool, env, name, tenant)
+    assert isinstance(provider, StoredProvider), provider
+    return provider.call_limit
+
+
+async def test_a_limit_of_calls_can_be_set_with_the_provider_and_later_without_its_key(
+    pool: Database, env: dict[str, str]
+) -> None:
+    await providers.put_provider(
+        pool, LOCAL_TENANT, ProviderRequest("openai", api_key=KEY, max_concurrent_calls=3), env
+    )
+    assert await find_limit(pool, env) == CallLimit(f"stored:{LOCAL_TENANT}:openai", 3)
+    await providers.set_call_limit(pool, LOCAL_TENANT, "openai", 1)
+    limit = await find_limit(pool, env)
+    assert limit is not None
+    assert (limit.max_calls, await found_key(pool, env)) == (1, KEY)
+    await providers.set_call_limit(pool, LOCAL_TENANT, "openai", None)
+    assert await find_limit(pool, env) is None
+    with pytest.raises(NotFound):
+        await providers.set_call_limit(pool, LOCAL_TENANT, "anthropic", 1)
+    with pytest.raises(InvalidInput, match="max_concurrent_calls"):
+        await providers.set_call_limit(pool, LOCAL_TENANT, "openai", 0)
+
+
+async def test_calls_of_two_tenants_do_not_count_together(
+    pool: Database, env: dict[str, str], other_tenant: UUID
+) -> None:
+    request = ProviderRequest("openai", api_key=KEY, max_concurrent_calls=1)
+    for tenant in (LOCAL_TENANT, other_tenant):
+        await providers.put_provider(pool, tenant, request, env)
+    mine, others = await find_limit(pool, env), await find_limit(pool, env, tenant=other_tenant)
+    assert mine is not None
+    assert others is not None
+    assert mine.scope != others.scope

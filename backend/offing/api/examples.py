@@ -48,6 +48,7 @@ PROVIDER_EXAMPLE: Example = {
     "name": "openai",
     "provider": "openai",
     "api_base": "",
+    "max_concurrent_calls": None,
     "key_set": True,
     "key_set_at": TIMESTAMP,
     "created_at": TIMESTAMP,

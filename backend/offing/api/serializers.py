@@ -33,6 +33,7 @@ from offing.api.schemas import (
 )
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
+from offing.core.model import hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_sources import (
     ReportSource,
@@ -74,7 +75,7 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         waiting_since=run.waiting_since if run.status in WAITING_STATUSES else None,
         error=run.error,
         # Engine options may be long and may be private to the engine, so they are not returned.
-        engines={role: choice.model_copy(update={"options": {}}) for role, choice in run.engines.items()},
+        engines={role: hide_options(choice) for role, choice in run.engines.items()},
         scope=_serialize_scope(run.scope),
         budget=_serialize_budget(run.budget),
         usage=UsageOut(turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds),

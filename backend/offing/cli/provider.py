@@ -21,13 +21,21 @@ from offing.core.errors import InvalidInput
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 
-app = App(name="provider", help="Model providers and their keys: add, list, test, remove, discover.")
+app = App(name="provider", help="Model providers and their keys: add, limit, list, test, remove, discover.")
 
 MAX_PIPED_CHARS = 4_096
 
 
 @app.command
-def add(name: str, *, provider: str = "", api_base: str = "", key_stdin: Flag = False, no_key: Flag = False) -> int:
+def add(
+    name: str,
+    *,
+    provider: str = "",
+    api_base: str = "",
+    key_stdin: Flag = False,
+    no_key: Flag = False,
+    max_concurrent_calls: int | None = None,
+) -> int:
     """Store a provider, or replace it. Its key is asked for, and never shown again.
 
     The key is encrypted with a key file outside the database, and is sent only to the provider's own address or to
@@ -45,15 +53,36 @@ def add(name: str, *, provider: str = "", api_base: str = "", key_stdin: Flag = 
         Read the key from standard input instead of the terminal.
     no_key
         Store the provider without a key.
+    max_concurrent_calls
+        Maximum number of calls at the same time, such as 1 for Ollama. Others wait. Default: no limit.
     """
     from offing.services import providers
     from offing.services.providers import ProviderRequest
 
     key = "" if no_key else read_key(name, from_stdin=key_stdin)
-    request = ProviderRequest(name, provider, api_base, key)
+    request = ProviderRequest(name, provider, api_base, key, max_concurrent_calls)
     row = run_with_database(lambda database: providers.put_provider(database, LOCAL_TENANT, request, _environment()))
     print(f"Runs may now use {row.name}/MODEL, such as --engine all=litellm:{row.name}/MODEL.")
     print(f"Try it with: offing provider test {row.name} MODEL")
+    return 0
+
+
+@app.command
+def limit(name: str, max_concurrent_calls: int) -> int:
+    """Limit how many calls use a provider at the same time, in all workers. Its key stays.
+
+    Parameters
+    ----------
+    name
+        A stored provider.
+    max_concurrent_calls
+        Maximum number of calls at the same time. Others wait. 0 removes the limit.
+    """
+    from offing.services import providers
+
+    calls = None if max_concurrent_calls == 0 else max_concurrent_calls
+    run_with_database(lambda database: providers.set_call_limit(database, LOCAL_TENANT, name, calls))
+    print(f"{name}: {'no limit of' if calls is None else f'at most {calls}'} concurrent calls, within 10 seconds.")
     return 0
 
 
@@ -64,13 +93,14 @@ def list_providers(*, json: Json = False) -> int:
 
     rows = run_with_database(lambda database: providers.list_providers(database, LOCAL_TENANT))
     if json:
-        fields = ("name", "litellm_provider", "api_base", "key_set_at", "last_test")
+        fields = ("name", "litellm_provider", "api_base", "max_concurrent_calls", "key_set_at", "last_test")
         return print_json([{name: getattr(row, name) for name in fields} for row in rows])
-    table = Table("name", "provider", "address", "key", "last test", box=None)
+    table = Table("name", "provider", "address", "calls", "key", "last test", box=None)
     for row in rows:
         tested = escape(str((row.last_test or {}).get("model", "")))
         key = f"set {row.key_set_at:%Y-%m-%d}" if row.key_set_at else "none"
-        table.add_row(row.name, row.litellm_provider, row.api_base or "its own", key, tested)
+        calls = f"at most {row.max_concurrent_calls}" if row.max_concurrent_calls else "no limit"
+        table.add_row(row.name, row.litellm_provider, row.api_base or "its own", calls, key, tested)
     Console(soft_wrap=True).print(table)
     return 0
 

@@ -85,6 +85,8 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     AUTHENTICATION_FAILED = "authentication_failed"
     BAD_REQUEST = "bad_request"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    """The provider does not have this model, or not for this account."""
     CONTEXT_TOO_LONG = "context_too_long"
     CONTENT_FILTERED = "content_filtered"
     INVALID_OUTPUT = "invalid_output"
@@ -131,6 +133,8 @@ class FailedAttempt:
 
     `None` means that the engine returned no token ids or wrote nothing.
     """
+    model: str = ""
+    """Name of the engine that was asked, if the engine config has fallbacks. Empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +167,16 @@ class EngineResponse:
     """Why the token trace is missing although the engine can return one."""
     spans: tuple[CompletionSpan, ...] = ()
     """Labeled ranges of `text`, from the same parse as `output`."""
+    fallback: str = ""
+    """Name of the fallback that answered. Empty means that the role's own engine answered."""
+    passed_over: tuple[FailedAttempt, ...] = ()
+    """The last attempt at each engine before the fallback that answered: why it did not."""
     first_text_ms: int | None = None
     """Time from the request of the accepted attempt to its first token, in milliseconds. `None` means that the
     answer was not streamed.
     """
+    slot_wait_ms: int = 0
+    """Time for which the call waited for a call slot of the provider, in milliseconds. 0 means that one was free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,8 @@ class EngineFailure:
     """Seconds after which the provider suggests a retry. `None` means that it suggested none."""
     stop_reason: str = ""
     """The StopReason of the limit that was reached, for BUDGET_EXHAUSTED."""
+    slot_wait_ms: int = 0
+    """As in `EngineResponse`."""
 
 
 SETTING_SEPARATOR = ";"
@@ -188,6 +200,15 @@ SETTING_SEPARATOR = ";"
 
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
 """How much a model thinks before it answers. Providers without one of these levels reject it."""
+
+FALLBACK_FAILURES = RETRYABLE_FAILURES | {
+    FailureKind.AUTHENTICATION_FAILED,
+    FailureKind.MODEL_UNAVAILABLE,
+    FailureKind.CONTEXT_TOO_LONG,
+}
+"""Failures after which the next fallback is tried: another provider or model may not have them."""
+MAX_FALLBACKS = 4
+"""Maximum number of fallbacks of an engine config."""
 
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
@@ -235,9 +256,14 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """Options of this engine only, such as the answers of `scripted`."""
     prompt_library: str = ""
     """NAME@VERSION of the prompt library that the role's prompt includes. Empty means none."""
+    fallbacks: "tuple[EngineConfig, ...] | None" = None
+    """Engine configs of `litellm` that are tried in this order if a provider fails. `None` means that there are none.
+
+    They have the prompt format of the role's engine config and no fallbacks of their own.
+    """
 
 
-_LATER_FIELDS = ("reasoning_effort", "context_tokens", "output_tokens", "answer_tokens", "thinking_tokens")
+_LATER_FIELDS = ("reasoning_effort", "context_tokens", "output_tokens", "answer_tokens", "thinking_tokens", "fallbacks")
 """Fields that engine configs of earlier versions did not have."""
 _EARLIER_DEFAULTS: dict[str, Any] = {"max_tokens": 2_048, "timeout_seconds": 120.0}
 """Defaults of fields in earlier versions which are `None` now."""
@@ -245,9 +271,10 @@ _EARLIER_DEFAULTS: dict[str, Any] = {"max_tokens": 2_048, "timeout_seconds": 120
 
 def engine_to_json(config: EngineConfig) -> dict[str, Any]:
     """Return an engine config as it is stored. Later fields are left out if they are not set."""
-    return {
+    stored = {
         name: value for name, value in config.model_dump().items() if name not in _LATER_FIELDS or value is not None
     }
+    return stored | {"fallbacks": [engine_to_json(one) for one in config.fallbacks]} if config.fallbacks else stored
 
 
 def engine_to_digest_json(config: EngineConfig) -> dict[str, Any]:
@@ -259,12 +286,39 @@ def engine_to_digest_json(config: EngineConfig) -> dict[str, Any]:
     return dumped | {name: value for name, value in _EARLIER_DEFAULTS.items() if dumped[name] is None}
 
 
+def list_chain(config: EngineConfig) -> tuple[EngineConfig, ...]:
+    """Return the engine config and its fallbacks in the order in which they are tried."""
+    return (config.model_copy(update={"fallbacks": None}), *(config.fallbacks or ()))
+
+
+def name_chain(config: EngineConfig) -> tuple[str, ...]:
+    """Return the names of the engine and its fallbacks: their models, with the address if two have the same model."""
+    chain = list_chain(config)
+    models = [one.model for one in chain]
+    return tuple(
+        f"{one.model} at {one.api_base or 'its own address'}" if models.count(one.model) > 1 else one.model
+        for one in chain
+    )
+
+
+def hide_options(config: EngineConfig) -> EngineConfig:
+    """Return the engine config without the options of its engine and its fallbacks."""
+    fallbacks = config.fallbacks and tuple(hide_options(one) for one in config.fallbacks)
+    return config.model_copy(update={"options": {}, "fallbacks": fallbacks})
+
+
+def get_smallest_window(config: EngineConfig) -> int | None:
+    """Return the smallest known context window of an engine and its fallbacks. `None` means that none is known."""
+    return min((one.context_tokens for one in list_chain(config) if one.context_tokens is not None), default=None)
+
+
 def describe_engine(config: EngineConfig) -> str:
     """Describe the engine in a few words for the timeline.
 
     The options are left out, because they may contain whole scripts.
     """
     named = f"{config.engine}:{config.model}" if config.model else config.engine
+    named = " or ".join((named, *name_chain(config)[1:]))
     return f"{named} with {config.prompt_library}" if config.prompt_library else named
 
 
@@ -283,11 +337,21 @@ def parse_engine(text: str) -> EngineConfig:
 
     Accepts `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE` and, with a prompt format of the role,
     `ENGINE+FORMAT:MODEL`. Each of them may be followed by settings such as `;library=NAME@VERSION` or
-    `;max_tokens=8000;reasoning_effort=low`. Raises InvalidInput that names an invalid setting.
+    `;max_tokens=8000;reasoning_effort=low`. `;fallback=PROVIDER/MODEL` adds a fallback, and the settings after it are
+    those of the fallback. Raises InvalidInput that names an invalid setting.
 
     A model name may itself contain an @, for example before a date. Only a number from 0 to 2 after the
     last @ is a temperature. After the name of a policy it is the version.
     """
+    text, *fallbacks = re.split(rf"{SETTING_SEPARATOR}\s*fallback\s*=\s*", text)
+    parsed = _parse_one(text)
+    if not fallbacks:
+        return parsed
+    named = (one.strip().removeprefix("litellm:") for one in fallbacks)
+    return parsed.model_copy(update={"fallbacks": tuple(_parse_one(f"litellm:{one}") for one in named)})
+
+
+def _parse_one(text: str) -> EngineConfig:
     text, *settings = text.split(SETTING_SEPARATOR)
     named, _, rest = text.partition(":")
     engine, _, prompt_format = named.partition("+")
@@ -302,7 +366,7 @@ def _parse_setting(text: str) -> tuple[str, str]:
     """Return the field and the value of a setting. Raises InvalidInput."""
     name, _, value = text.partition("=")
     if name.strip() not in TEXT_SETTINGS:
-        remedy = f"Use NAME=VALUE with one of: {', '.join(TEXT_SETTINGS)}."
+        remedy = f"Use NAME=VALUE with one of: {', '.join((*TEXT_SETTINGS, 'fallback'))}."
         raise InvalidInput("engine", f"there is no setting {name.strip()!r}", remedy)
     return TEXT_SETTINGS[name.strip()], value.strip()
 

@@ -410,6 +410,8 @@ class _ReplayCalls:
             return
         prompt_format = role.find_format(self._stored_run.engines.get(role.name, EngineConfig()).prompt_format)
         rendered: tuple[Message, ...] = prompt_format.render(inputs) if prompt_format else role.render(inputs)
+        if recorded[0].role == "system" and rendered and rendered[0].role != "system":
+            recorded = recorded[1:]  # the engine put instructions before the prompt
         pairs = zip(rendered, recorded, strict=False)
         if len(rendered) > len(recorded) or not all(now.text in then.text for now, then in pairs):
             raise ReplayMismatchError(f"step {step.seq}: the prompt of {role.name} differs from the recorded one")

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailedAttempt, FailureKind
+from offing.core.model import (
+    EngineConfig,
+    EngineFailure,
+    EngineResponse,
+    FailedAttempt,
+    FailureKind,
+    get_smallest_window,
+)
 from offing.core.role_call import CallOrigin, extract_rejected_completions
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.token_checks import check_token_trace
@@ -104,7 +111,7 @@ class RoleCaller:
 
     def get_context_tokens(self, role: str) -> int | None:
         """See `offing.sdk.RunContext.get_context_tokens`."""
-        return self._engines.get_config(role).context_tokens
+        return get_smallest_window(self._engines.get_config(role))
 
     async def call_role(
         self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None

@@ -5,7 +5,7 @@ from typing import Any
 
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
 from offing.core.report import Report
-from offing.core.role_call import RejectedCompletion, attempt_to_json
+from offing.core.role_call import RejectedCompletion, attempt_to_json, usage_to_json
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import ToolStatus
 from offing.core.tool_batch import BatchPosition
@@ -26,7 +26,8 @@ def draft_failure(
         "message": failure.message,
         "stop": failure.stop_reason,
         "attempts": [attempt_to_json(a) for a in failure.attempts],
-        "usage": asdict(failure.usage) | {"cost_usd": str(failure.usage.cost_usd)},
+        "usage": usage_to_json(failure.usage),
+        **_describe_slot_wait(failure),
     }
     title = f"{role.name}: {failure.message}"
     return StepDraft(
@@ -53,8 +54,10 @@ def draft_role_call(
         "role": role.name,
         "engine": engine_config.engine,
         "model": response.model,
+        **_describe_fallback(response),
         "output": output.model_dump(mode="json"),
         **({} if response.first_text_ms is None else {"first_text_ms": response.first_text_ms}),
+        **_describe_slot_wait(response),
         **({"prompt_library": engine_config.prompt_library} if engine_config.prompt_library else {}),
         **({"used": [response.usage.prompt_tokens, response.usage.completion_tokens]} if role.native_chat else {}),
         **({"omitted_passages": omitted_passages} if omitted_passages else {}),
@@ -64,7 +67,9 @@ def draft_role_call(
         headline.title,
         payload,
         label=role.label,
-        detail=_add_omitted(headline.detail, omitted_passages),
+        detail=_add_slot_wait(
+            _add_fallback(_add_omitted(headline.detail, omitted_passages), response), response.slot_wait_ms
+        ),
         ms=ms,
         tokens=response.usage.tokens,
         turn=turn,
@@ -76,6 +81,32 @@ def _add_omitted(detail: str, omitted_passages: int) -> str:
     """Add to the detail text of a role call how many retrieved passages its prompt did not show."""
     omitted = f"{omitted_passages} passage{'s' * (omitted_passages != 1)} not shown" if omitted_passages else ""
     return " \u00b7 ".join(filter(None, (detail, omitted)))
+
+
+def _describe_fallback(response: EngineResponse) -> dict[str, Any]:
+    """Return which fallback answered, and why each engine before it did not. Empty if there was none."""
+    if not response.fallback:
+        return {}
+    reasons = [{"model": one.model, "failure": one.failure, "message": one.message} for one in response.passed_over]
+    return {"fallback": response.fallback, "passed_over": reasons}
+
+
+def _describe_slot_wait(outcome: EngineResponse | EngineFailure) -> dict[str, int]:
+    """Return how long the call waited for the limit of concurrent calls of its provider. Empty if it did not."""
+    return {"slot_wait_ms": outcome.slot_wait_ms} if outcome.slot_wait_ms else {}
+
+
+def _add_slot_wait(detail: str, slot_wait_ms: int) -> str:
+    """Add to the detail text of a role call for how long it waited for a call slot, from one second."""
+    waited = f"waited {slot_wait_ms // 1000} s for other calls of the provider" if slot_wait_ms >= 1000 else ""
+    return " \u00b7 ".join(filter(None, (detail, waited)))
+
+
+def _add_fallback(detail: str, response: EngineResponse) -> str:
+    """Add to the detail text of a role call which fallback answered, and the failures before it."""
+    reasons = ", ".join(f"{one.model}: {one.failure.replace('_', ' ')}" for one in response.passed_over)
+    fallback = f"answered by the fallback {response.fallback} ({reasons})" if response.fallback else ""
+    return " \u00b7 ".join(filter(None, (detail, fallback)))
 
 
 def draft_rejected(

@@ -15,6 +15,7 @@ from offing.core.errors import OffingError
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
 from offing.models.accepted_servers import is_accepted
 from offing.models.api_base import ApiBase, parse_api_base
+from offing.models.call_limits import CallLimit
 
 ALLOWED_URLS_VARIABLE = "OFFING_ALLOWED_ENGINE_URLS"
 """Environment variable with the API bases that engine configs may name, separated by commas. The
@@ -82,6 +83,8 @@ class EngineEndpoint:
     """Name of the stored provider that the endpoint belongs to. Its requests carry no account data of the environment.
     Empty means that the endpoint comes from the environment.
     """
+    stored_limit: CallLimit | None = None
+    """Limit of concurrent calls of the stored provider. `None` means that it has none."""
 
     @property
     def stored_key(self) -> str:

@@ -99,6 +99,10 @@ class EndpointGate:
         if kind in PAUSING_FAILURES and retry_after:
             self.pauses.start_pause(self.endpoint, self.model, kind, retry_after, self.clock())
 
+    def is_paused(self) -> bool:
+        """Return whether calls must wait now."""
+        return self.pauses.find_pause(self.endpoint, self.model, self.clock()) is not None
+
     async def wait(self, max_pause_seconds: float, remaining_seconds: float) -> HeldBack | None:
         """Wait until the endpoint is not paused.
 

@@ -87,6 +87,10 @@ class RoleRequest:
     """Finds the stored providers of the tenant, whose keys take precedence over those of the environment."""
     text_listener: TextListener | None = None
     """Receives the text while it is written. `None` means that nobody watches."""
+    earlier_attempts: int = 0
+    """Number of attempts of this call at the engines before this fallback."""
+    has_fallback: bool = False
+    """Whether another engine is tried if this one fails, so that long waits are not worthwhile."""
 
 
 class Engine(Protocol):

@@ -15,11 +15,15 @@ from decimal import Decimal
 from typing import Any
 
 from offing import environment
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineFailure, EngineResponse, FailureKind, InvalidOutput
 from offing.core.run import StopReason
+from offing.models.call_limits import find_operator_limit
+from offing.models.call_slots import SlotGate, get_call_slots
 from offing.models.credentials import EngineEndpoint, key_variable, resolve_endpoint
 from offing.models.endpoint_pauses import EndpointGate, get_pauses, identify_endpoint
 from offing.models.engine import RoleRequest
+from offing.models.fallbacks import answer_in_order
 from offing.models.litellm_client import (
     LitellmReply,
     can_stream,
@@ -53,7 +57,7 @@ from offing.models.prompt_formats import (
     select_format,
 )
 from offing.models.reservation import Reservation
-from offing.models.retry import RetryPolicy
+from offing.models.retry import RetryPolicy, shorten_patience
 from offing.models.role_call import (
     AttemptFailure,
     BudgetCutOff,
@@ -85,6 +89,11 @@ class LitellmEngine:
 
         Runs pin the limits of their engines. Those of judges and other calls outside runs are resolved here.
         """
+        if not request.engine_config.fallbacks:
+            return await self._answer_one(request)
+        return await answer_in_order(request, self._answer_one, self.clock)
+
+    async def _answer_one(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         with bind_secrets():
             request, endpoint = await self._resolve_endpoint(request)
             with send_only_key(endpoint.stored_key if isinstance(endpoint, EngineEndpoint) else ""):
@@ -146,9 +155,13 @@ class LitellmEngine:
     async def _run(
         self, request: RoleRequest, prompt_format: RolePromptFormat | None, attempt_request: LitellmRequest
     ) -> EngineResponse | EngineFailure:
-        settings = CallSettings(
-            self.retry_policy, self.sleep, self.random_float, self.clock, self._open_gate(attempt_request)
-        )
+        policy = shorten_patience(self.retry_policy) if request.has_fallback else self.retry_policy
+        try:
+            slot_gate = self._open_slot_gate(attempt_request)
+        except InvalidInput as error:
+            return EngineFailure(FailureKind.BAD_REQUEST, str(error))
+        gate = self._open_gate(attempt_request)
+        settings = CallSettings(policy, self.sleep, self.random_float, self.clock, gate, slot_gate)
         attempt_request = replace(attempt_request, streams=await _choose_streaming(request, attempt_request.options))
         adapter = _LitellmAdapter(request, prompt_format, self.clock, attempt_request.endpoint.stored_name)
         return await RoleCallRunner(adapter, request, settings).run(attempt_request)
@@ -156,6 +169,12 @@ class LitellmEngine:
     def _open_gate(self, request: LitellmRequest) -> EndpointGate:
         model = request.engine_config.model
         return EndpointGate(identify_endpoint(model, request.endpoint), model, get_pauses(), self.sleep, self.clock)
+
+    def _open_slot_gate(self, request: LitellmRequest) -> SlotGate | None:
+        provider, endpoint = request.engine_config.model.partition("/")[0], request.endpoint
+        of_operator = find_operator_limit(provider, endpoint.api_base, self.env, is_stored=bool(endpoint.stored_name))
+        limits = [limit for limit in (endpoint.stored_limit, of_operator) if limit is not None]
+        return SlotGate(limits, get_call_slots(), self.clock) if limits else None
 
 
 def _build_schema(request: RoleRequest) -> Schema:

@@ -153,4 +153,5 @@ def clear_resolved_limits(engine_config: EngineConfig) -> EngineConfig:
 
     They are resolved again for another role.
     """
-    return engine_config.model_copy(update={"answer_tokens": None, "thinking_tokens": None})
+    fallbacks = engine_config.fallbacks and tuple(clear_resolved_limits(one) for one in engine_config.fallbacks)
+    return engine_config.model_copy(update={"answer_tokens": None, "thinking_tokens": None, "fallbacks": fallbacks})

@@ -9,6 +9,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Generic, Protocol, TypeVar
@@ -25,6 +26,7 @@ from offing.core.model import (
 )
 from offing.core.run import StopReason
 from offing.core.step import shorten_line
+from offing.models.call_slots import SlotGate
 from offing.models.endpoint_pauses import EndpointGate
 from offing.models.engine import RoleRequest
 from offing.models.model_limits import get_completion_limit
@@ -134,6 +136,8 @@ class CallSettings:
     clock: Callable[[], float] = time.monotonic
     gate: EndpointGate | None = None
     """Pauses that other calls of this process share. `None` means that the engine has none."""
+    slot_gate: SlotGate | None = None
+    """Limits of concurrent calls. `None` means that there are none."""
 
 
 @dataclass(slots=True)
@@ -148,6 +152,8 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
     """Deadline on the clock of `settings`. Infinite if there is none."""
     attempts: list[FailedAttempt] = field(default_factory=list[FailedAttempt])
     usage: Usage = field(default_factory=Usage)
+    slot_wait_seconds: float = 0.0
+    """Time waited for call slots."""
 
     def __post_init__(self) -> None:
         if self.request.deadline_seconds is not None:
@@ -166,7 +172,7 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             output = self.adapter.read_output(request_body, reply)
             if not isinstance(output, InvalidOutput):
                 answer = self.adapter.build_response(request_body, reply, output)
-                return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
+                return self._complete(answer)
             await self._end_text()
             text, sampled = _to_storable(reply.text), self.adapter.sampled_completion(request_body, reply)
             kind = _kind_of_problem(output)
@@ -177,6 +183,17 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
         role, last = self.request.role.name, self.attempts[-1]
         remedy = THINKING_REMEDY if last.failure is FailureKind.THINKING_TOO_LONG else ""
         return self._build_failure(FailureKind.INVALID_OUTPUT, f"{role}: {last.message}{remedy}")
+
+    def _complete(self, answer: EngineResponse) -> EngineResponse:
+        """Add what the whole call took to the response."""
+        waited_ms = self._slot_wait_ms
+        sampling = answer.sampling | ({"slot_wait_ms": waited_ms} if waited_ms else {})
+        attempts = tuple(self.attempts)
+        return replace(answer, usage=self.usage, attempts=attempts, sampling=sampling, slot_wait_ms=waited_ms)
+
+    @property
+    def _slot_wait_ms(self) -> int:
+        return round(self.slot_wait_seconds * 1000)
 
     def _build_following(self, body: RequestT, text: str, output: InvalidOutput) -> RequestT | None:
         """Build the request after an invalid output. `None` means that there were enough attempts."""
@@ -195,9 +212,14 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
         while True:
             if (held_back := await self._wait_for_endpoint()) is not None:
                 return held_back, body, 0
-            started = settings.clock()
-            outcome, sent = await self._send_once(body)
-            ms = round((settings.clock() - started) * 1000)
+            async with AsyncExitStack() as stack:
+                if not await self._enter_slots(stack):
+                    return self._out_of_time_for_slot(), body, 0
+                if settings.gate is not None and settings.gate.is_paused():
+                    continue  # since this call began to wait for its slot
+                started = settings.clock()
+                outcome, sent = await self._send_once(body)
+                ms = round((settings.clock() - started) * 1000)
             if not isinstance(outcome, AttemptFailure):
                 return outcome, sent, ms
             failed += 1
@@ -227,6 +249,21 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
         self.attempts.append(FailedAttempt(held_back.kind, message))
         return self._build_failure(held_back.kind, message, held_back.seconds)
 
+    async def _enter_slots(self, stack: AsyncExitStack) -> bool:
+        """Wait for the call slots of the endpoint. Return whether the call has them before its deadline."""
+        gate = self.settings.slot_gate
+        if gate is None:
+            return True
+        has_slots, seconds = await gate.enter(stack, self._remaining_seconds())
+        self.slot_wait_seconds += seconds
+        return has_slots
+
+    def _out_of_time_for_slot(self) -> EngineFailure:
+        limits = self.settings.slot_gate.limits if self.settings.slot_gate else ()
+        calls = min(limit.max_calls for limit in limits)
+        problem = f"The time ended while the call waited for {self.adapter.provider}: at most {calls} at the same time."
+        return self._out_of_budget(StopReason.TIME_LIMIT, problem)
+
     async def _send_once(self, body: RequestT) -> tuple[ReplyT | AttemptFailure | EngineFailure, RequestT]:
         """Send one metered request with the largest completion that the budget allows."""
         while True:
@@ -251,7 +288,9 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             with open_span(f"{names.CHAT} {self.request.engine_config.model}", self._trace_attributes()) as current:
                 seconds = min(self.adapter.timeout_seconds(body), self._remaining_seconds())
                 if self.request.text_listener is not None:
-                    await self.request.text_listener.begin_attempt(len(self.attempts) + 1)
+                    await self.request.text_listener.begin_attempt(
+                        self.request.earlier_attempts + len(self.attempts) + 1
+                    )
                 outcome = await self.adapter.send(body, seconds, reservation)
                 current.set_attributes(names.build_usage_attributes(reservation.usage))
                 if isinstance(outcome, AttemptFailure):
@@ -270,7 +309,8 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
 
     def _build_failure(self, kind: FailureKind, message: str, retry_after: float | None = None) -> EngineFailure:
         text = message + self.adapter.remedy(kind)
-        return EngineFailure(kind, text, self.usage, tuple(self.attempts), retry_after)
+        failure = EngineFailure(kind, text, self.usage, tuple(self.attempts), retry_after)
+        return replace(failure, slot_wait_ms=self._slot_wait_ms)
 
     def _out_of_budget(self, reason: StopReason, problem: str = "") -> EngineFailure:
         message = problem or f"No room for another attempt: {reason.replace('_', ' ')}."
@@ -282,7 +322,8 @@ class RoleCallRunner(Generic[RequestT, ReplyT]):
             names.PROVIDER_NAME: self.adapter.provider,
             names.REQUEST_MODEL: self.request.engine_config.model,
             names.REQUEST_MAX_TOKENS: get_completion_limit(self.request.engine_config),
-            names.ATTEMPT: len(self.attempts) + 1,
+            names.ATTEMPT: self.request.earlier_attempts + len(self.attempts) + 1,
+            **({names.SLOT_WAIT_SECONDS: self.slot_wait_seconds} if self.slot_wait_seconds else {}),
         }
 
 

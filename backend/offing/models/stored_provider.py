@@ -16,6 +16,7 @@ import orjson
 from offing.core.errors import InvalidInput, OffingError
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
 from offing.models.api_base import parse_api_base
+from offing.models.call_limits import CallLimit
 from offing.models.credentials import (
     INVALID_BASE_MESSAGE,
     KEY_VARIABLES,
@@ -51,6 +52,8 @@ class StoredProvider:
     """Empty means the provider's own address."""
     api_key: str = field(default="", repr=False)
     """Empty means that no key is set."""
+    call_limit: CallLimit | None = None
+    """Limit of concurrent calls through this provider of its tenant. `None` means that there is none."""
 
 
 FindProvider = Callable[[str], Awaitable[StoredProvider | EngineFailure | None]]
@@ -145,6 +148,7 @@ def resolve_stored_endpoint(
         provider.api_key or PLACEHOLDER_KEY,
         keyless=not provider.api_key,
         stored_name=provider.name,
+        stored_limit=provider.call_limit,
     )
     return renamed, endpoint
 

@@ -236,7 +236,10 @@ def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> di
     for role in sorted(graph.roles, key=lambda role: role.name):
         mine = inherited.get(request.engines.get(role.name, role.name))
         chosen = mine or shipped.get(role.name, common)
-        engines[role.name] = resolve_model_limits(chosen, RoleLimits(role.answer_tokens))
+        limits = RoleLimits(role.answer_tokens)
+        resolved = resolve_model_limits(chosen, limits)
+        fallbacks = chosen.fallbacks and tuple(resolve_model_limits(one, limits) for one in chosen.fallbacks)
+        engines[role.name] = resolved.model_copy(update={"fallbacks": fallbacks})
     return engines
 
 

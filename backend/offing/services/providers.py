@@ -6,13 +6,14 @@ message or response.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from offing import environment
 from offing.core.errors import InvalidInput, OffingError
 from offing.core.model import EngineFailure, FailureKind
 from offing.models import key_file
+from offing.models.call_limits import CallLimit, check_call_limit
 from offing.models.key_file import EncryptedKey
 from offing.models.stored_provider import (
     SERVER_PROVIDERS,
@@ -41,6 +42,8 @@ class ProviderRequest:
     """Empty means the provider's own address."""
     api_key: str | None = field(default=None, repr=False)
     """`None` keeps the stored key, and an empty text removes it."""
+    max_concurrent_calls: int | None = None
+    """Maximum number of calls at the same time. `None` means no limit."""
 
 
 async def put_provider(
@@ -57,6 +60,7 @@ async def put_provider(
     address = request.api_base.strip().rstrip("/")
     new = StoredProvider(request.name, request.litellm_provider or request.name, address, request.api_key or "")
     check_provider(new.name, new.litellm_provider, new.api_base, env)
+    check_call_limit("max_concurrent_calls", request.max_concurrent_calls)
     if new.api_key:
         check_key(new.api_key)
     async with database.transaction(tenant_id) as connection:
@@ -66,7 +70,13 @@ async def put_provider(
         if key is None and not address and new.litellm_provider not in SERVER_PROVIDERS:
             raise InvalidInput("key", f"{new.litellm_provider} needs a key", "Send the key.")
         await providers.upsert_provider(
-            connection, tenant_id, new.name, new.litellm_provider, new.api_base, key and (key.key_id, key.ciphertext)
+            connection,
+            tenant_id,
+            new.name,
+            new.litellm_provider,
+            new.api_base,
+            request.max_concurrent_calls,
+            key and (key.key_id, key.ciphertext),
         )
         return await providers.get_provider(connection, new.name)
 
@@ -81,6 +91,13 @@ async def get_provider(database: Database, tenant_id: UUID, name: str) -> Provid
     """Return a provider. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
         return await providers.get_provider(connection, name)
+
+
+async def set_call_limit(database: Database, tenant_id: UUID, name: str, max_calls: int | None) -> None:
+    """Set how many calls of the tenant may use a provider at the same time. `None` means no limit. Raises NotFound."""
+    check_call_limit("max_concurrent_calls", max_calls)
+    async with database.transaction(tenant_id) as connection:
+        await providers.set_call_limit(connection, name, max_calls)
 
 
 async def delete_provider(database: Database, tenant_id: UUID, name: str) -> None:
@@ -124,7 +141,9 @@ class TenantProviders:
 
 def decrypt_provider(tenant_id: UUID, row: ProviderRow, env: Mapping[str, str]) -> StoredProvider | EngineFailure:
     """Return a provider with its key. The failure says why the key cannot be decrypted."""
-    provider = StoredProvider(row.name, row.litellm_provider, row.api_base)
+    limit = row.max_concurrent_calls
+    call_limit = None if limit is None else CallLimit(f"stored:{tenant_id}:{row.name}", limit)
+    provider = StoredProvider(row.name, row.litellm_provider, row.api_base, call_limit=call_limit)
     if row.key_id is None or row.key_ciphertext is None:
         return provider
     try:
@@ -133,7 +152,7 @@ def decrypt_provider(tenant_id: UUID, row: ProviderRow, env: Mapping[str, str]) 
     except OffingError as error:
         message = f"The key of the provider {row.name!r} cannot be used. {error}"
         return EngineFailure(FailureKind.AUTHENTICATION_FAILED, message)
-    return StoredProvider(row.name, row.litellm_provider, row.api_base, api_key)
+    return replace(provider, api_key=api_key)
 
 
 def rotate_key(owner_url: str, env: Mapping[str, str] = environment.VARIABLES, *, keep_file: bool = False) -> int:

@@ -287,7 +287,8 @@ def choose_engines(
 def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
     """Return the engine config with its token limits. The model table lists models by litellm's names."""
     resolved = resolve_model_limits(use_litellm_name(choice, stored), RoleLimits(role.answer_tokens))
-    return resolved.model_copy(update={"model": choice.model})
+    fallbacks = choice.fallbacks and tuple(_resolve_limits(role, one, stored) for one in choice.fallbacks)
+    return resolved.model_copy(update={"model": choice.model, "fallbacks": fallbacks})
 
 
 def select_engines(
@@ -320,9 +321,15 @@ def _add_default_format(role: Role[Any, Any], choice: EngineConfig) -> EngineCon
 
     The run pins it, so that a replay renders the same prompts.
     """
-    if choice.engine != "litellm" or choice.prompt_format or not role.default_format:
+    if choice.engine == "litellm" and not choice.prompt_format and role.default_format:
+        choice = choice.model_copy(update={"prompt_format": role.default_format})
+    if not choice.fallbacks:
         return choice
-    return choice.model_copy(update={"prompt_format": role.default_format})
+    fallbacks = tuple(
+        one if one.prompt_format else one.model_copy(update={"prompt_format": choice.prompt_format})
+        for one in choice.fallbacks
+    )
+    return choice.model_copy(update={"fallbacks": fallbacks})
 
 
 def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:

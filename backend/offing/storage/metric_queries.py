@@ -24,7 +24,8 @@ LIST_ENGINE_METRICS = """
            array(select count(*) filter (where taken <= bound)
                    from unnest(%s::float8[]) as bound,
                         unnest(array_agg((sampling->>'first_text_ms')::float8 / 1000.0)) as taken
-                  group by bound order by bound)
+                  group by bound order by bound),
+           count(sampling->>'slot_wait_ms'), (coalesce(sum((sampling->>'slot_wait_ms')::float8), 0) / 1000.0)::float8
       from role_call where not exists (select from run where id = role_call.run_id and role_call.seq <= forked_at_seq)
      group by 1, 2, 3 order by 1, 2, 3
 """

@@ -13,23 +13,28 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import NotFound
 from offing.storage.pool import Connection
 
-_COLUMNS = "name, litellm_provider, api_base, key_id, key_ciphertext, key_set_at, last_test, created_at, updated_at"
+_COLUMNS = """name, litellm_provider, api_base, max_concurrent_calls, key_id, key_ciphertext, key_set_at, last_test,
+              created_at, updated_at"""
 
 LIST_PROVIDERS = f"select {_COLUMNS} from provider order by name"
 
 FIND_PROVIDER = f"select {_COLUMNS} from provider where name = %s"
 
 UPSERT_PROVIDER = """
-    insert into provider as p (tenant_id, name, litellm_provider, api_base, key_id, key_ciphertext, key_set_at)
-    values (%(tenant)s, %(name)s, %(litellm_provider)s, %(api_base)s, %(key_id)s, %(ciphertext)s,
+    insert into provider as p (tenant_id, name, litellm_provider, api_base, max_concurrent_calls, key_id,
+                               key_ciphertext, key_set_at)
+    values (%(tenant)s, %(name)s, %(litellm_provider)s, %(api_base)s, %(max_calls)s, %(key_id)s, %(ciphertext)s,
             case when %(key_id)s::text is not null then clock_timestamp() end)
     on conflict (tenant_id, name) do update
-      set litellm_provider = excluded.litellm_provider, api_base = excluded.api_base, key_id = excluded.key_id,
+      set litellm_provider = excluded.litellm_provider, api_base = excluded.api_base,
+          max_concurrent_calls = excluded.max_concurrent_calls, key_id = excluded.key_id,
           key_ciphertext = excluded.key_ciphertext, key_set_at = excluded.key_set_at, last_test = null,
           updated_at = clock_timestamp()
 """
 
 DELETE_PROVIDER = "delete from provider where name = %s"
+
+SET_CALL_LIMIT = "update provider set max_concurrent_calls = %s where name = %s"
 
 SET_LAST_TEST = "update provider set last_test = %s where name = %s and updated_at = %s"
 """A test that ran while the provider was changed is not stored."""
@@ -58,6 +63,8 @@ class ProviderRow:
     litellm_provider: str
     api_base: str
     """Empty means the provider's own address."""
+    max_concurrent_calls: int | None
+    """`None` means no limit."""
     key_id: str | None
     """The line of the key file that encrypts the key. `None` means that no key is set."""
     key_ciphertext: bytes | None = field(repr=False)
@@ -111,12 +118,24 @@ async def upsert_provider(
     name: str,
     litellm_provider: str,
     api_base: str,
+    max_concurrent_calls: int | None,
     key: tuple[str, bytes] | None,
 ) -> None:
-    """Create or replace a provider. `key` is the id and the ciphertext of its key; `None` means that it has none."""
+    """Create or replace a provider.
+
+    `max_concurrent_calls` of `None` means no limit. `key` is the id and the ciphertext of its key; `None` means that it
+    has none.
+    """
     parameters = {"tenant": tenant_id, "name": name, "litellm_provider": litellm_provider, "api_base": api_base}
     key_id, ciphertext = key or (None, None)
-    await connection.execute(UPSERT_PROVIDER, {**parameters, "key_id": key_id, "ciphertext": ciphertext})
+    more = {"max_calls": max_concurrent_calls, "key_id": key_id, "ciphertext": ciphertext}
+    await connection.execute(UPSERT_PROVIDER, parameters | more)
+
+
+async def set_call_limit(connection: Connection, name: str, max_concurrent_calls: int | None) -> None:
+    """Set the limit of concurrent calls of a provider. `None` removes it. Raises NotFound."""
+    if (await connection.execute(SET_CALL_LIMIT, (max_concurrent_calls, name))).rowcount == 0:
+        raise NotFound("provider", name)
 
 
 async def delete_provider(connection: Connection, name: str) -> None:

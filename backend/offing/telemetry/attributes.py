@@ -39,6 +39,8 @@ ENGINE = "offing.engine"
 TURN = "offing.turn"
 FENCING_TOKEN = "offing.fence"
 ATTEMPT = "offing.attempt"
+SLOT_WAIT_SECONDS = "offing.slot_wait.seconds"
+"""Seconds for which the role call has waited for call slots so far. Absent if it has not."""
 COST_USD = "offing.cost.usd"
 TOOL_DECISION = "offing.tool.decision"
 

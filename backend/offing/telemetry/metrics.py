@@ -68,6 +68,10 @@ class EngineMetric:
     """Time from the request to the first token, summed over these calls."""
     first_token_counts: Sequence[int] = ()
     """Number of these calls up to each of `FIRST_TOKEN_BUCKETS_SECONDS`."""
+    slot_wait_count: int = 0
+    """Number of calls that waited for a call slot of their provider."""
+    slot_wait_seconds: float = 0.0
+    """Time that they waited, summed."""
 
 
 MetricRow = RunMetric | StepMetric | EngineMetric
@@ -125,15 +129,20 @@ def _engine_metrics(rows: list[EngineMetric]) -> Iterator[Metric]:
     first = HistogramMetricFamily(
         "offing_first_token_seconds", "From the request to the first token of streamed answers.", labels=labels
     )
+    waits = SummaryMetricFamily(
+        "offing_slot_wait_seconds", "Waits for the limit of concurrent calls of a provider.", labels=labels
+    )
     for row in rows:
         names = [row.role, row.engine, row.model]
+        if row.slot_wait_count:
+            waits.add_metric(names, row.slot_wait_count, row.slot_wait_seconds)
         if row.streamed_count:
             first.add_metric(names, _build_buckets(row), row.first_token_seconds)
         tokens.add_metric([*names, "input"], row.prompt_tokens)
         tokens.add_metric([*names, "output"], row.completion_tokens)
         cost.add_metric(names, row.cost_usd)
         failed.add_metric(names, row.failed_attempt_count)
-    yield from (tokens, cost, failed, first)
+    yield from (tokens, cost, failed, first, waits)
 
 
 def _build_buckets(row: EngineMetric) -> list[tuple[str, float]]:

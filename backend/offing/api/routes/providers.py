@@ -48,7 +48,7 @@ async def get_provider(caller: CurrentCaller, deps: Deps, name: Name) -> Provide
 async def put_provider(caller: CurrentCaller, deps: Deps, name: Name, body: ProviderIn) -> ProviderOut:
     """Create or replace a provider. Its key is encrypted, and is sent only to the address stored with it."""
     key = None if body.key is None else body.key.get_secret_value()
-    request = ProviderRequest(name, body.provider, body.api_base, key)
+    request = ProviderRequest(name, body.provider, body.api_base, key, body.max_concurrent_calls)
     return serialize_provider(await providers.put_provider(deps.database, caller.tenant_id, request))
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr
 from offing.api.schemas import ApiModel
 from offing.core.model import EngineConfig
 from offing.core.run import Depth
+from offing.models.call_limits import MAX_CONCURRENT_CALLS
 from offing.models.preset_table import Preset
 from offing.services.presets import MAX_PRESET_ROLES
 from offing.storage.providers import ProviderRow
@@ -28,6 +29,12 @@ class ProviderIn(ApiModel):
     )
     key: SecretStr | None = Field(
         default=None, description="The API key. It is never returned. null: keep the stored key. Empty: remove it."
+    )
+    max_concurrent_calls: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_CONCURRENT_CALLS,
+        description="Maximum number of calls of your tenant at the same time. Others wait. null: no limit.",
     )
 
 
@@ -55,6 +62,7 @@ class ProviderOut(ApiModel):
     name: str = Field(description="What precedes the slash in the name of a model.")
     provider: str = Field(description="litellm's name of the provider.")
     api_base: str = Field(description="Empty: the provider's own address.")
+    max_concurrent_calls: int | None = Field(description="Maximum number of calls at the same time. null: no limit.")
     key_set: bool
     key_set_at: datetime | None = Field(description="null: no key is set.")
     created_at: datetime
@@ -102,6 +110,7 @@ def serialize_provider(row: ProviderRow) -> ProviderOut:
         name=row.name,
         provider=row.litellm_provider,
         api_base=row.api_base,
+        max_concurrent_calls=row.max_concurrent_calls,
         key_set=row.key_id is not None,
         key_set_at=row.key_set_at,
         created_at=row.created_at,

@@ -25,3 +25,14 @@ test("what cannot be understood is sent, so that the server rejects it", () => {
   expect(parseEngineConfig("litellm:openai/m;max_tokens=many").max_tokens).toBe("many");
   expect(parseEngineConfig("litellm:openai/m;effort=low").model).toBe("openai/m;effort=low");
 });
+
+test("the settings after a fallback are its own", () => {
+  const config = parseEngineConfig("litellm:openai/a;max_tokens=9;fallback=groq/b;max_tokens=7;fallback=litellm:xai/c");
+  expect([config.model, config.max_tokens]).toEqual(["openai/a", 9]);
+  const fallbacks = (config.fallbacks ?? []).map((one) => [one.engine, one.model, one.max_tokens]);
+  expect(fallbacks).toEqual([
+    ["litellm", "groq/b", 7],
+    ["litellm", "xai/c", undefined],
+  ]);
+  expect("fallbacks" in parseEngineConfig("litellm:openai/a")).toBe(false);
+});

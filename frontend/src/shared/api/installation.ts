@@ -5,7 +5,7 @@ import { api, type Schemas, unwrap } from "./client";
 
 export type Graph = Schemas["GraphOut"];
 export type Engine = Schemas["EngineOut"];
-export type EngineConfig = Schemas["EngineConfig"];
+export type EngineConfig = Schemas["EngineConfig-Input"];
 export type Tenant = Schemas["TenantOut"];
 export type TenantUpdate = Partial<Schemas["TenantIn"]>;
 
@@ -35,12 +35,21 @@ export const tenantQuery = queryOptions({
 const TOKEN_SETTINGS = ["max_tokens", "context_tokens", "output_tokens"];
 const SETTINGS = ["library", "reasoning_effort", ...TOKEN_SETTINGS];
 
+const FALLBACK = /;\s*fallback\s*=\s*/;
+
 /**
  * Parse `engine`, `engine:model` or `engine+format:model`, each optionally followed by settings, such as
- * `;library=NAME;max_tokens=8000;reasoning_effort=low`. The server checks the values. An unknown setting stays part of
- * the model, so that it is not dropped. Pure.
+ * `;library=NAME;max_tokens=8000;reasoning_effort=low`. `;fallback=provider/model` adds a fallback, whose own settings
+ * follow it. The server checks the values. An unknown setting stays part of the model, so that it is not dropped. Pure.
  */
 export function parseEngineConfig(written: string): EngineConfig {
+  const [own = "", ...named] = written.trim().split(FALLBACK);
+  const fallbacks = named.map((one) => parseOneEngine(`litellm:${one.trim().replace(/^litellm:/, "")}`));
+  return { ...parseOneEngine(own), ...(fallbacks.length > 0 ? { fallbacks } : {}) };
+}
+
+/** Parse an engine without fallbacks. Pure. */
+function parseOneEngine(written: string): EngineConfig {
   const [text = "", ...rest] = written.trim().split(";");
   const named = rest.map((setting) => splitOnce(setting, "="));
   const settings = new Map(named.filter(([name]) => SETTINGS.includes(name)));

@@ -2008,7 +2008,7 @@ export interface components {
          */
         DistillIn: {
             /** @description Engine that compares runs. null: the default of the installation. The extractive engine copies corrections. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /** @description null: the candidate is registered without measuring it. */
             gate?: components["schemas"]["GateConfigIn"] | null;
             /**
@@ -2133,7 +2133,7 @@ export interface components {
          * EngineConfig
          * @description Which engine answers a role, and with which options.
          */
-        EngineConfig: {
+        "EngineConfig-Input": {
             /** Answer Tokens */
             answer_tokens?: number | null;
             /**
@@ -2148,6 +2148,64 @@ export interface components {
              * @default extractive
              */
             engine: string;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Input"][] | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /**
+             * Model
+             * @default
+             */
+            model: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /** Output Tokens */
+            output_tokens?: number | null;
+            /**
+             * Prompt Format
+             * @default
+             */
+            prompt_format: string;
+            /**
+             * Prompt Library
+             * @default
+             */
+            prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
+        };
+        /**
+         * EngineConfig
+         * @description Which engine answers a role, and with which options.
+         */
+        "EngineConfig-Output": {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
+            /**
+             * Api Base
+             * @default
+             */
+            api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
+            /**
+             * Engine
+             * @default extractive
+             */
+            engine: string;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Output"][] | null;
             /** Max Tokens */
             max_tokens?: number | null;
             /**
@@ -2489,7 +2547,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Message
@@ -2542,7 +2600,7 @@ export interface components {
              */
             dataset: string;
             /** @description Engine that reads the library and answers every role. null: the default of the installation. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /**
              * Graph
              * @default agentflow
@@ -3111,7 +3169,7 @@ export interface components {
              * @description Engine config by role. `all` stands for the other roles.
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
         };
         /**
@@ -3148,7 +3206,7 @@ export interface components {
             built_in: boolean;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Name */
             name: string;
@@ -3317,6 +3375,11 @@ export interface components {
              */
             key?: string | null;
             /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls of your tenant at the same time. Others wait. null: no limit.
+             */
+            max_concurrent_calls?: number | null;
+            /**
              * Provider
              * @description litellm's name of the provider, such as hosted_vllm. Empty: the name in the path.
              * @default
@@ -3346,6 +3409,7 @@ export interface components {
          *         "tested_at": "2026-11-21T09:00:00Z",
          *         "tokens": 910
          *       },
+         *       "max_concurrent_calls": null,
          *       "name": "openai",
          *       "provider": "openai",
          *       "updated_at": "2026-11-21T09:00:00Z"
@@ -3371,6 +3435,11 @@ export interface components {
             key_set_at: string | null;
             /** @description null: it was not tested since its last change. */
             last_test: components["schemas"]["ProviderTestOut"] | null;
+            /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls at the same time. null: no limit.
+             */
+            max_concurrent_calls: number | null;
             /**
              * Name
              * @description What precedes the slash in the name of a model.
@@ -3737,7 +3806,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -4074,7 +4143,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -4139,7 +4208,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -4410,7 +4479,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
@@ -4572,7 +4641,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -4683,7 +4752,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
