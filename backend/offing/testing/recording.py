@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
@@ -45,6 +46,8 @@ class Recording:
     """Value of StopReason: why the run ended."""
     context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tokens of the context windows of the models that answered roles, by role."""
+    report_style: ReportStyle | None = None
+    """The report style of the run. `None` means that it had none."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -60,8 +63,9 @@ class Recording:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        windows = data.get("context_tokens", {})
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows)
+        windows, style = data.get("context_tokens", {}), data.get("report_style")
+        asked = None if style is None else ReportStyle.model_validate(style)
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows, asked)
 
 
 class RecordingMismatchError(AssertionError):
@@ -114,7 +118,8 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
 
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
-    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed)
+    id = uuid5(UUID_NAMESPACE, r.question)
+    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -153,6 +158,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "seed": r.seed,
         "reason": r.reason,
         **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 
