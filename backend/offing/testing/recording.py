@@ -64,8 +64,8 @@ class Recording:
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
         windows, style = data.get("context_tokens", {}), data.get("report_style")
-        asked = None if style is None else ReportStyle.model_validate(style)
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows, asked)
+        style = None if style is None else ReportStyle.model_validate(style)
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows, style)
 
 
 class RecordingMismatchError(AssertionError):

@@ -37,6 +37,7 @@ from offing_graphs.shared.prompt_room import (
     PromptRoom,
     compute_room,
 )
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
 from offing_graphs.shared.tagged_text import (
     OutputT,
@@ -93,8 +94,8 @@ SEARCH_AGAIN = "The passages of the latest step come first. To see others, searc
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
-    "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer "
-    "and put the ids of the passages it stands on behind it, like [E3]."
+    "the copied words are checked against the stored text. Lead with a short answer and put the ids of the passages it "
+    f"stands on behind it, like [E3]. {WRITING_RULES}"
 )
 PLAN_LABELS = ("Justification", "Context", "Sub-Goal", "Tool Name")
 ARGUMENTS_LABEL = "Arguments"
@@ -173,7 +174,7 @@ def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
 
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
-    before = (*render_task(inputs), render_analysis(inputs.analysis))
+    before = (*render_task(inputs), *render_report_style(inputs.report_style), render_analysis(inputs.analysis))
     ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
     room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
     memory = render_memory(inputs.memory, room)

@@ -39,6 +39,7 @@ from offing_graphs.shared.prompt_parts import (
     render_tool_cards,
 )
 from offing_graphs.shared.prompt_room import compute_prompt_tokens
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.schemas import RetrievedPassage
 from offing_graphs.shared.tagged_text import (
     Block,
@@ -77,8 +78,7 @@ RESEARCHER_TEMPLATE = (
     "tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may have "
     "{report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a "
     "tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
-    "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
-    "established."
+    f"letter, the words that carry it; the copied words are checked against the stored text. {WRITING_RULES}"
 )
 RESEARCHER_PROMPT = RESEARCHER_TEMPLATE.format(report_tokens=MAX_REPORT_TOKENS)
 """The system text for a window that is large enough for the whole workspace, or unknown."""
@@ -152,7 +152,8 @@ def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     system = RESEARCHER_TEMPLATE.format(report_tokens=sizes.report_tokens)
     tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
     report = _render_report(inputs.report, sizes.report_tokens)
-    before = (*render_task(inputs), *tools, *report, *_render_call(inputs.action))
+    style = render_report_style(inputs.report_style)
+    before = (*render_task(inputs), *style, *tools, *report, *_render_call(inputs.action))
     request = PHASE_PROMPTS[inputs.phase]
     spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
     max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))

@@ -35,6 +35,7 @@ from offing_graphs.memact.context import EDIT_ACTIONS, NEARLY_FULL_FRACTION
 from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
 from offing_graphs.shared.findings import render_value
 from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import Blocks, parse_tagged, render_tagged
 from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
@@ -57,7 +58,8 @@ AGENT_PROMPT = (
     "conversation, with an id such as r1. Answer when what you have is enough, or when more work cannot help. State "
     "nothing that is not in what you retrieved: every statement of fact cites at least one passage by its id and "
     "copies from it, letter by letter, the words that carry the statement. The copied words are checked against the "
-    "stored text. A question whose answer is a single name, number or value is answered with that alone."
+    "stored text. A question whose answer is a single name, number or value is answered with that alone. "
+    f"{WRITING_RULES}"
 )
 EDITING_PROMPT = (
     "This conversation may hold about {window} tokens; when it holds more, the work is lost. Keep it short: call prune "
@@ -236,7 +238,8 @@ def _render_system(inputs: AgentInput, format_rules: Sequence[str]) -> tuple[str
 def _render_question(inputs: AgentInput) -> tuple[str, ...]:
     summed = f"Part {inputs.stage} of the work. Your summary of what was done before:\n{wrap_untrusted(inputs.summary)}"
     case = inputs.model_copy(update={"user_messages": ()})
-    return (*render_task(case), *((summed,) if inputs.summary else ()), *_list_messages_after(-1, inputs))
+    style = render_report_style(inputs.report_style)
+    return (*render_task(case), *style, *((summed,) if inputs.summary else ()), *_list_messages_after(-1, inputs))
 
 
 def _render_record(entry: ContextRecord) -> str:
