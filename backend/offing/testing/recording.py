@@ -48,6 +48,8 @@ class Recording:
     """Tokens of the context windows of the models that answered roles, by role."""
     report_style: ReportStyle | None = None
     """The report style of the run. `None` means that it had none."""
+    revises: tuple[str, ...] = ()
+    """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -65,7 +67,8 @@ class Recording:
         steps = tuple(map(_step_from_json, data["steps"]))
         windows, style = data.get("context_tokens", {}), data.get("report_style")
         style = None if style is None else ReportStyle.model_validate(style)
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows, style)
+        more = {"context_tokens": windows, "report_style": style, "revises": tuple(data.get("revises", ()))}
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], **more)
 
 
 class RecordingMismatchError(AssertionError):
@@ -110,10 +113,16 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
     """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
     revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
-    engine = EngineConfig(engine="scripted", options={"revises": True}) if revised else EngineConfig()
+    revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
     windows = recording.context_tokens
-    roles = {*(role.name for role in graph.roles if revised), *windows}
-    return {role: engine.model_copy(update={"context_tokens": windows.get(role)}) for role in sorted(roles)}
+    return {
+        role: EngineConfig(
+            engine="scripted" if role in revisers else "extractive",
+            options={"revises": True} if role in revisers else {},
+            context_tokens=windows.get(role),
+        )
+        for role in sorted({*revisers, *windows})
+    }
 
 
 def _build_run_info(recording: Recording) -> RunInfo:
@@ -158,6 +167,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "seed": r.seed,
         "reason": r.reason,
         **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"revises": list(r.revises)} if r.revises else {}),
         **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }

@@ -163,6 +163,16 @@ def _choose_limits(style: ReportStyle | None) -> QuoteLimits:
     return LIMITS_BY_LENGTH[style.length] if style and style.length else DEFAULT_LIMITS
 
 
+def quote_beginnings(passages: Sequence[RetrievedPassage]) -> tuple[DraftSentence, ...]:
+    """Quote the first sentence of the first passages, where no words tell what to quote."""
+    quotes: list[Quote] = []
+    for passage in passages[: DEFAULT_LIMITS.closest]:
+        units = (u for u in split_units(passage.text) if u.kind not in {UnitKind.HEADING, UnitKind.CODE})
+        if unit := next(units, None):
+            quotes.append(Quote(passage, unit.start, unit.start + find_quote_end(passage.text[unit.start : unit.end])))
+    return tuple(_add_locations(quotes))
+
+
 def _build_sections(
     part_statuses: Sequence[PartStatus], any_covered: bool, limits: QuoteLimits
 ) -> tuple[DraftSection, ...]:

@@ -25,6 +25,7 @@ from offing.sdk import (
     shorten_line,
 )
 from offing_graphs.extractive.quotes import select_relevant
+from offing_graphs.extractive.report import quote_beginnings
 from offing_graphs.shared.fitted_calls import call_fitted, call_in_window, find_context_tokens
 from offing_graphs.shared.report import MAX_TITLE_CHARS, build_quote_report
 from offing_graphs.shared.schemas import RetrievedPassage, TaskContext, WriterInput
@@ -162,10 +163,17 @@ async def _add_opening(ctx: RunContext, name: str, inputs: WriterInput, body: _B
 
 
 def quote_section(inputs: SectionInput) -> WrittenSection:
-    """Return a section of quotes, which needs no model."""
-    task = TaskContext(question=inputs.answers or inputs.heading)
-    quotes = build_quote_report(task, inputs.passages)
-    sentences = tuple(sentence for part in quotes.sections for sentence in part.sentences)
+    """Return a section of quotes, which needs no model.
+
+    Its words may be in another language than its passages. Then what they say about the question is quoted, or else
+    how they begin.
+    """
+    for question in filter(None, (inputs.answers, inputs.heading, inputs.question)):
+        quotes = build_quote_report(TaskContext(question=question), inputs.passages)
+        if sentences := tuple(sentence for part in quotes.sections for sentence in part.sentences):
+            break
+    else:
+        sentences = quote_beginnings(inputs.passages)
     return WrittenSection(parts=(DraftSection(heading=inputs.heading, sentences=sentences),))
 
 
