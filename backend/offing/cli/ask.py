@@ -127,8 +127,11 @@ def build_report_style(options: AskOptions) -> ReportStyle | None:
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        remedy = "Use a tag such as zh." if first["loc"] == ("language",) else f"Use at most {MAX_TEMPLATE_CHARS:,}."
-        raise InvalidInput(f"--{first['loc'][0]}", first["msg"].removeprefix("Value error, "), remedy) from None
+        option, problem = f"--{first['loc'][0]}", first["msg"].removeprefix("Value error, ")
+        remedy = (
+            f"Use at most {MAX_TEMPLATE_CHARS:,} characters." if option == "--template" else "Use a tag such as zh."
+        )
+        raise InvalidInput(option, problem, remedy) from None
     return None if style.is_empty else style
 
 

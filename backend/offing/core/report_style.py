@@ -2,9 +2,8 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 MAX_TEMPLATE_CHARS = 4_000
 """Maximum number of characters of a template."""
@@ -21,18 +20,6 @@ class ReportLength(StrEnum):
     """Up to 10,000 words, written section by section."""
 
 
-def _check_language(tag: str) -> str:
-    if not _LANGUAGE.fullmatch(tag):
-        raise ValueError(f"{tag[:40]!r} is not a language tag; use one such as zh, de or pt-BR")
-    return tag
-
-
-def _check_template(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("the template contains a NUL character; remove it")
-    return text.strip()
-
-
 class ReportStyle(BaseModel):
     """What the user asks of the form of a report. It never changes the rules for citations."""
 
@@ -43,17 +30,31 @@ class ReportStyle(BaseModel):
         description="brief: about 200 words. standard: 800 to 1,500. long: up to 10,000, in sections. "
         "null: as long as the question needs.",
     )
-    language: Annotated[str, AfterValidator(_check_language)] | None = Field(
+    language: str | None = Field(
         default=None,
         max_length=35,
         description="Language of the report as a tag, such as zh. null: the language of the question.",
         examples=["zh"],
     )
-    template: Annotated[str, AfterValidator(_check_template)] = Field(
+    template: str = Field(
         default="",
         max_length=MAX_TEMPLATE_CHARS,
         description="Headings of the report, or other instructions on its form. Empty: none.",
     )
+
+    @field_validator("language")
+    @classmethod
+    def _check_language(cls, tag: str | None) -> str | None:
+        if tag is not None and not _LANGUAGE.fullmatch(tag):
+            raise ValueError(f"{tag[:40]!r} is not a language tag; use one such as zh, de or pt-BR")
+        return tag
+
+    @field_validator("template")
+    @classmethod
+    def _check_template(cls, text: str) -> str:
+        if "\0" in text:
+            raise ValueError("the template contains a NUL character; remove it")
+        return text.strip()
 
     @property
     def is_empty(self) -> bool:

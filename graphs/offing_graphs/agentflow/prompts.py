@@ -37,7 +37,7 @@ from offing_graphs.shared.prompt_room import (
     PromptRoom,
     compute_room,
 )
-from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style, render_template_hint
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
 from offing_graphs.shared.tagged_text import (
     OutputT,
@@ -127,7 +127,9 @@ _ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
 
 
 def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens)))
+    hint = render_template_hint(inputs.report_style)
+    tools = render_tool_cards(inputs.tools, inputs.context_tokens)
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *hint, *tools))
 
 
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:

@@ -33,6 +33,14 @@ TEMPLATE_RULE = (
 )
 
 
+TEMPLATE_HINT = "The report will follow this template, so its headings have to be looked up, too:\n{template}"
+
+
+def render_template_hint(style: ReportStyle | None) -> tuple[str, ...]:
+    """Render the template for roles that split the question into parts, or none if there is no template."""
+    return (TEMPLATE_HINT.replace("{template}", style.template),) if style and style.template else ()
+
+
 def render_report_style(style: ReportStyle | None, *, shows_length: bool = True) -> tuple[str, ...]:
     """Render what the user asks of a report as one part of a prompt, or none if the user asks for nothing.
 
