@@ -249,11 +249,11 @@ async def test_a_run_shows_its_report_style_and_a_follow_up_keeps_it_unless_it_n
     body: dict[str, object] = {"question": "And the lakes?", "graph": "quiet", "thread_id": stored["thread_id"]}
     nothing: dict[str, object] = {"report_style": {}}
     follow_ups: list[tuple[dict[str, object], object]] = [(body, style), (body | nothing, None), (body, None)]
-    for follow_up, kept in follow_ups:
+    for follow_up, expected in follow_ups:
         await api.hands.end(await api.hands.claim(run))
         response = await api.http.post("/api/v1/runs", json=follow_up)
         run = response.json()["id"]
-        assert response.json()["report_style"] == kept
+        assert response.json()["report_style"] == expected
 
 
 async def test_the_report_style_belongs_to_what_an_idempotency_key_names(api: Api) -> None:

@@ -20,7 +20,7 @@ from tests.workers.test_answer_streams import collect_changes
 from tests.workers.test_models import ANALYSIS, COMMAND, PLAN, VERDICT, reported, through
 
 TEXT = (
-    "John Smeaton built the third Eddystone tower between 1756 and 1759. The tower stands on a rock in the Channel and "
+    "John Smeaton built the third Eddystone tower between 1756 and 1759. It is a tower on a rock in the Channel and "
     "was lit by 24 candles."
 )
 STYLE = ReportStyle(length=ReportLength.LONG, language="de", template="## Der Erbauer\n## Das Licht")

@@ -127,9 +127,9 @@ _ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
 
 
 def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    hint = render_template_hint(inputs.report_style)
+    template = render_template_hint(inputs.report_style)
     tools = render_tool_cards(inputs.tools, inputs.context_tokens)
-    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *hint, *tools))
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *template, *tools))
 
 
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:

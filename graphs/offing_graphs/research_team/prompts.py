@@ -21,9 +21,9 @@ LEAD_SYSTEM_PROMPT = (
 
 
 def render_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    hint = render_template_hint(inputs.report_style)
+    template = render_template_hint(inputs.report_style)
     tools = render_tool_cards(inputs.tools, inputs.context_tokens)
-    return build_prompt(LEAD_SYSTEM_PROMPT, (*render_task(inputs), *hint, *tools))
+    return build_prompt(LEAD_SYSTEM_PROMPT, (*render_task(inputs), *template, *tools))
 
 
 TEXT_FORMAT = build_text_format(

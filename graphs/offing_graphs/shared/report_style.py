@@ -17,7 +17,7 @@ WRITING_RULES = (
 """Rules for every report, beside those for citations."""
 
 LENGTH_RULES = {
-    ReportLength.BRIEF: "Length: about 200 words. Give the short answer and what it stands on, and no more.",
+    ReportLength.BRIEF: "Length: about 200 words. Give the short answer and what supports it, and no more.",
     ReportLength.STANDARD: "Length: 800 to 1,500 words in sections, and fewer if the passages do not say as much.",
     ReportLength.LONG: (
         "Length: a thorough report in sections, of up to 10,000 words. Use everything in the passages that bears on "
@@ -59,5 +59,5 @@ def render_report_style(style: ReportStyle | None, *, shows_length: bool = True)
 def _render_language(language: str) -> str:
     return (
         f"Language: write the whole report, its title and headings included, in the language with the tag {language}. "
-        'Copied words stay as they are, and so do the ids of passages and the word "Limits:".'
+        'Copied words, the ids of passages and the word "Limits:" stay unchanged.'
     )

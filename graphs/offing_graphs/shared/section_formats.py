@@ -27,7 +27,7 @@ SECTION_FORMAT_RULE = f"""## The heading of the section
 
 Limits: what could not be established for this section. Leave this line out when there is nothing."""
 OPENING_FORMAT_RULE = """# A title
-The short answer in one paragraph, with the ids of the passages it stands on, like [E3].
+The short answer in one paragraph, with the ids of the passages that support it, like [E3].
 
 Limits: what could not be established. Leave this line out when there is nothing."""
 

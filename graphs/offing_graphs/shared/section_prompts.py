@@ -134,12 +134,12 @@ def _render_sections(sections: Sequence[DraftSection], room: PromptRoom) -> tupl
     whole = [_render_section(section, len(section.sentences)) for section in sections]
     if room.tokens is None or room.without(whole).tokens:
         return ("The sections:", *whole)
-    kept = max((len(one.sentences) for one in sections), default=0)
+    max_sentences = max((len(one.sentences) for one in sections), default=0)
     shorter = whole
-    while kept > 1 and not room.without(shorter).tokens:
-        kept -= 1
-        shorter = [_render_section(section, kept) for section in sections]
-    return (f"The sections, of which only the first {kept} sentences are shown, for lack of room:", *shorter)
+    while max_sentences > 1 and not room.without(shorter).tokens:
+        max_sentences -= 1
+        shorter = [_render_section(section, max_sentences) for section in sections]
+    return (f"The sections, of which only the first {max_sentences} sentences are shown, for lack of room:", *shorter)
 
 
 def _render_section(section: DraftSection, max_sentences: int) -> str:
