@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from offing.core.answer_draft import DraftPart
+from offing.core.errors import InvalidInput
 from offing.core.report_style import ReportLength, ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -86,19 +89,19 @@ def count_calls(server: WireServer) -> dict[str, int]:
     return {name: names.count(name) for name in ("outline", *SECTIONS, "opening")}
 
 
-async def test_a_long_report_is_written_in_sections_side_by_side(shared_platform: Platform, tmp_path: Path) -> None:
+async def test_a_long_report_is_written_in_sections_with_the_style_in_every_prompt(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
     slowly = answering(lambda name, reply: Slow(reply, 0.02, between=True))
     async with WireServer(slowly) as server:
         run = await submit(shared_platform, tmp_path, server)
         async with collect_changes(shared_platform, run) as changes:
             ended = await shared_platform.ended(run.id)
             await asyncio.sleep(0.3)
-        at = {find_call(request): request.at for request in server.requests}
         prompts = {find_call(request): json.dumps(request.body, ensure_ascii=False) for request in server.requests}
     report = await reported(shared_platform, ended)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)
     assert ended.report_style == STYLE
-    assert abs(at["Der Erbauer"] - at["Das Licht"]) < 0.15, "the sections follow one another"
     assert [section.heading for section in report.sections] == list(SECTIONS)
     assert (report.title, report.limits) == ("Der Turm von Smeaton", "Die Reichweite ist unbekannt.")
     assert all(sentence.is_supported for sentence in report.sentences())
@@ -168,7 +171,9 @@ async def test_after_a_crash_between_sections_only_the_missing_one_is_written(
     assert not any("anew" in step.payload for step in await platform.steps(run.id))
 
 
-async def test_cancelling_ends_all_sections_within_a_second(shared_platform: Platform, tmp_path: Path) -> None:
+async def test_sections_are_written_side_by_side_and_all_end_within_a_second_of_a_cancellation(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
     slowly = answering(lambda name, reply: Slow(reply, 60) if name in SECTIONS else reply)
     async with WireServer(slowly) as server:
         run = await submit(shared_platform, tmp_path, server)
@@ -182,6 +187,11 @@ async def test_cancelling_ends_all_sections_within_a_second(shared_platform: Pla
     assert ended.status is RunStatus.CANCELLED
     assert len(server.hangups) == 2
     assert max(server.hangups) - began < 1.0
+
+
+async def test_a_graph_without_a_writer_rejects_a_report_style(shared_platform: Platform) -> None:
+    with pytest.raises(InvalidInput, match="written for LangGraph alone"):
+        await shared_platform.submit(RunRequest("Ask me", "plain_ask", report_style=STYLE))
 
 
 async def _wait_for_section(platform: Platform, run: RunRow) -> None:
