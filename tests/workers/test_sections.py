@@ -6,10 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from offing.core.answer_draft import DraftPart
-from offing.core.errors import InvalidInput
 from offing.core.report_style import ReportLength, ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -187,11 +184,6 @@ async def test_sections_are_written_side_by_side_and_all_end_within_a_second_of_
     assert ended.status is RunStatus.CANCELLED
     assert len(server.hangups) == 2
     assert max(server.hangups) - began < 1.0
-
-
-async def test_a_graph_without_a_writer_rejects_a_report_style(shared_platform: Platform) -> None:
-    with pytest.raises(InvalidInput, match="written for LangGraph alone"):
-        await shared_platform.submit(RunRequest("Ask me", "plain_ask", report_style=STYLE))
 
 
 async def _wait_for_section(platform: Platform, run: RunRow) -> None:

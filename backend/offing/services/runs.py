@@ -86,7 +86,7 @@ async def submit_run(
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
     graph = graph_registry.get_graph(graphs, request.graph)
-    _check_report_style(graph, request.report_style)
+    check_report_style(graph, request.report_style)
     digest = _hash_request(request)
     async with database.transaction(tenant_id) as connection:
         stored = await providers.list_stored(connection)
@@ -244,7 +244,7 @@ async def _inherit_from_thread(connection: Connection, request: RunRequest, thre
     return request
 
 
-def _check_report_style(graph: Graph, style: ReportStyle | None) -> None:
+def check_report_style(graph: Graph, style: ReportStyle | None) -> None:
     """Raise InvalidInput if a report style is asked of a graph that cannot read it."""
     if style is not None and not style.is_empty and graph.langgraph_adapter is not None:
         problem = f"{graph.name} is written for LangGraph alone and has no writer that could follow it"
