@@ -58,8 +58,7 @@ AGENT_PROMPT = (
     "conversation, with an id such as r1. Answer when what you have is enough, or when more work cannot help. State "
     "nothing that is not in what you retrieved: every statement of fact cites at least one passage by its id and "
     "copies from it, letter by letter, the words that carry the statement. The copied words are checked against the "
-    "stored text. A question whose answer is a single name, number or value is answered with that alone. "
-    f"{WRITING_RULES}"
+    "stored text. A question whose answer is a single name, number or value is answered with that alone."
 )
 EDITING_PROMPT = (
     "This conversation may hold about {window} tokens; when it holds more, the work is lost. Keep it short: call prune "
@@ -96,7 +95,9 @@ EDITING_RULE = """A memory action is written in the same way, between its own ta
 ANSWER_RULE = f"""The answer ends the work; when nothing was found, its tags are <nothing_found>…</nothing_found>:
 <answer>
 {REPORT_FORMAT_RULE}
-</answer>"""
+</answer>
+{WRITING_RULES}"""
+"""The rules for reports stand here and not in the system text, whose size decides when a context is full."""
 SUMMARY_RULE = "A summary, when you are asked for one:\n<summary>the summary</summary>"
 
 

@@ -10,7 +10,7 @@ from tests.graphs.langgraph_only import react
 
 
 def test_a_graph_without_a_writer_rejects_a_report_style() -> None:
-    with pytest.raises(InvalidInput, match="report_style.*written for LangGraph alone"):
+    with pytest.raises(InvalidInput, match=r"report_style.*written for LangGraph alone"):
         check_report_style(react.graph, ReportStyle(length=ReportLength.LONG))
     for style in (None, ReportStyle()):
         check_report_style(react.graph, style)
