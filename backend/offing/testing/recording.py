@@ -65,10 +65,18 @@ class Recording:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        windows, style = data.get("context_tokens", {}), data.get("report_style")
-        style = None if style is None else ReportStyle.model_validate(style)
-        more = {"context_tokens": windows, "report_style": style, "revises": tuple(data.get("revises", ()))}
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], **more)
+        style = data.get("report_style")
+        return cls(
+            data["question"],
+            steps,
+            Budget(**budget),
+            earlier,
+            data["seed"],
+            data["reason"],
+            data.get("context_tokens", {}),
+            None if style is None else ReportStyle.model_validate(style),
+            tuple(data.get("revises", ())),
+        )
 
 
 class RecordingMismatchError(AssertionError):
