@@ -107,6 +107,10 @@ async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
         ),
         ({"question": "Why is the sea salt?", "deadline": "9999-12-31T23:59:59-12:00"}, "deadline"),
         ({"question": "Why is the sea salt?", "seed": 2**63}, "seed"),
+        ({"question": "Why is the sea salt?", "report_style": {"length": "huge"}}, "report_style.length"),
+        ({"question": "Why is the sea salt?", "report_style": {"language": "not a tag"}}, "report_style.language"),
+        ({"question": "Why is the sea salt?", "report_style": {"template": "x" * 4001}}, "report_style.template"),
+        ({"question": "Why is the sea salt?", "report_style": {"tone": "warm"}}, "report_style.tone"),
         ({}, "question"),
     ]
     for body, field in cases:
@@ -260,6 +264,28 @@ async def test_a_run_shows_what_it_may_see_and_use(api: Api) -> None:
     assert (await api.http.get(f"/api/v1/runs/{run}")).json()["scope"] == scope
     bare = await api.submit()
     assert (await api.http.get(f"/api/v1/runs/{bare}")).json()["scope"]["web"] is False
+
+
+async def test_a_run_shows_its_report_style_and_a_follow_up_keeps_it_unless_it_names_another(api: Api) -> None:
+    style = {"length": "long", "language": "zh", "template": "## Costs\n## Risks"}
+    run = await api.submit(report_style=style | {"template": " ## Costs\n## Risks\n"})
+    stored = (await api.http.get(f"/api/v1/runs/{run}")).json()
+    assert stored["report_style"] == style
+    body: dict[str, object] = {"question": "And the lakes?", "graph": "quiet", "thread_id": stored["thread_id"]}
+    nothing: dict[str, object] = {"report_style": {}}
+    follow_ups: list[tuple[dict[str, object], object]] = [(body, style), (body | nothing, None), (body, None)]
+    for follow_up, expected in follow_ups:
+        await api.hands.end(await api.hands.claim(run))
+        response = await api.http.post("/api/v1/runs", json=follow_up)
+        run = response.json()["id"]
+        assert response.json()["report_style"] == expected
+
+
+async def test_the_report_style_belongs_to_what_an_idempotency_key_names(api: Api) -> None:
+    key, body = {"Idempotency-Key": "one"}, {"question": "Why is the sea salt?", "graph": "quiet"}
+    assert (await api.http.post("/api/v1/runs", json=body, headers=key)).status_code == 201
+    different = await api.http.post("/api/v1/runs", json=body | {"report_style": {"length": "brief"}}, headers=key)
+    assert different.status_code == 409
 
 
 async def test_a_running_run_tells_what_it_does_and_when_its_worker_was_seen(api: Api) -> None:

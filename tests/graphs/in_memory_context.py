@@ -25,6 +25,7 @@ from offing.core.citation import ClaimContext, verify_citations
 from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
@@ -188,6 +189,7 @@ class InMemoryContext:
     """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
     revisers: frozenset[str] = frozenset()
     """Roles whose engine can correct a draft."""
+    report_style: ReportStyle | None = None
     calculations: list[str] = field(default_factory=list[str])
     seed: int = 0
     searching: float = 0.0
@@ -195,7 +197,8 @@ class InMemoryContext:
 
     @property
     def run(self) -> RunInfo:
-        return RunInfo(uuid5(NAMES, self.question), self.question, self.earlier, self.budget, self.seed)
+        id = uuid5(NAMES, self.question)
+        return RunInfo(id, self.question, self.earlier, self.budget, self.seed, report_style=self.report_style)
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:

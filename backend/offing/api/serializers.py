@@ -88,6 +88,7 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         pending_input_requests=pending_input_requests,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
+        report_style=run.report_style,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic import ValidationError
 
 from offing.bus.live import DraftEvent, StepsEvent
 from offing.bus.notifier import BusNotifier
@@ -21,6 +22,7 @@ from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
+from offing.core.report_style import MAX_TEMPLATE_CHARS, ReportLength, ReportStyle
 from offing.core.run import Budget, Depth, RunStatus
 from offing.core.step import Step
 from offing.library.readers import DocumentReaderPool
@@ -51,12 +53,13 @@ def run_ask(options: AskOptions) -> int:
     """
     settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
     _check_options(options)
+    style = build_report_style(options)
     graph = get_graph(settings, options.graph)
     engines = resolve_engine_configs(options.engines, graph)
     if not options.preset:
         check_roles_answered(graph, engines)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
-        return asyncio.run(_ask(options, graph, engines, servers, settings, progress))
+        return asyncio.run(_ask(options, graph, engines, servers, settings, progress, style))
 
 
 def resolve_engine_configs(
@@ -111,6 +114,38 @@ def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> N
             raise InvalidInput("--engine", problem, remedy)
 
 
+def build_report_style(options: AskOptions) -> ReportStyle | None:
+    """Return the report style that the options ask for. `None` means that they ask for none.
+
+    Raises InvalidInput, which names the option.
+    """
+    template = "" if options.template is None else _read_template(options.template)
+    try:
+        style = ReportStyle(
+            length=None if options.length is None else ReportLength(options.length),
+            language=options.language,
+            template=template,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option, problem = f"--{first['loc'][0]}", first["msg"].removeprefix("Value error, ")
+        remedy = (
+            f"Use at most {MAX_TEMPLATE_CHARS:,} characters." if option == "--template" else "Use a tag such as zh."
+        )
+        raise InvalidInput(option, problem, remedy) from None
+    return None if style.is_empty else style
+
+
+def _read_template(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("--template", f"{path} cannot be read: {error}", "Use a text file in UTF-8.") from error
+    if not text.strip():
+        raise InvalidInput("--template", f"{path} is empty", "Write the headings of the report into it.")
+    return text
+
+
 def _check_options(options: AskOptions) -> None:
     if len(options.question.strip()) < 3:
         raise InvalidInput("question", "must have at least 3 characters", "Enter a question.")
@@ -128,6 +163,7 @@ async def _ask(
     servers: ServerUrls,
     settings: Settings,
     progress: ProgressPrinter,
+    style: ReportStyle | None,
 ) -> int:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         preset = await get_preset(database, LOCAL_TENANT, options.preset) if options.preset else None
@@ -148,6 +184,7 @@ async def _ask(
             budget=resolve_budget(options, preset),
             engines=engines,
             scope=_build_scope(options, collections),
+            report_style=style,
         )
         graphs = {graph.name: graph}
         submitted = await submit_run(

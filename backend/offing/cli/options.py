@@ -57,6 +57,13 @@ class AskOptions:
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""
+    length: Literal["brief", "standard", "long"] | None = None
+    """Length of the report: brief about 200 words, standard 800 to 1,500, long up to 10,000. Default: as
+    long as the question needs."""
+    language: str | None = None
+    """Language of the report as a tag, such as zh. Default: the language of the question."""
+    template: Path | None = None
+    """A text file with the headings of the report, or with other instructions on its form."""
     paths: Annotated[Paths, Parameter(name="--path")] = ()
     """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
     as_json: Json = False

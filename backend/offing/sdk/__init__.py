@@ -17,6 +17,7 @@ from offing.core.report import (
     ReportRevision,
     ReportStatus,
 )
+from offing.core.report_style import ReportLength, ReportStyle
 from offing.core.run import Budget, Depth, RunStatus, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.text_repair import RepairedText, remove_code_fence, remove_thoughts
@@ -83,8 +84,10 @@ __all__ = [
     "RepairedText",
     "Report",
     "ReportDraft",
+    "ReportLength",
     "ReportRevision",
     "ReportStatus",
+    "ReportStyle",
     "ReviewDecision",
     "Role",
     "RoleReply",

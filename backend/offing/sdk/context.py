@@ -14,6 +14,7 @@ from uuid import UUID
 from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
@@ -41,6 +42,8 @@ class RunInfo:
 
     `None` means that the run is not a fork.
     """
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report, for the graph's writer. `None` means nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy
@@ -55,6 +56,8 @@ class RunRequest:
     seed: int = 0
     tool_policy: ToolPolicy | None = None
     """The tool policy. `None` means that of the last question in the thread, else the default for the scope."""
+    report_style: ReportStyle | None = None
+    """The form of the report. `None` means that of the last question in the thread. An empty style asks for nothing."""
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
@@ -83,6 +86,7 @@ async def submit_run(
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
     graph = graph_registry.get_graph(graphs, request.graph)
+    check_report_style(graph, request.report_style)
     digest = _hash_request(request)
     async with database.transaction(tenant_id) as connection:
         stored = await providers.list_stored(connection)
@@ -227,7 +231,7 @@ async def _notify(notifier: RunNotifier, tenant_id: UUID, run: RunRow, new: list
 
 
 async def _inherit_from_thread(connection: Connection, request: RunRequest, thread_id: UUID) -> RunRequest:
-    """Give a follow-up without a scope or a tool policy those of the previous question."""
+    """Give a follow-up without a scope, a tool policy or a report style those of the previous question."""
     if not any(request.scope.values()):
         request = replace(request, scope=await threads.get_scope(connection, thread_id) or request.scope)
     if (
@@ -235,7 +239,16 @@ async def _inherit_from_thread(connection: Connection, request: RunRequest, thre
         and (inherited := await threads.find_requested_tool_policy(connection, thread_id)) is not None
     ):
         request = replace(request, tool_policy=ToolPolicy.model_validate(inherited))
+    if request.report_style is None:
+        request = replace(request, report_style=await threads.find_report_style(connection, thread_id))
     return request
+
+
+def check_report_style(graph: Graph, style: ReportStyle | None) -> None:
+    """Raise InvalidInput if a report style is asked of a graph that cannot read it."""
+    if style is not None and not style.is_empty and graph.langgraph_adapter is not None:
+        problem = f"{graph.name} is written for LangGraph alone and has no writer that could follow it"
+        raise InvalidInput("report_style", problem, "Leave it out, or ask for the form in the question.")
 
 
 def _build_run(
@@ -246,6 +259,7 @@ def _build_run(
     servers: McpServerRegistry,
 ) -> NewRun:
     policy = build_tool_policy(graph, request.scope, request.tool_policy, servers)
+    style = request.report_style
     return NewRun(
         id=new_id(),
         thread_id=request.thread_id or new_id(),
@@ -264,6 +278,7 @@ def _build_run(
         traceparent=request.traceparent,
         durability=request.durability,
         requested_tool_policy=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
+        report_style=None if style is None or style.is_empty else style,
     )
 
 
@@ -359,6 +374,7 @@ def _hash_request(request: RunRequest) -> str:
         "scope": dict(request.scope),
         "seed": request.seed,
         **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),
+        **({"report_style": request.report_style.model_dump(mode="json")} if request.report_style else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -77,14 +77,15 @@ cost of the steps.
 INSERT_RUN = f"""
     insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
                      tool_policy_sha256, budget,
-                     requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, kind,
+                     requested_tool_policy, report_style, scope, seed, idempotency_key, request_sha256,
+                     traceparent, kind,
                      durability, status,
                      fence, next_seq, progress_seq, turns, tokens, cost_usd, work_seconds, forked_from_id,
                      forked_at_seq,
                      forked_kind, forked_usage)
     select %(id)s, tenant_id, %(thread)s, graph, %(graph_version)s, question, %(engines)s, %(policy)s,
-           %(policy_sha256)s, %(budget)s, requested_tool_policy, scope, seed, %(idempotency_key)s, %(request_sha256)s,
-           %(traceparent)s, 'interactive',
+           %(policy_sha256)s, %(budget)s, requested_tool_policy, report_style, scope, seed, %(idempotency_key)s,
+           %(request_sha256)s, %(traceparent)s, 'interactive',
            'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
            %(cost_usd)s, %(seconds)s, id,
            %(at)s, coalesce(forked_kind, kind), %(usage)s

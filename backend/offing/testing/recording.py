@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, Depth
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
@@ -46,6 +47,10 @@ class Recording:
     """Value of StopReason: why the run ended."""
     context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tokens of the context windows of the models that answered roles, by role."""
+    report_style: ReportStyle | None = None
+    """The report style of the run. `None` means that it had none."""
+    revises: tuple[str, ...] = ()
+    """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -62,8 +67,18 @@ class Recording:
         budget["depth"] = Depth(budget.get("depth", Depth.STANDARD))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        windows = data.get("context_tokens", {})
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows)
+        style = data.get("report_style")
+        return cls(
+            data["question"],
+            steps,
+            Budget(**budget),
+            earlier,
+            data["seed"],
+            data["reason"],
+            data.get("context_tokens", {}),
+            None if style is None else ReportStyle.model_validate(style),
+            tuple(data.get("revises", ())),
+        )
 
 
 class RecordingMismatchError(AssertionError):
@@ -108,15 +123,22 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
     """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
     revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
-    engine = EngineConfig(engine="scripted", options={"revises": True}) if revised else EngineConfig()
+    revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
     windows = recording.context_tokens
-    roles = {*(role.name for role in graph.roles if revised), *windows}
-    return {role: engine.model_copy(update={"context_tokens": windows.get(role)}) for role in sorted(roles)}
+    return {
+        role: EngineConfig(
+            engine="scripted" if role in revisers else "extractive",
+            options={"revises": True} if role in revisers else {},
+            context_tokens=windows.get(role),
+        )
+        for role in sorted({*revisers, *windows})
+    }
 
 
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
-    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed)
+    id = uuid5(UUID_NAMESPACE, r.question)
+    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -155,6 +177,8 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "seed": r.seed,
         "reason": r.reason,
         **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"revises": list(r.revises)} if r.revises else {}),
+        **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 

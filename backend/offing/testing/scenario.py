@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.input_request import InputKind, InputPrompt, InputResponse, check_prompt, check_response
 from offing.core.model import EngineFailure, InvalidOutput
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget
 from offing.core.tool_policy import ToolPolicy
 from offing.models.structured_output import parse_output
@@ -39,6 +40,7 @@ class ScenarioOptions(TypedDict, total=False):
     input_responses: Mapping[str, InputResponse]
     prior_exchanges: tuple[tuple[str, str], ...]
     seed: int
+    report_style: ReportStyle | None
     failing_tools: Mapping[str, str]
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]]
 
@@ -81,6 +83,8 @@ class Scenario:
     """Responses of a person to input requests, by prompt. Without one, the default of the input request is used."""
     prior_exchanges: tuple[tuple[str, str], ...] = ()
     seed: int = 0
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report. `None` means nothing."""
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Error messages of tools that fail, by name."""
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()

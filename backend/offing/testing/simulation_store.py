@@ -71,6 +71,7 @@ class SimulationStore:
             scenario.prior_exchanges,
             scenario.budget,
             scenario.seed,
+            report_style=scenario.report_style,
         )
         self.documents, self.clock = Documents(scenario.documents), VirtualClock(dict(scenario.durations_seconds))
         self.policy: ToolPolicy = scenario.tool_policy or build_default_tool_policy(self.graph)

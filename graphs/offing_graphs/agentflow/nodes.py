@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from offing.sdk import EngineFailure, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
-from offing_graphs.agentflow.extractive import write_report
+from offing_graphs.agentflow.extractive import write_report as build_report
 from offing_graphs.agentflow.schemas import (
     AnalystInput,
     Command,
@@ -26,6 +26,7 @@ from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
+from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_args_problem, find_last_message_seq
@@ -199,14 +200,16 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, *
     reason = _resolve_final_reason(inputs, stop)
     writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(write_report(writer_input), reason)
+        await ctx.submit_report(build_report(writer_input), reason)
         return {"stop": reason}
-    reply = await call_fitted(ctx, roles.GENERATOR, writer_input)
-    if isinstance(reply, EngineFailure):
-        reason = stop_reason_from_failure(reply)
-        await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
+    written = await write_report(ctx, roles.GENERATOR, writer_input)
+    if isinstance(written, EngineFailure):
+        reason = stop_reason_from_failure(written)
+        await ctx.submit_report(build_report(writer_input.model_copy(update={"reason": reason})), reason)
         return {"stop": reason}
-    await submit_checked_report(ctx, roles.GENERATOR, reply.output, reason)
+    if written.failure is not None:
+        reason = stop_reason_from_failure(written.failure)
+    await submit_checked_report(ctx, roles.GENERATOR, written.draft, reason)
     return {"stop": reason}
 
 

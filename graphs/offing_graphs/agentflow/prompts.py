@@ -33,6 +33,7 @@ from offing_graphs.shared.prompt_room import (
     MAX_MEMORY_TOKENS,
     compute_room,
 )
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style, render_template_hint
 from offing_graphs.shared.schemas import Analysis, Coverage, Plan, RetrievedPassage, WriterInput
 from offing_graphs.shared.source_names import shorten_source_ids
 from offing_graphs.shared.tagged_text import (
@@ -108,8 +109,8 @@ EARLIER_VERDICT = (
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
-    "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer "
-    "and put the ids of the passages it stands on behind it, like [E3]."
+    "the copied words are checked against the stored text. Lead with a short answer and put the ids of the passages it "
+    f"stands on behind it, like [E3]. {WRITING_RULES}"
 )
 PLAN_LABELS = ("Justification", "Context", "Sub-Goal", "Tool Name")
 ARGUMENTS_LABEL = "Arguments"
@@ -141,7 +142,9 @@ _ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
 
 
 def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens)))
+    template = render_template_hint(inputs.report_style)
+    tools = render_tool_cards(inputs.tools, inputs.context_tokens)
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *template, *tools))
 
 
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
@@ -199,7 +202,7 @@ def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
 
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
-    before = (*render_task(inputs), render_analysis(inputs.analysis))
+    before = (*render_task(inputs), *render_report_style(inputs.report_style), render_analysis(inputs.analysis))
     after = (
         *_render_uncited(inputs.uncited_passages),
         f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",

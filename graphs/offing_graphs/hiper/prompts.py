@@ -35,6 +35,7 @@ from offing_graphs.shared.prompt_parts import (
     render_tool_cards,
 )
 from offing_graphs.shared.prompt_room import MEMORY_FRACTION, PromptRoom, compute_room
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import Blocks, parse_tagged, parse_whole, render_tagged, validate_output
 from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
@@ -63,7 +64,7 @@ AGENT_PROMPT = (
     f"or `{ANSWER}` with the report once the passages and results suffice, or `{GIVE_UP}` with a report that says what "
     "is missing when nothing more can help. Do not repeat an action that has been taken. In a report, every statement "
     "of fact cites a passage by its id and copies from it, letter by letter, the words that carry the statement; the "
-    "copied words are checked. Lead with a short answer."
+    f"copied words are checked. Lead with a short answer. {WRITING_RULES}"
 )
 TAGS = ("switch", "subgoal", "action")
 SPAN_KINDS = {"switch": SpanKind.SWITCH, "subgoal": SpanKind.SUBGOAL, "action": SpanKind.ACTION}
@@ -80,7 +81,8 @@ _ACTION_PATTERN = re.compile(r"<action>.*?</action>", re.DOTALL)
 
 
 def render_agent_prompt(inputs: AgentInput) -> tuple[Message, ...]:
-    before = (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens))
+    style = render_report_style(inputs.report_style)
+    before = (*render_task(inputs), *style, *render_tool_cards(inputs.tools, inputs.context_tokens))
     latest = tuple(map(_render_value_pair, inputs.memory[-MAX_FULL_RECORDS:]))
     status = _render_status(inputs)
     room = compute_room(inputs.context_tokens, Turn, (AGENT_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *latest, status))

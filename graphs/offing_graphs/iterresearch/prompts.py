@@ -39,6 +39,7 @@ from offing_graphs.shared.prompt_parts import (
     render_tool_cards,
 )
 from offing_graphs.shared.prompt_room import compute_prompt_tokens
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.schemas import RetrievedPassage
 from offing_graphs.shared.tagged_text import (
     NamedBlocks,
@@ -76,8 +77,8 @@ RESEARCHER_TEMPLATE = (
     " been tried in vain; what is still open; and what you mean to do next. Leave out what no longer helps. It may "
     "have {report_tokens:,} tokens at most; a much shorter one is better. A result that was cut can be read on with a"
     " tool. In the answer every statement of fact cites at least one passage by its id and copies from it, letter by "
-    "letter, the words that carry it; the copied words are checked against the stored text. Say what could not be "
-    "established."
+    "letter, the words that carry it; the copied words are checked against the stored text. "
+    f"{WRITING_RULES}"
 )
 RESEARCHER_PROMPT = RESEARCHER_TEMPLATE.format(report_tokens=MAX_REPORT_TOKENS)
 """The system text for a window that is large enough for the whole workspace, or unknown."""
@@ -165,7 +166,8 @@ def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
     report = _render_report(inputs.report, sizes.report_tokens)
     calls = () if inputs.more_actions else _render_call(inputs.action)
-    before = (*render_task(inputs), *tools, *report, *calls)
+    style = render_report_style(inputs.report_style)
+    before = (*render_task(inputs), *style, *tools, *report, *calls)
     request = " ".join((*_render_depth(inputs), PHASE_PROMPTS[inputs.phase]))
     spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
     max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))

@@ -36,6 +36,7 @@ from offing_graphs.memact.schemas import EDIT_ACTIONS, Act, AgentInput, ContextR
 from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, Call, split_calls
 from offing_graphs.shared.findings import render_value
 from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import NamedBlocks, parse_tagged_list, render_tagged
 from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
@@ -98,7 +99,9 @@ EDITING_RULE = """A memory action is written in the same way, between its own ta
 ANSWER_RULE = f"""The answer ends the work; when nothing was found, its tags are <nothing_found>…</nothing_found>:
 <answer>
 {REPORT_FORMAT_RULE}
-</answer>"""
+</answer>
+{WRITING_RULES}"""
+"""The rules for reports stand here and not in the system text, whose size decides when a context is full."""
 SUMMARY_RULE = "A summary, when you are asked for one:\n<summary>the summary</summary>"
 
 
@@ -278,7 +281,8 @@ def _render_system(inputs: AgentInput, format_rules: Sequence[str]) -> tuple[str
 def _render_question(inputs: AgentInput) -> tuple[str, ...]:
     summed = f"Part {inputs.stage} of the work. Your summary of what was done before:\n{wrap_untrusted(inputs.summary)}"
     case = inputs.model_copy(update={"user_messages": ()})
-    return (*render_task(case), *((summed,) if inputs.summary else ()), *_list_messages_after(-1, inputs))
+    style = render_report_style(inputs.report_style)
+    return (*render_task(case), *style, *((summed,) if inputs.summary else ()), *_list_messages_after(-1, inputs))
 
 
 def _render_record(entry: ContextRecord) -> str:

@@ -9,6 +9,7 @@ from offing_graphs.agentflow.prompts import (
 )
 from offing_graphs.agentflow.schemas import AnalystInput
 from offing_graphs.shared.prompt_parts import build_prompt, render_task, render_tool_cards
+from offing_graphs.shared.report_style import render_template_hint
 from offing_graphs.shared.tagged_text import build_text_format
 from offing_graphs.shared.text_repairs import build_tag_repair
 
@@ -20,9 +21,9 @@ LEAD_SYSTEM_PROMPT = (
 
 
 def render_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(
-        LEAD_SYSTEM_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools, inputs.context_tokens))
-    )
+    template = render_template_hint(inputs.report_style)
+    tools = render_tool_cards(inputs.tools, inputs.context_tokens)
+    return build_prompt(LEAD_SYSTEM_PROMPT, (*render_task(inputs), *template, *tools))
 
 
 TEXT_FORMAT = build_text_format(

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from offing.sdk import ReportStyle
+
 
 class FrozenModel(BaseModel):
     """An immutable model that rejects unknown fields."""
@@ -137,6 +139,8 @@ class TaskContext(RoleInput):
     earlier: tuple[PriorExchange, ...] = ()
     user_messages: tuple[str, ...] = ()
     """Messages that the user sent during the run, oldest first."""
+    report_style: ReportStyle | None = Field(default=None, exclude_if=is_none)
+    """What the user asks of the form of the report, for roles that write one. `None` means nothing."""
 
 
 class Analysis(FrozenModel):

@@ -16,7 +16,9 @@ MAX_USER_MESSAGES = 20
 def task_from_run(run: RunInfo, user_messages: Iterable[str] = ()) -> TaskContext:
     """Return the task of a run."""
     earlier = tuple(PriorExchange(question=q, answer=a) for q, a in run.prior_exchanges)
-    return TaskContext(question=run.question, earlier=earlier, user_messages=tuple(user_messages))
+    return TaskContext(
+        question=run.question, earlier=earlier, user_messages=tuple(user_messages), report_style=run.report_style
+    )
 
 
 async def load_task(ctx: RunContext, last_message_seq: int) -> TaskContext:

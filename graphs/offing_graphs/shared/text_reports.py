@@ -16,10 +16,7 @@ from offing_graphs.shared.report_blocks import (
 )
 
 CALL_FORMAT_RULE = "the tool's name, a space, and its arguments as one JSON object on the same line"
-REPORT_FORMAT_RULE = """# A title
-The short answer in a sentence or two, with the ids of the passages it stands on, like [E3].
-
-## A heading
+SECTION_BODY_RULE = """\
 Connected prose. Each statement of fact is followed by its citation. [E3: "words copied letter by letter from \
 passage E3"] The next sentence goes on in the same paragraph. [E3: "other words"] [E5: "words of passage E5"]
 
@@ -28,7 +25,13 @@ An empty line begins the next paragraph.
 
 | A table | where it serves |
 | --- | --- |
-| a cell | a cell [E7: "words"] |
+| a cell | a cell [E7: "words"] |"""
+"""How the body of a section is written, with all that may stand in it."""
+REPORT_FORMAT_RULE = f"""# A title
+The short answer in a sentence or two, with the ids of the passages it stands on, like [E3].
+
+## A heading
+{SECTION_BODY_RULE}
 
 Limits: what could not be established. Leave this line out when there is nothing."""
 REPORT_EXAMPLE = (
@@ -78,13 +81,18 @@ def parse_report(text: str, title: str) -> ReportDraft | InvalidOutput:
         return InvalidOutput("The report is empty. " + REPORT_EXAMPLE)
     if lines[0].startswith("# "):
         title, lines = lines[0][2:].strip(), lines[1:]
-    limits = next((line.strip().partition(":")[2].strip() for line in lines if _is_limits(line)), "")
-    body = [line for line in lines if not _is_limits(line)]
+    body, limits = split_limits(lines)
     lead, rest = _split_lead(body)
     answer, citations = extract_citations(" ".join(line.strip() for line in lead))
     return ReportDraft(
         title=title, answer=answer, answer_citations=citations, sections=parse_sections(rest), limits=limits
     )
+
+
+def split_limits(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Return the lines without those of the limits, and the limits. Empty limits mean that there are none."""
+    limits = next((line.strip().partition(":")[2].strip() for line in lines if _is_limits(line)), "")
+    return [line for line in lines if not _is_limits(line)], limits
 
 
 def _is_limits(line: str) -> bool:

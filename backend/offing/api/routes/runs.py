@@ -228,6 +228,7 @@ def _build_request(
         deadline=body.deadline,
         seed=body.seed,
         tool_policy=body.tool_policy,
+        report_style=body.report_style,
         idempotency_key=idempotency_key,
         traceparent=current_traceparent(),
     )

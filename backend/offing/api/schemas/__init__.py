@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from offing.core.model import EngineConfig
+from offing.core.report_style import ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
@@ -111,6 +112,11 @@ class RunIn(ApiModel):
         description="Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its "
         "last question; otherwise the default for the scope.",
     )
+    report_style: ReportStyle | None = Field(
+        default=None,
+        description="The form of the report. null: in an existing thread, that of its last question; otherwise as the "
+        "question needs. An empty object asks for nothing.",
+    )
 
 
 class UsageOut(ApiModel):
@@ -168,6 +174,9 @@ class RunOut(ApiModel):
         default=None,
         description="Seq of the last step that was copied from the original run. `usage` includes the copied steps. "
         "null: it is not a fork.",
+    )
+    report_style: ReportStyle | None = Field(
+        default=None, description="What is asked of the form of the report. null: nothing."
     )
 
 

@@ -3585,6 +3585,11 @@ export interface components {
             version: number;
         };
         /**
+         * ReportLength
+         * @enum {string}
+         */
+        ReportLength: "brief" | "standard" | "long";
+        /**
          * ReportOut
          * @example {
          *       "answer": {
@@ -3700,6 +3705,26 @@ export interface components {
             title: string;
             /** Version */
             version: number;
+        };
+        /**
+         * ReportStyle
+         * @description What the user asks of the form of a report. It never changes the rules for citations.
+         */
+        ReportStyle: {
+            /**
+             * Language
+             * @description Language of the report as a tag, such as zh. null: the language of the question.
+             * @example zh
+             */
+            language?: string | null;
+            /** @description brief: about 200 words. standard: 800 to 1,500. long: up to 10,000, in sections. null: as long as the question needs. */
+            length?: components["schemas"]["ReportLength"] | null;
+            /**
+             * Template
+             * @description Headings of the report, or other instructions on its form. Empty: none.
+             * @default
+             */
+            template: string;
         };
         /**
          * Responder
@@ -4513,6 +4538,8 @@ export interface components {
             pending_input_requests: number;
             /** Question */
             question: string;
+            /** @description What is asked of the form of the report. null: nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
@@ -4659,6 +4686,8 @@ export interface components {
              * @example How does undici reuse connections?
              */
             question: string;
+            /** @description The form of the report. null: in an existing thread, that of its last question; otherwise as the question needs. An empty object asks for nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /**
              * @default {
              *       "code": false,
@@ -4785,6 +4814,8 @@ export interface components {
             pending_input_requests: number;
             /** Question */
             question: string;
+            /** @description What is asked of the form of the report. null: nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
