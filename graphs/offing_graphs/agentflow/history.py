@@ -42,19 +42,19 @@ def _list_history(memory: Sequence[MemoryRecord], evidence: Sequence[RetrievedPa
     for passage in evidence:
         if passage.id not in of_steps:  # of an earlier question of the thread
             yield render_passage(passage)
-    shown: set[str] = set()
+    earlier_ids: set[str] = set()
     for record in memory:
         yield _render_step(record, evidence)
         for id in record.evidence:
-            if id in passages and id not in shown:
+            if id in passages and id not in earlier_ids:
                 yield render_passage(passages[id])
-        shown |= set(record.evidence)
+        earlier_ids |= set(record.evidence)
 
 
 def _render_step(record: MemoryRecord, evidence: Sequence[RetrievedPassage]) -> str:
     """Render a record. The extract of its passages is left out, because the passages themselves are shown."""
-    found = f", passages {', '.join(record.evidence)}" if record.evidence else f"\n{wrap_untrusted(record.finding)}"
-    return f"{_render_call(record, evidence)}\nOutcome: {record.status}{found}{_render_child(record.child)}"
+    result = f", passages {', '.join(record.evidence)}" if record.evidence else f"\n{wrap_untrusted(record.finding)}"
+    return f"{_render_call(record, evidence)}\nOutcome: {record.status}{result}{_render_child(record.child)}"
 
 
 def render_memory(

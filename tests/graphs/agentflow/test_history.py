@@ -53,8 +53,8 @@ async def test_in_a_known_window_seven_tenths_of_the_prompts_repeat_the_prompt_b
 async def test_every_passage_is_shown_once_and_under_the_step_that_brought_it() -> None:
     ctx = await run_searches(128_000)
     last = list_prompts(ctx, "verifier")[-1]
-    shown = [line.split()[1] for line in last.splitlines() if line.startswith("Passage E")]
-    assert sorted(shown) == sorted({e.id for e in await ctx.get_evidence(240)})
+    ids = [line.split()[1] for line in last.splitlines() if line.startswith("Passage E")]
+    assert sorted(ids) == sorted({e.id for e in await ctx.get_evidence(240)})
     assert last.index("Step 1: ") < last.index("Passage E1 ") < last.index("Step 2: ")
     assert "retrieved passages are not shown here" not in last
 
