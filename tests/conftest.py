@@ -29,6 +29,7 @@ from offing.local.data_directory import ExclusiveLock, prepare_data_directory
 from offing.local.servers import get_server_urls, join_or_lock, run_servers
 from offing.local.supervisor import Supervisor
 from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
+from offing.models.key_file import KEY_FILE_VARIABLE, create_key_file
 from offing.settings import Settings
 
 _serial = count(1)
@@ -69,7 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tests never touch the servers or the home that the environment names. They may be told of another browser.
 
-    Which model servers are accepted stands in a file of the test process's own, for whatever it starts.
+    Which model servers are accepted stands in a file of the test process's own, for whatever it starts, and so does the
+    key that encrypts keys of providers.
     """
     for name in [n for n in os.environ if n in ("DATABASE_URL", "REDIS_URL") or n.startswith("OFFING_")]:
         if name != "OFFING_CHROMIUM":
@@ -77,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="offing-accepted-")
     config.add_cleanup(folder.cleanup)
     os.environ[ACCEPTED_SERVERS_VARIABLE] = str(Path(folder.name, "engine-servers"))
+    os.environ[KEY_FILE_VARIABLE] = str(Path(folder.name, "provider.key"))
+    create_key_file(Path(folder.name, "provider.key"))
 
 
 def pytest_sessionstart() -> None:

@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 import { buildRunRequest } from "@/features/home/request";
 import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
 import { buildFollowUp } from "@/features/run/follow-up";
+import { draftsQuery } from "@/shared/api/drafts";
 import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
@@ -105,6 +106,7 @@ test("an ended run is read, exported, rated and followed up", async () => {
   const { items } = await runs.fetchSteps(run.id, 0);
   expect(items.length).toBeGreaterThan(2);
   await client.fetchQuery(runs.stepQuery(run.id, 1));
+  await client.fetchQuery(draftsQuery(run.id));
   await client.fetchQuery(runTreeQuery(run));
   await client.fetchQuery(threadQuery(run.thread_id));
   await client.fetchQuery(stepsWithPayloadQuery(run.id, ["memory", "role_call"], run.last_seq, false));

@@ -43,6 +43,14 @@ async def test_a_fork_has_the_steps_up_to_the_one_that_is_named_and_says_where_i
     assert (first["status"], first["forked_from_id"], first["forked_at_seq"]) == ("done", None, None)
 
 
+async def test_a_fork_keeps_the_report_style(api: Api) -> None:
+    style = {"length": "brief", "language": None, "template": ""}
+    origin = await api.submit(report_style=style)
+    await api.hands.end(await api.hands.claim(origin))
+    forked = (await api.http.post(f"/api/v1/runs/{origin}/fork", json={})).json()
+    assert forked["report_style"] == style
+
+
 async def test_a_fork_that_names_no_step_continues_before_the_end(api: Api) -> None:
     body = (await api.http.post(f"/api/v1/runs/{await recorded(api)}/fork")).json()
     assert (body["forked_at_seq"], body["usage"]["turns"], body["usage"]["tokens"]) == (4, 2, 12)

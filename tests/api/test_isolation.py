@@ -47,6 +47,8 @@ async def mine(api: Api) -> Mine:
         api.tenant,
         PolicyRegistration(name="planner", kind="full", uri="/nowhere", hashes=PolicyHashes("a" * 64, "", "")),
     )
+    await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
+    await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
     return Mine(
         run, thread, source, text_id, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
     )
@@ -94,6 +96,10 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", f"/api/v1/policy-versions/{mine.policy}/promote", {"force": True}),
         ("POST", f"/api/v1/policy-versions/{mine.policy}/canary", {"fraction": 0.5}),
         ("POST", f"/api/v1/policy-versions/{mine.policy}/rollback", None),
+        ("GET", "/api/v1/providers/groq", None),
+        ("POST", "/api/v1/providers/groq/test", {"model": "openai/gpt-oss-20b", "max_cost_usd": 0}),
+        ("DELETE", "/api/v1/providers/groq", None),
+        ("DELETE", "/api/v1/presets/ours", None),
     ]
 
 
@@ -106,6 +112,8 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     assert (await api.http.get(f"/api/v1/library/sources/{mine.source}")).status_code == 200
     assert (await api.http.get(f"/api/v1/rollout-batches/{mine.batch}")).json()["cancelled_at"] is None
     assert (await api.http.get(f"/api/v1/policy-versions/{mine.policy}")).json()["state"] == "candidate"
+    assert (await api.http.get("/api/v1/providers/groq")).json()["key_set"]
+    assert "ours" in [one["name"] for one in (await api.http.get("/api/v1/presets")).json()]
 
 
 async def test_a_batch_cannot_name_a_policy_of_another_tenant(api: Api, mine: Mine) -> None:
@@ -134,5 +142,7 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
         assert (await api.other.get(path)).json()["items"] == [], path
         assert (await api.http.get(path)).json()["items"] != [], path
     assert (await api.other.get("/api/v1/library/collections")).json() == []
+    assert (await api.other.get("/api/v1/providers")).json() == []
+    assert "ours" not in [one["name"] for one in (await api.other.get("/api/v1/presets")).json()]
     assert 'graph="quiet"' not in (await api.other.get("/api/v1/metrics")).text
     assert 'graph="quiet"' in (await api.http.get("/api/v1/metrics")).text

@@ -17,6 +17,7 @@ from offing.api.schemas import (
     input_requests,
     promotion,
     prompt_libraries,
+    providers,
     rollouts,
     runs,
     training_jobs,
@@ -49,7 +50,8 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
-        rooms = (schemas, rollouts, trajectories, training_jobs, promotion, prompt_libraries, input_requests, runs)
+        training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
+        rooms = (schemas, *training, input_requests, runs, providers)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

@@ -17,7 +17,12 @@ from tests.storage.rollouts import Collected
 
 EXPERIENCES = "/api/v1/prompt-libraries/lessons"
 
-ENGINE = {"engine": "litellm", "model": "openai/gpt-5-mini", "options": {"long": "script"}}
+ENGINE = {
+    "engine": "litellm",
+    "model": "openai/gpt-5-mini",
+    "options": {"stream": True},
+    "fallbacks": [{"engine": "litellm", "model": "openai/gpt-4o-mini", "options": {"stream": True}}],
+}
 
 
 @pytest.fixture
@@ -58,6 +63,9 @@ async def test_rated_runs_are_counted_and_a_job_is_queued_once(api: Api, collect
     assert (created.status_code, created.headers["Location"]) == (201, f"/api/v1/training-jobs/{job['id']}")
     assert (job["kind"], job["name"], job["state"], job["waiting_for"]) == ("prompt_library", "lessons", "queued", "")
     assert (job["config"]["max_cost_usd"], job["config"]["engine"]["options"]) == (0.5, {})
+    assert [(one["model"], one["options"]) for one in job["config"]["engine"]["fallbacks"]] == [
+        ("openai/gpt-4o-mini", {})
+    ]
     again = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE, "max_cost_usd": 0.5})
     assert (again.status_code, again.json()["id"]) == (200, job["id"])
     other = await api.http.post(f"{EXPERIENCES}/distill", json={"engine": ENGINE})

@@ -45,6 +45,46 @@ async def test_a_citation_opens_the_passage_that_supports_it(api: Api) -> None:
     assert passage["after"].startswith(" The sun takes")
 
 
+async def test_a_report_lists_its_sources_with_the_positions_of_its_citations(api: Api) -> None:
+    run, source = await reported(api)
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    (cited,) = report["sources"]
+    assert (cited["id"], cited["source_id"], cited["title"], cited["citations"]) == ("S1", str(source), "Salt", [1])
+    assert cited["description"].startswith("salt.md \u00b7 added to the library ")
+    (citation,) = report["citations"]
+    assert (citation["source"], citation["position"]) == ("S1", "line 3")
+
+
+UNDER_HEADINGS = f"# Salt\n\nIt is old.\n\n## Rivers\n\n```sh\n# no heading\n```\n\n{QUOTE}\n"
+PAGE = f"<html><body><main><h1>Salt</h1><p>It is old.</p><h2>Rivers</h2><p>{QUOTE}</p></main></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "position"),
+    [
+        ("salt.md", UNDER_HEADINGS, "section \u201cRivers\u201d, line 11"),
+        ("salt.txt", f"It is old.\n\n{QUOTE}\n", "line 3"),
+        ("salt.html", PAGE, "section \u201cRivers\u201d"),
+    ],
+)
+async def test_a_position_is_that_which_a_person_finds_in_the_file(
+    api: Api, name: str, text: str, position: str
+) -> None:
+    source = await api.hands.document(name, text)
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
+    assert citation["position"] == position
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+async def test_an_export_for_readers_names_no_ids(api: Api, form: str) -> None:
+    run, source = await reported(api)
+    text = (await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text
+    assert "line 3" in text
+    assert str(source) not in text
+
+
 async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
     run, source = await reported(api)
     await api.http.post(f"/api/v1/runs/{run}/cancel")
@@ -54,6 +94,7 @@ async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
     assert (erased.status_code, erased.json()["sources"]) == (200, 1), erased.text
     (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
     assert (citation["text_id"], citation["verified"]) == (None, False)
+    assert citation["position"] == "The source was deleted from the library."
     assert QUOTE not in (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).text
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import uuid4
 
 import psycopg
+import pytest
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
@@ -25,6 +26,48 @@ async def test_a_submitted_run_is_stored_and_can_be_read(api: Api) -> None:
     detail = (await api.http.get(response.headers["location"])).json()
     assert detail["id"] == body["id"]
     assert (detail["step_marks"], detail["live"], detail["last_seq"]) == ("n", None, 1)
+
+
+async def test_the_limits_of_a_model_are_pinned_when_its_run_is_submitted(api: Api) -> None:
+    engines: dict[str, dict[str, object]] = {
+        "speaker": {"engine": "litellm", "model": "openai/o3-mini", "reasoning_effort": "high"}
+    }
+    body = {"question": "Why is the sea salt?", "graph": "quiet", "engines": engines}
+    run = (await api.http.post("/api/v1/runs", json=body)).json()
+    pinned = run["engines"]["speaker"]
+    assert (pinned["context_tokens"], pinned["output_tokens"]) == (200_000, 100_000)
+    assert (pinned["max_tokens"], pinned["answer_tokens"], pinned["thinking_tokens"]) == (None, 4_096, 16_384)
+    details = (await api.http.get(f"/api/v1/runs/{run['id']}")).json()["token_details"]
+    assert set(details.values()) == {0}
+    for field, value in (("reasoning_effort", "low"), ("max_tokens", 99_999)):
+        engines["speaker"] = {"engine": "litellm", "model": "openai/gpt-4o", field: value}
+        problem = (await api.http.post("/api/v1/runs", json=body)).json()
+        assert problem["field"] == f"engines.speaker.{field}"
+        assert problem["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "turns", "depth"),
+    [
+        ({}, 12, "standard"),
+        ({"depth": "quick"}, 4, "quick"),
+        ({"depth": "deep"}, 40, "deep"),
+        ({"depth": "deep", "max_turns": 512}, 512, "deep"),
+    ],
+)
+async def test_the_depth_of_a_run_gives_its_turns_unless_they_are_named(
+    api: Api, budget: dict[str, object], turns: int, depth: str
+) -> None:
+    run = await api.submit(budget=budget)
+    stored = (await api.http.get(f"/api/v1/runs/{run}")).json()["budget"]
+    assert (stored["max_turns"], stored["depth"]) == (turns, depth)
+
+
+async def test_the_record_of_a_standard_run_names_no_depth(api: Api) -> None:
+    run = await api.submit(budget={"max_turns": 3})
+    async with api.database.transaction(api.tenant) as connection:
+        (budget,) = await (await connection.execute("select budget from run where id = %s", (run,))).fetchone() or ({},)
+    assert budget == {"max_turns": 3, "max_tokens": None, "max_cost_usd": None, "max_seconds": None}
 
 
 async def test_the_same_idempotency_key_never_makes_two_runs(api: Api) -> None:
@@ -64,6 +107,10 @@ async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
         ),
         ({"question": "Why is the sea salt?", "deadline": "9999-12-31T23:59:59-12:00"}, "deadline"),
         ({"question": "Why is the sea salt?", "seed": 2**63}, "seed"),
+        ({"question": "Why is the sea salt?", "report_style": {"length": "huge"}}, "report_style.length"),
+        ({"question": "Why is the sea salt?", "report_style": {"language": "not a tag"}}, "report_style.language"),
+        ({"question": "Why is the sea salt?", "report_style": {"template": "x" * 4001}}, "report_style.template"),
+        ({"question": "Why is the sea salt?", "report_style": {"tone": "warm"}}, "report_style.tone"),
         ({}, "question"),
     ]
     for body, field in cases:
@@ -217,6 +264,28 @@ async def test_a_run_shows_what_it_may_see_and_use(api: Api) -> None:
     assert (await api.http.get(f"/api/v1/runs/{run}")).json()["scope"] == scope
     bare = await api.submit()
     assert (await api.http.get(f"/api/v1/runs/{bare}")).json()["scope"]["web"] is False
+
+
+async def test_a_run_shows_its_report_style_and_a_follow_up_keeps_it_unless_it_names_another(api: Api) -> None:
+    style = {"length": "long", "language": "zh", "template": "## Costs\n## Risks"}
+    run = await api.submit(report_style=style | {"template": " ## Costs\n## Risks\n"})
+    stored = (await api.http.get(f"/api/v1/runs/{run}")).json()
+    assert stored["report_style"] == style
+    body: dict[str, object] = {"question": "And the lakes?", "graph": "quiet", "thread_id": stored["thread_id"]}
+    nothing: dict[str, object] = {"report_style": {}}
+    follow_ups: list[tuple[dict[str, object], object]] = [(body, style), (body | nothing, None), (body, None)]
+    for follow_up, expected in follow_ups:
+        await api.hands.end(await api.hands.claim(run))
+        response = await api.http.post("/api/v1/runs", json=follow_up)
+        run = response.json()["id"]
+        assert response.json()["report_style"] == expected
+
+
+async def test_the_report_style_belongs_to_what_an_idempotency_key_names(api: Api) -> None:
+    key, body = {"Idempotency-Key": "one"}, {"question": "Why is the sea salt?", "graph": "quiet"}
+    assert (await api.http.post("/api/v1/runs", json=body, headers=key)).status_code == 201
+    different = await api.http.post("/api/v1/runs", json=body | {"report_style": {"length": "brief"}}, headers=key)
+    assert different.status_code == 409
 
 
 async def test_a_running_run_tells_what_it_does_and_when_its_worker_was_seen(api: Api) -> None:

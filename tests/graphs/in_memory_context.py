@@ -6,6 +6,7 @@ or names rules; a role with a prompt format is asked in it, and its answer is
 written and parsed in that format.
 """
 
+import json
 import math
 import re
 import time
@@ -19,9 +20,12 @@ from uuid import UUID, uuid5
 
 from pydantic import BaseModel, Field, ValidationError
 
-from offing.core.citation import verify_citations
+from offing.core.calculation import find_calculation
+from offing.core.citation import ClaimContext, verify_citations
+from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
@@ -179,13 +183,22 @@ class InMemoryContext:
     quoted_earlier: tuple[SourceSpan, ...] = ()
     """What the thread's earlier reports quote."""
     looked_back: list[str] = field(default_factory=list[str])
+    context_tokens: int | None = None
+    """Context window of the models of all roles, as the platform knows it. None: unknown."""
+    real_context_tokens: int | None = None
+    """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
+    revisers: frozenset[str] = frozenset()
+    """Roles whose engine can correct a draft."""
+    report_style: ReportStyle | None = None
+    calculations: list[str] = field(default_factory=list[str])
     seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
 
     @property
     def run(self) -> RunInfo:
-        return RunInfo(uuid5(NAMES, self.question), self.question, self.earlier, self.budget, self.seed)
+        id = uuid5(NAMES, self.question)
+        return RunInfo(id, self.question, self.earlier, self.budget, self.seed, report_style=self.report_style)
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -194,6 +207,9 @@ class InMemoryContext:
     @property
     def usage(self) -> RunUsage:
         return RunUsage(turns=self.turns)
+
+    def get_context_tokens(self, role: str) -> int | None:
+        return self.context_tokens
 
     def stop_reason(self) -> StopReason | None:
         if self.stops and (reason := self.stops.pop(0)):
@@ -211,11 +227,10 @@ class InMemoryContext:
         messages = (prompt_format or role).render(inputs)
         self.prompts.append((role.name, messages))
         self.role_inputs.append((role.name, inputs))
-        answer = self._answer(role, inputs, turn)
+        answer = self._find_overflow(role, messages) or self._answer(role, inputs, turn)
         if isinstance(answer, EngineFailure):
-            self._append(
-                StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn)
-            )
+            payload = {"message": answer.message, "failure": answer.kind}
+            self._append(StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", payload, turn=turn))
             return answer
         text = prompt_format.write(answer, inputs) if prompt_format and prompt_format.write else ""
         if prompt_format and text:
@@ -228,6 +243,21 @@ class InMemoryContext:
         spans = prompt_format.spans(text) if prompt_format else ()
         self.role_calls.append(RoleCall(seq, role.name, turn, messages, text, spans, boundary))
         return RoleReply(seq, answer)
+
+    def _find_overflow(self, role: Role[Any, Any], messages: Sequence[Message]) -> EngineFailure | None:
+        """Reject what leaves no room for an answer of a quarter of the window, as providers do.
+
+        It counts more tokens for a text than the graphs estimate.
+        """
+        window = self.real_context_tokens
+        if window is None:
+            return None
+        texts = [*(m.text for m in messages), json.dumps(role.output.model_json_schema())]
+        size = sum(math.ceil(len(text.encode()) / 3.3) for text in texts) + 8 * len(messages) + window // 4
+        if size <= window:
+            return None
+        message = f"This model's maximum context length is {window} tokens. However, you requested {size} tokens."
+        return EngineFailure(FailureKind.CONTEXT_TOO_LONG, message)
 
     def _answer(self, role: Role[Any, Any], inputs: Any, turn: int) -> BaseModel | EngineFailure:
         if role.name not in self.engines and role.name in self.rules:
@@ -251,9 +281,14 @@ class InMemoryContext:
             turn=turn,
         )
         seq = self._append(draft)
+        if (calculation := find_calculation(draft.payload)) is not None:
+            self.calculations.append(calculation)
         for span in output.spans:
             self._see(span)
         return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
+
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        return tuple([await self.call_tool(call, turn=turn) for call in calls])
 
     async def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
         spec = next((s for s in self.specs if s.name == call.tool), None)
@@ -319,8 +354,9 @@ class InMemoryContext:
             by_span = {e.span: e for e in self.collected}
             brought = tuple(by_span[span] for span in spans)
             ids = tuple(e.id for e in brought)
-            findings = tuple(replace(f, evidence=ids) for f in result.findings)
-            results.append(replace(result, seq=seq, evidence=brought, findings=findings))
+            findings = tuple(replace(f, evidence=_select(ids, f.evidence) or ids) for f in result.findings)
+            cited, quoted = _select(ids, result.cited), _select(ids, result.quoted)
+            results.append(replace(result, seq=seq, evidence=brought, findings=findings, cited=cited, quoted=quoted))
             self.turns += result.usage.turns
         return tuple(results)
 
@@ -359,11 +395,30 @@ class InMemoryContext:
     async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
         return tuple(self.collected[-limit:])
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        return check_draft(
+            draft,
+            {e.id: e for e in self.collected},
+            self.library.text_of,
+            ClaimContext(self.question, tuple(self.calculations)),
+        )
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        return role.name in self.revisers
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
         self.draft = draft
         report = verify_citations(
-            draft, {e.id: e for e in self.collected}, self.library.text_of, stop_reason, "stand-in"
+            draft,
+            {e.id: e for e in self.collected},
+            self.library.text_of,
+            stop_reason,
+            "stand-in",
+            ClaimContext(self.question, tuple(self.calculations)),
         )
+        report = replace(report, revision=revision)
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report
@@ -397,6 +452,11 @@ class InMemoryContext:
     @property
     def report(self) -> Report:
         return self.reports[-1]
+
+
+def _select(ids: Sequence[str], indices: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids at positions that a test wrote as text."""
+    return tuple(ids[int(index)] for index in indices)
 
 
 def failing(kind: FailureKind, stop: str = "") -> Engine:

@@ -14,14 +14,23 @@ class Tokens:
 
     prompt: int = 11
     completion: int = 7
+    cached: int = 0
+    """Of the prompt. 0: the provider sends no such detail."""
+    reasoning: int = 0
+    """Of the completion. 0: the provider sends no such detail."""
 
     @property
     def wire(self) -> Json:
-        return {
+        counts: Json = {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
         }
+        if self.cached:
+            counts["prompt_tokens_details"] = {"cached_tokens": self.cached}
+        if self.reasoning:
+            counts["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class Completion:
     """None: this provider reports no usage."""
     finish: str = ""
     """Empty: stop, or tool_calls for a tool."""
+    reasoning: str = ""
+    """What it thought before, in a field of its own."""
 
     @property
     def reason(self) -> str:
@@ -110,6 +121,8 @@ def error_body(fault: Fault) -> bytes:
 def completion_body(reply: Completion, model: str) -> bytes:
     """A whole answer, not streamed."""
     message: Json = {"role": "assistant", "content": reply.text or None}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
     if reply.called:
         message["tool_calls"] = [_tool_call(*call, n) for n, call in enumerate(reply.called, 1)]
     body: Json = _envelope("chat.completion", model)
@@ -122,6 +135,8 @@ def completion_body(reply: Completion, model: str) -> bytes:
 def completion_events(reply: Completion, model: str, *, usage: bool) -> Iterator[bytes]:
     """The same answer as server-sent events, in small pieces; `usage`: the request asked for it."""
     yield _chunk(model, {"role": "assistant", "content": ""})
+    for piece in _chunks(reply.reasoning):
+        yield _chunk(model, {"reasoning_content": piece})
     for index, (tool, arguments) in enumerate(reply.called):
         yield _chunk(model, {"tool_calls": [_tool_call(tool, "", index + 1) | {"index": index}]})
         for piece in _chunks(arguments):

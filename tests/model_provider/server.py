@@ -62,6 +62,11 @@ class WireServer:
     accepted: bool = True
     """Whether runs may name it, as after `offing engine accept`."""
     requests: list[Received] = field(default_factory=list[Received])
+    hangups: list[float] = field(default_factory=list[float])
+    """Seconds on the loop's clock at which a client closed its connection before it had the whole reply."""
+    most_at_once: int = 0
+    """The largest number of requests that were unanswered at the same time."""
+    _unanswered: int = 0
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -108,12 +113,24 @@ class WireServer:
         try:
             while (request := await _read(reader)) is not None:
                 self.requests.append(request)
-                if not await _send(writer, self.respond(request), request.body):
-                    return
+                watching = asyncio.create_task(self._note_hangup(reader))
+                self._unanswered += 1
+                self.most_at_once = max(self.most_at_once, self._unanswered)
+                try:
+                    if not await _send(writer, self.respond(request), request.body):
+                        return
+                finally:
+                    self._unanswered -= 1
+                    watching.cancel()
         except (ConnectionError, asyncio.IncompleteReadError):
             return
         finally:
             writer.close()
+
+    async def _note_hangup(self, reader: asyncio.StreamReader) -> None:
+        while not (reader.at_eof() or reader.exception()):  # noqa: ASYNC110  a reader has no event for this
+            await asyncio.sleep(0.01)
+        self.hangups.append(asyncio.get_running_loop().time())
 
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:

@@ -327,7 +327,7 @@ async def test_a_query_is_tried_twice() -> None:
     ("fault", "kind", "remedy"),
     [
         (Fault(401, "Incorrect API key"), FailureKind.AUTHENTICATION_FAILED, "OFFING_ALLOWED_ENGINE_URLS"),
-        (Fault(404, "no such model"), FailureKind.BAD_REQUEST, "Check OFFING_EMBEDDING_MODEL"),
+        (Fault(404, "no such model"), FailureKind.MODEL_UNAVAILABLE, "Check OFFING_EMBEDDING_MODEL"),
         (Fault(400, "what is that"), FailureKind.BAD_REQUEST, "Check OFFING_EMBEDDING_MODEL"),
     ],
     ids=str,

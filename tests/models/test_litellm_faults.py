@@ -53,7 +53,7 @@ PERMANENT = [
     (Fault(403, "not yours"), FailureKind.AUTHENTICATION_FAILED),
     (Fault(429, "You exceeded your current quota", "insufficient_quota"), FailureKind.AUTHENTICATION_FAILED),
     (Fault(400, "what is that"), FailureKind.BAD_REQUEST),
-    (Fault(404, "no such model"), FailureKind.BAD_REQUEST),
+    (Fault(404, "no such model"), FailureKind.MODEL_UNAVAILABLE),
     (Fault(422, "unprocessable"), FailureKind.BAD_REQUEST),
     (Fault(400, "This model's maximum context length is 9", "context_length_exceeded"), FailureKind.CONTEXT_TOO_LONG),
     (Fault(400, "blocked", "content_filter"), FailureKind.CONTENT_FILTERED),

@@ -13,7 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
-from offing.models.litellm_client import SELF_HOSTED_PROVIDERS, estimate_price
+from offing.models.litellm_client import estimate_price
+from offing.models.model_table import SELF_HOSTED_PROVIDERS
 from tests.model_provider import Completion, Fault, Tokens, WireServer, scripted
 from tests.models.builders import GOOD, Question, answered, choice, litellm_engine, request
 

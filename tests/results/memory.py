@@ -10,11 +10,11 @@ from statistics import fmean
 from typing import Any
 
 from offing.sdk import Graph, RuleContext, RuleFunction
-from offing_graphs.memact.context import EDIT_ACTIONS as MEMORY
-from offing_graphs.memact.context import MIN_SUMMARY_TOKENS, PRUNE, ContextConfig
+from offing_graphs.memact.context import MIN_SUMMARY_TOKENS, ContextConfig
 from offing_graphs.memact.graph import configure_graph
 from offing_graphs.memact.prompts import estimate_size
-from offing_graphs.memact.schemas import Act, AgentInput
+from offing_graphs.memact.schemas import EDIT_ACTIONS as MEMORY
+from offing_graphs.memact.schemas import PRUNE, Act, AgentInput
 from offing_graphs.memact.state import MEMORY_CARDS
 from offing_graphs.shared.schemas import ToolCard
 from offing_world.lookup_rules import build_args, choose_oracle_tool, find_next_look_up
@@ -52,7 +52,8 @@ fact which an edit removes; that a summary contains a needed fact; that it selec
 
 def editing(room: int) -> Graph:
     """Return the graph that edits its memory, with this limit of tokens."""
-    return configure_graph(f"memact-{room}", "", "", ContextConfig(_bare(edits=True) + room, 400, allows_edits=True))
+    config = ContextConfig(_bare(edits=True) + room, 400, allows_edits=True, shows_room=False)
+    return configure_graph(f"memact-{room}", "", "", config)
 
 
 def summing_up(room: int, summaries: int = SUMMARIES) -> Graph:

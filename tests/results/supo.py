@@ -45,7 +45,10 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
 
 
 def graph_setup(arm: str) -> GraphSetup:
-    """Return the graph of an arm. In the whole context there are no summaries, and exceeding it ends the rollout."""
+    """Return the graph of an arm. In the whole context there are no summaries.
+
+    A rollout that exceeds it ends with a last call for an answer, which is a segment of its own.
+    """
     graph = summing_up(WHOLE, 0) if arm == "whole-room" else summing_up(QUARTER)
     return GraphSetup(graph, "agent", outage=OUTAGE)
 
@@ -83,7 +86,7 @@ EXPERIMENT = Experiment(
         "supo": Arm(
             "SUPO, a quarter", "statistics over rollouts; summaries are trained; truncated rollouts are masked."
         ),
-        "whole-room": Arm("GRPO, whole context", "no summaries; a rollout is one segment; nothing is masked."),
+        "whole-room": Arm("GRPO, whole context", "no summaries; nothing is masked."),
         "grpo": Arm(
             "GRPO on segments, a quarter", "statistics over segments, each a separate sample; nothing is masked."
         ),

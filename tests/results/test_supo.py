@@ -58,9 +58,13 @@ def test_a_summary_closes_the_segment_that_it_tells_of_and_is_trained(words: Loa
     assert all(row.loss_mask.any() for row in forks)
 
 
-def test_in_the_whole_context_a_rollout_is_one_segment(words: LoadedPolicy) -> None:
+def test_in_the_whole_context_a_rollout_is_one_segment_before_its_last_answer(words: LoadedPolicy) -> None:
     groups = rollouts(words, "whole-room")
-    assert {len(sample.rows) for group in groups for sample in group.rollouts} == {1}
+    segments = [
+        [row.segment_info.boundary_reason for row in sample.rows] for group in groups for sample in group.rollouts
+    ]
+    assert ["root"] in segments
+    assert all(reasons in (["root"], ["root", "workspace_reset"]) for reasons in segments)
 
 
 def test_cut_off_rollouts_are_masked_and_still_count_in_the_statistics(words: LoadedPolicy) -> None:

@@ -185,6 +185,11 @@ POPULATE = {
         insert into app.text_vector (tenant_id, model_id, text_id, first_passage, vectors, signatures)
         values (%(tenant)s, 7, %(run)s, 0, '\\x00', '\\x00');
     """,
+    "0021_providers": """
+        insert into app.provider (tenant_id, name, litellm_provider, key_id, key_ciphertext, key_set_at)
+        values (%(tenant)s, 'openai', 'openai', 'k1', '\\x00', clock_timestamp());
+        insert into app.preset (tenant_id, name, engines, budget) values (%(tenant)s, 'fast', '{}', '{}');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

@@ -17,9 +17,10 @@ from offing.core.token_checks import CorruptTokensError
 from offing.core.tokens import CompletionSpan, SpanKind, TokenTrace
 from offing.core.trajectory import BoundaryReason
 from offing.core.usage import UsageDelta
-from offing.storage import role_calls, segments, steps
+from offing.storage import role_calls, run_summaries, segments, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.run_summaries import TokenDetails
 from offing.storage.segments import StoredRoleCall
 from offing.storage.token_columns import build_token_columns, pack_mask, unpack_floats, unpack_ids, unpack_mask
 from tests.storage.builders import TERM, a_step, claimed
@@ -222,6 +223,18 @@ async def test_the_turns_of_a_call_share_what_it_used(pool: Database) -> None:
     async with pool.transaction(LOCAL_TENANT) as connection:
         rows = await (await connection.execute("select cost_usd from role_call order by seq")).fetchall()
     assert rows == [(Decimal("0.25"),), (Decimal("0.5"),)]
+
+
+async def test_cached_and_thinking_tokens_are_stored_and_added_up_for_the_run(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    for cached, thought in ((40, 5), (60, 0)):
+        used = Usage(100, 10, cached_prompt_tokens=cached, reasoning_tokens=thought)
+        await wrote(pool, fence, replace(an_answer(), usage=used), None)
+    calls = await stored(pool, fence)
+    assert [(call.cached_prompt_tokens, call.reasoning_tokens) for call in calls] == [(40, 5), (60, 0)]
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        details = await run_summaries.get_token_details(connection, fence.run_id)
+    assert details == TokenDetails(200, 20, 100, 5)
 
 
 async def test_a_segment_says_where_it_comes_from(pool: Database) -> None:

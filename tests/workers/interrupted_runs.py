@@ -13,6 +13,7 @@ import pytest
 
 import offing.kernel.journal
 import offing_workers.slice
+from offing.core.answer_draft import DraftEnd, DraftPart
 from offing.core.errors import Unavailable
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
@@ -117,6 +118,12 @@ class Nobody:
     async def publish_action(
         self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
     ) -> None: ...
+
+    async def publish_draft(self, tenant_id: UUID, run_id: UUID, part: DraftPart, /) -> bool:
+        return True
+
+    async def end_draft(self, tenant_id: UUID, run_id: UUID, end: DraftEnd, /) -> bool:
+        return True
 
     async def dispatch_run(self, run_id: UUID) -> None: ...
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from offing.bus.notifier import RunDispatcher
+from offing.core.answer_draft import DraftEnd, DraftPart
 from offing.core.run import Budget, FencingToken, RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepDraft
 from offing.kernel.budget import CallMeter, RunBudget
@@ -35,6 +36,12 @@ class Audience:
     async def publish_action(
         self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
     ) -> None: ...
+
+    async def publish_draft(self, tenant_id: UUID, run_id: UUID, part: DraftPart, /) -> bool:
+        return True
+
+    async def end_draft(self, tenant_id: UUID, run_id: UUID, end: DraftEnd, /) -> bool:
+        return True
 
 
 class HookedStore(PostgresRunStore):

@@ -90,8 +90,11 @@ async def look_back(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:
     await ctx.begin_turn(1)
     notes = tuple(DraftSentence(text=f"{note.key}: {note.text}") for note in await ctx.load_notes())
     result = await ctx.search_thread(ctx.run.question, 3)
+    words = {passage.id: passage.text for passage in await ctx.get_evidence(100)}
     messages = tuple(
-        DraftSentence(text=one.text, citations=tuple(DraftCitation(evidence=id) for id in one.evidence))
+        DraftSentence(
+            text=one.text, citations=tuple(DraftCitation(evidence=id, quote=words[id]) for id in one.evidence)
+        )
         for one in result
     )
     await ctx.save_note("last", ctx.run.question)

@@ -203,6 +203,9 @@ async def test_a_research_team_cites_what_its_runs_found(shared_platform: Platfo
     assert all(sentence.is_supported for sentence in report.sentences())
     used = [s.payload["tool"] for s in await shared_platform.steps(run.id) if s.kind is StepKind.TOOL_RESULT]
     assert used == ["child_run"] * len(children)
+    for step in (s for s in await shared_platform.steps(run.id) if s.kind is StepKind.TOOL_RESULT):
+        content = step.payload["content"]
+        assert content["read"] >= len(content["passages"]) >= content["cited"] >= content["quoted"] > 0
     again = await replay_run(shared_platform.database, shared_platform.tenant, run.id, open_registry())
     assert (again.is_same, again.mismatch_seq) == (True, None), again.detail
 

@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, StopReason
 from offing.core.step import StepKind
+from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest
 from offing.storage.runs import RunRow
+from offing_workers.replay import replay_run
 from tests.documents import ingest_folder
 from tests.model_provider.replies import Completion, Reply
 from tests.model_provider.server import WireServer, scripted
@@ -86,3 +90,43 @@ async def test_a_model_without_tool_calling_is_asked_in_plain_text(shared_platfo
     report = await reported(shared_platform, ended)
     assert ended.stop_reason is StopReason.ANSWERED
     assert "John Smeaton built the third Eddystone tower" in {c.quote for c in report.citations}
+
+
+SEARCHES = "".join(
+    f'\n<tool_call>{{"name": "search_library", "arguments": {{"query": "{query}"}}}}</tool_call>'
+    for query in ("third tower", "no such words")
+)
+LISTED = '\n<tool_call>{"name": "search_library", "arguments": {"query": ["third tower", "no such words"]}}</tool_call>'
+BEGUN_TEXT = "<report>Nothing yet.</report>"
+BATCH_IN_JSON = {**BEGUN, "more_actions": [{"tool": "search_library", "args": {"query": "no such words"}}]}
+LIST_IN_JSON = {
+    "report": "Nothing yet.",
+    "action": {"tool": "search_library", "args": {"query": ["third tower", "no such words"]}},
+}
+BATCHES: dict[str, tuple[str, Completion, Completion]] = {
+    "blocks": ("text", Completion(text=BEGUN_TEXT + SEARCHES), Completion(text=LAST_TURN)),
+    "a list of queries": (
+        "text",
+        Completion(text=BEGUN_TEXT + LISTED),
+        Completion(text=LAST_TURN),
+    ),
+    "JSON": ("", says(BATCH_IN_JSON), says(DONE)),
+    "a list of queries in JSON": ("", says(LIST_IN_JSON), says(DONE)),
+}
+
+
+@pytest.mark.parametrize("way", BATCHES)
+async def test_several_searches_of_a_round_are_made_at_once_and_recorded_each(
+    shared_platform: Platform, tmp_path: Path, way: str
+) -> None:
+    form, first, last = BATCHES[way]
+    ended = await run_question(shared_platform, tmp_path, first, last, form=form)
+    results = [s for s in await shared_platform.steps(ended.id) if s.kind is StepKind.TOOL_RESULT]
+    report = await reported(shared_platform, ended)
+    assert (ended.stop_reason, ended.usage.turns) == (StopReason.ANSWERED, 2)
+    numbered = sorted(results, key=lambda step: step.payload["batch"]["number"])
+    assert [step.payload["args"]["query"] for step in numbered] == ["third tower", "no such words"]
+    assert {step.turn for step in results} == {1}
+    assert report.citations
+    replayed = await replay_run(shared_platform.database, shared_platform.tenant, ended.id, open_registry())
+    assert replayed.is_same, replayed.detail

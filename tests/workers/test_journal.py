@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from offing.core.answer_draft import DraftEnd, DraftPart
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, FencingToken, RunStatus, RunUsage, StopReason
@@ -85,6 +86,12 @@ class Audience:
     async def publish_action(
         self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
     ) -> None: ...
+
+    async def publish_draft(self, tenant_id: UUID, run_id: UUID, part: DraftPart, /) -> bool:
+        return True
+
+    async def end_draft(self, tenant_id: UUID, run_id: UUID, end: DraftEnd, /) -> bool:
+        return True
 
 
 @pytest.fixture

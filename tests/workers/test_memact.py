@@ -21,6 +21,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from offing.storage.segments import StoredSegment
+from offing_workers.replay import replay_run
 from offing_world.tasks import WorldTask, generate_tasks
 from tests.chaos import checker
 from tests.chaos.private_stack import facts
@@ -102,6 +103,45 @@ async def test_a_plain_conversation_continues_letter_by_letter(shared_platform: 
     assert "John Smeaton built the third Eddystone tower" in {c.quote for c in report.citations}
     assert [[t.completion for t in s.role_calls] for s in result] == [list(PLAIN[:2]), list(PLAIN[2:])]
     assert [s.boundary_reason for s in result] == [BoundaryReason.ROOT, BoundaryReason.MEMORY_EDIT]
+
+
+BATCH = (
+    '<action>search_library {"query": "third tower"}</action>\n'
+    '<action>calculate {"expression": "1759 - 1756"}</action>\n'
+    '<action>calculate {"expression": "1 / 0"}</action>'
+)
+
+
+async def test_several_calls_of_one_action_are_one_record_that_is_pruned_as_a_whole(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
+    written = (BATCH, *PLAIN[1:])
+    ended = await run_question(shared_platform, tmp_path, *(Completion(text=text) for text in written), form="text")
+    results = [s for s in await shared_platform.steps(ended.id) if s.kind is StepKind.TOOL_RESULT and s.turn == 1]
+    numbered = sorted(results, key=lambda step: step.payload["batch"]["number"])
+    segments_of_run = await stored(shared_platform, ended.id)
+    assert [(s.payload["tool"], s.payload["status"]) for s in numbered] == [
+        ("search_library", "ok"),
+        ("calculate", "ok"),
+        ("calculate", "failed"),
+    ]
+    assert [[t.completion for t in s.role_calls] for s in segments_of_run] == [list(written[:2]), list(written[2:])]
+    assert [s.kind for s in segments_of_run[0].role_calls[0].spans] == [SpanKind.ACTION] * 3
+    assert (await reported(shared_platform, ended)).citations
+    replayed = await replay_run(shared_platform.database, shared_platform.tenant, ended.id, open_registry())
+    assert replayed.is_same, replayed.detail
+
+
+async def test_at_the_turn_limit_after_several_calls_the_answer_of_the_last_call_is_the_report(
+    shared_platform: Platform, tmp_path: Path
+) -> None:
+    written = (*[BATCH] * 5, PLAIN[3])
+    ended = await run_question(shared_platform, tmp_path, *(Completion(text=text) for text in written), form="text")
+    report = await reported(shared_platform, ended)
+    assert (ended.stop_reason, ended.usage.turns) == (StopReason.TURN_LIMIT, 5)
+    assert report.written_by == "openai/stand-in"
+    assert report.answer
+    assert report.answer.text == "Smeaton built it."
 
 
 @pytest.fixture

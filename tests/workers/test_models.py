@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from offing.core.model import EngineConfig
 from offing.core.report import Report
@@ -25,20 +26,18 @@ ANALYSIS = {"summary": "Who built it", "sub_questions": ["Who built the third to
 PLAN = {"justification": "start", "context": "third tower", "sub_goal": "find the builder", "tool": "search_library"}
 COMMAND = {"tool": "search_library", "args": {"query": "third Eddystone tower"}}
 VERDICT = {"analysis": "The builder is named.", "stop": True}
+SENTENCES: list[dict[str, Any]] = [
+    {"text": "Smeaton built it.", "citations": [{"evidence": "E1", "quote": "John Smeaton built"}]},
+    {"text": "It was red.", "citations": [{"evidence": "E1", "quote": "painted bright red"}]},
+    {"text": "It fell in 1882.", "citations": [{"evidence": "E77"}]},
+]
 REPORT = {
     "title": "The third tower",
     "answer": "John Smeaton built it [E1].",
-    "sections": [
-        {
-            "heading": "Builder",
-            "sentences": [
-                {"text": "Smeaton built it.", "citations": [{"evidence": "E1", "quote": "John Smeaton built"}]},
-                {"text": "It was red.", "citations": [{"evidence": "E1", "quote": "painted bright red"}]},
-                {"text": "It fell in 1882.", "citations": [{"evidence": "E77"}]},
-            ],
-        }
-    ],
+    "sections": [{"heading": "Builder", "sentences": SENTENCES}],
 }
+SUPPORTED_REPORT = {**REPORT, "sections": [{"heading": "Builder", "sentences": SENTENCES[:1]}]}
+"""A report without anything that its writer would be asked to correct."""
 
 
 def says(value: object) -> Completion:

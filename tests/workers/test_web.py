@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from offing.core.report_sources import describe_source, list_report_sources
 from offing.core.run import RunStatus
 from offing.core.step import Step, StepKind
 from offing.services.graphs import open_registry
@@ -63,10 +64,11 @@ async def test_a_run_asked_with_the_web_cites_the_page_that_it_read(
     assert [step.payload["origin"] for step in (searched, page)] == ["tool:web_search", "web:127.0.0.1"]
     assert page.detail.endswith(" \u00b7 from 127.0.0.1")
     async with platform.database.transaction(platform.tenant) as connection:
-        report = await reports.find_latest_report(connection, run.id)
-    assert report is not None
+        report = (await reports.get_verified_report(connection, run.id)).report
     (citation,) = report.citations
     assert ("The moon pulls the sea" in citation.quote, citation.title) == (True, "Tides")
+    (source,) = list_report_sources(report)
+    assert describe_source(source).startswith(f"127.0.0.1 \u00b7 http://127.0.0.1:{site.port}/tides \u00b7 retrieved ")
 
 
 async def test_a_run_that_was_not_asked_with_it_does_not_know_the_web(

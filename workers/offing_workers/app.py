@@ -20,8 +20,10 @@ from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
+from offing import environment
 from offing.bus.broker import use_transport
 from offing.bus.dispatch import ADVANCE_TASK, QUEUE_NAME, build_broker_url, build_transport_options
+from offing.models.call_limits import LIMITS_VARIABLE, parse_call_limits
 from offing.settings import Settings, get_app_database_url, get_redis_url, load_settings
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing
@@ -139,6 +141,7 @@ def _on_shutdown(**_: Any) -> None:
 def main() -> None:
     """Entry point of `python -m offing_workers`."""
     settings = load_settings()
+    parse_call_limits(environment.VARIABLES.get(LIMITS_VARIABLE, ""))  # an invalid one fails here, not in each run
     setup_logs("console" if sys.stderr.isatty() else "json")
     logging.getLogger("celery").setLevel(logging.WARNING)  # it logs every message
     setup_tracing("offing-worker")

@@ -20,6 +20,7 @@ from offing.services.code_execution import build_run_sandbox
 from offing.services.graphs import custom_tools_of
 from offing.services.library import LibraryScope, build_library_access
 from offing.services.library_models import NO_MODELS
+from offing.services.providers import TenantProviders
 from offing.services.store_items import TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.services.web_access import WebPageReader
@@ -107,8 +108,10 @@ async def load_run(
         epoch.database, row, epoch.fencing_token, epoch.lease_seconds, checkpointer, epoch.graphs, epoch.dispatcher
     )
     controls = SliceControls(epoch.claimed_run, epoch.max_turns)
-    sink = RunLiveSink(epoch.live_publisher, epoch.fencing_token.tenant_id, row.id)
-    run = build_active_run(setup, store, ConfiguredEngines(row.engines), controls, sink, time.monotonic)
+    fence = epoch.fencing_token
+    sink = RunLiveSink(epoch.live_publisher, fence.tenant_id, row.id, fence.number, shows_drafts=row.kind != "rollout")
+    engines = ConfiguredEngines(row.engines, TenantProviders(epoch.database, fence.tenant_id).find)
+    run = build_active_run(setup, store, engines, controls, sink, time.monotonic)
     started_steps = (
         [] if epoch.is_first_claim or begun else await steps.list_last_steps(connection, row.id, StepKind.STARTED, 1)
     )
@@ -138,6 +141,7 @@ async def _build_setup(
             row.budget,
             row.seed,
             await forks.find_first_run_id(connection, row),
+            row.report_style,
         ),
         graph=graph,
         recorded_calls=CallsSinceCheckpoint({})

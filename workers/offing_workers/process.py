@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 
+from offing.bus.call_slots import RedisCallSlots
 from offing.bus.control import ControlChannel
 from offing.bus.dispatch import CeleryDispatcher
 from offing.bus.live import LiveBus
@@ -23,6 +24,7 @@ from offing.bus.notifier import BusNotifier
 from offing.bus.queue_channel import QueueChannel
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
+from offing.models.call_slots import install_call_slots
 from offing.process_name import get_process_name
 from offing.sdk import Graph
 from offing.services import child_runs
@@ -51,8 +53,11 @@ may need another one.
 GRACE_SECONDS = 20.0
 """Seconds that a drain waits for running calls before it interrupts them."""
 
-CANCEL_GRACE_SECONDS = 2.0
-"""Seconds that a run waits for running calls after a person cancelled it."""
+CANCEL_GRACE_SECONDS = 0.5
+"""Seconds that a run waits for running calls after a person cancelled it.
+
+Then its requests to model providers are cancelled, so that it stops paying within a second.
+"""
 
 DISTILLATION_POLL_SECONDS = 2.0
 """Seconds between polls for a distillation job.
@@ -120,6 +125,8 @@ class WorkerProcess:
         self._database = await pool.__aenter__()
         self._live_bus, self._control_channel = LiveBus(self._redis_url), ControlChannel(self._redis_url)
         self._queue_channel = QueueChannel(self._redis_url)
+        self._call_slots = RedisCallSlots(self._redis_url, settings.lease_seconds)
+        install_call_slots(self._call_slots)
         self._live_publisher = LivePublisher(self._live_bus)
         self._run_dispatcher = CeleryDispatcher(self._redis_url)
         self._tool_backends_context = open_tool_backends(settings)
@@ -143,6 +150,7 @@ class WorkerProcess:
         await self._tool_backends_context.__aexit__(None, None, None)
         await self._live_publisher.close()
         await self._queue_channel.close()
+        await self._call_slots.close()
         await self._control_channel.close()
         await self._live_bus.close()
         await self._database.__aexit__()

@@ -4,18 +4,16 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from offing.core.calculation import find_calculation
 from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
 from offing.core.report import Evidence
 from offing.core.step import Step, StepKind
-from offing.core.tool import ToolStatus
+from offing.core.tool_batch import BatchSorter
 from offing.storage import steps
 from offing.storage.pool import Connection
 
 MAX_STEPS_PER_QUERY = 200
-
-CALCULATION_FIELDS = {"calculate": "text", "run_python": "stdout"}
-"""The tools that calculate, and the field of their content that has the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +28,22 @@ async def read_recorded_results(connection: Connection, run_id: UUID) -> Recorde
     evidence, calculations = EvidenceIndex(), list[str]()
     async for step in _iter_tool_results(connection, run_id):
         evidence.add(step.payload["content"], parse_label(step.payload), step.seq)
-        field = CALCULATION_FIELDS.get(step.payload.get("tool", ""))
-        if field is not None and step.payload["status"] == ToolStatus.OK:
-            calculations.append(str(step.payload["content"][field]))
+        if (result := find_calculation(step.payload)) is not None:
+            calculations.append(result)
     return RecordedResults(tuple(evidence.as_dict().values()), tuple(calculations))
 
 
 async def _iter_tool_results(connection: Connection, run_id: UUID) -> AsyncIterator[Step]:
+    """Yield the tool results in the order of their calls."""
+    sorter = BatchSorter()
+    async for step in _iter_recorded_results(connection, run_id):
+        for result in sorter.add(step):
+            yield result
+    for result in sorter.take_rest():
+        yield result
+
+
+async def _iter_recorded_results(connection: Connection, run_id: UUID) -> AsyncIterator[Step]:
     after_seq = 0
     while True:
         page = await steps.list_steps_of_kinds(

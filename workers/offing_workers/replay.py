@@ -5,7 +5,7 @@ from uuid import UUID
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from offing.core.citation import TextLookup
+from offing.core.citation import TextLookup, widen_span
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.run import RunStatus
 from offing.core.step import Step
@@ -15,7 +15,7 @@ from offing.kernel.replay import ReplayResult, StoredRun, replay_stored_run
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph, RunInfo
 from offing.services.graphs import custom_tools_of, find_graph_version
-from offing.services.library import read_spans
+from offing.services.library import read_windows
 from offing.services.mcp_access import select_usable
 from offing.storage import reports, runs, steps, trajectories, trajectory_reads
 from offing.storage.pool import Database
@@ -69,7 +69,12 @@ async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, too
     async with database.transaction(tenant_id) as connection:
         return StoredRun(
             run=RunInfo(
-                row.id, row.question, await trajectories.list_earlier_answers(connection, row.id), row.budget, row.seed
+                row.id,
+                row.question,
+                await trajectories.list_earlier_answers(connection, row.id),
+                row.budget,
+                row.seed,
+                report_style=row.report_style,
             ),
             steps=tuple(await steps.list_steps_after(connection, row.id, 0, MAX_STEPS)),
             stop_reason=row.stop_reason or "",
@@ -95,8 +100,9 @@ def _list_shown_tools(row: RunRow, graph: Graph, mcp_servers: McpServerRegistry 
 
 async def _load_quoted_texts(database: Database, tenant_id: UUID, stored_run: StoredRun) -> TextLookup:
     """Return a lookup for the current stored texts that the reports of the run may quote."""
-    spans = list(dict.fromkeys(span for step in stored_run.steps for span in _list_source_spans(step)))
-    quoted_texts = await read_spans(database, tenant_id, spans) if spans else ()
+    passages = list(dict.fromkeys(span for step in stored_run.steps for span in _list_source_spans(step)))
+    spans = list(dict.fromkeys((*passages, *map(widen_span, passages))))
+    quoted_texts = await read_windows(database, tenant_id, spans) if spans else ()
     texts = {span: text or "" for span, text in zip(spans, quoted_texts, strict=True)}
     return lambda span: texts.get(span, "")
 

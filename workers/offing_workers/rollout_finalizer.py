@@ -7,7 +7,7 @@ row of the group is locked, and a finalized rollout stays unchanged.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from offing.core.errors import Unavailable
 from offing.core.scoring import strip_markup
 from offing.core.trajectory import Outcome, classify_outcome
 from offing.scorers import SCORERS, Scorer, ScorerResult, ScoringFailure, ScoringInput
+from offing.services.providers import TenantProviders
 from offing.services.tenant_meter import TenantMeter
 from offing.storage import rewards, rollouts
 from offing.storage.pool import Connection, Database
@@ -105,6 +106,8 @@ async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, 
     if again is not None:
         await dispatcher.dispatch_run(again)
     if work is not None and work.needs_engine:
+        find_provider = TenantProviders(database, tenant_id).find
+        work = replace(work, scoring_input=replace(work.scoring_input, find_provider=find_provider))
         await _store_scores_later(database, tenant_id, work, await _compute_scores(work, meter))
 
 

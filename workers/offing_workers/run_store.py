@@ -37,7 +37,7 @@ from offing.kernel.run_store import (
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
 from offing.services import child_runs as child_services
-from offing.services.library import read_spans
+from offing.services.library import read_windows
 from offing.storage import (
     child_runs,
     daily_spend,
@@ -141,7 +141,7 @@ class PostgresRunStore:
             return await reports.find_latest_report(connection, self._fence.run_id)
 
     async def read_texts(self, spans: Sequence[SourceSpan]) -> Sequence[str | None]:
-        return await read_spans(self._database, self._fence.tenant_id, spans)
+        return await read_windows(self._database, self._fence.tenant_id, spans)
 
     async def get_segment_tails(self) -> tuple[int, Mapping[str, SegmentTail]]:
         async with self._transaction() as connection:
@@ -211,9 +211,10 @@ class PostgresRunStore:
         async with self._transaction() as connection:
             report = await reports.find_latest_report(connection, run_id)
             calls = await steps.list_last_steps(connection, run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+            verifications = await steps.list_last_steps(connection, run_id, StepKind.VERIFICATION, 1)
             used = await child_runs.sum_tool_usage(connection, run_id, "used")
             received = await child_runs.sum_tool_usage(connection, run_id, "received")
-        return StoredChildResult(report, tuple(calls), used, received)
+        return StoredChildResult(report, tuple(calls), used, received, verifications[-1] if verifications else None)
 
     def _transaction(self):
         return self._database.transaction(self._fence.tenant_id)

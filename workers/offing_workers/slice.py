@@ -16,6 +16,7 @@ from langgraph.errors import GraphDrained
 from langgraph.types import Command, Interrupt
 
 from offing.bus.notifier import RunDispatcher
+from offing.core.answer_draft import DraftEnd
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
@@ -34,7 +35,7 @@ from offing.storage.checkpoints import PostgresCheckpointStore
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bind_log_context
-from offing.telemetry.redaction import redact
+from offing.telemetry.redaction import bind_secrets, redact
 from offing_workers import wait_release
 from offing_workers.claim_setup import ClaimEpoch, LoadedRun, load_run
 from offing_workers.claimed_run import ClaimedRun, DrainReason
@@ -117,7 +118,7 @@ class Slice:
         If Postgres becomes unavailable, the claim stays valid until the heartbeat fails to renew it, and
         another epoch of the claim begins.
         """
-        with bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
+        with bind_secrets(), bind_log_context(run_id=self._fence.run_id, tenant_id=self._fence.tenant_id):
             while not await self._run_epoch():
                 await asyncio.sleep(REOPEN_DELAY_SECONDS)
                 self._is_first_claim, self._reads_again = False, True
@@ -187,6 +188,9 @@ class Slice:
             opened_run = await self._load_run(connection, row, saver, graph)
         if self._claim.lease_expired:
             await self._release_lost_reservations()
+            await self._live_publisher.end_draft(
+                self._fence.tenant_id, self._fence.run_id, DraftEnd("", self._fence.number)
+            )
         with open_slice_span(self._fence, row.graph, row.traceparent) as spans:
             opened_run.active_run.components.spans.node_spans = spans
             await self._advance_loaded_run(row, graph, saver, opened_run)

@@ -17,6 +17,7 @@ from offing.api.routes import (
     platform,
     policy_versions,
     prompt_libraries,
+    providers,
     reports,
     rollouts,
     run_files,
@@ -80,6 +81,7 @@ def _install_routes(app: FastAPI) -> None:
         *training,
         sessions,
         platform,
+        providers,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)

@@ -16,16 +16,51 @@ QUOTE = "A Pool keeps several Client instances connected to the same upstream ta
 
 Example = dict[str, Any]
 
+TOKEN_DETAILS_EXAMPLE: Example = {
+    "prompt_tokens": 5200,
+    "completion_tokens": 900,
+    "cached_prompt_tokens": 3800,
+    "reasoning_tokens": 250,
+}
 BUDGET_EXAMPLE: Example = {"max_turns": 12, "max_tokens": 200_000, "max_cost_usd": 0.5, "max_seconds": 600}
 
 EXTRACTIVE_ENGINE_EXAMPLE: Example = {
     "engine": "extractive",
     "model": "",
     "temperature": None,
-    "max_tokens": 2048,
-    "timeout_seconds": 120,
+    "max_tokens": None,
+    "timeout_seconds": None,
     "api_base": "",
     "options": {},
+}
+
+PROVIDER_TEST_EXAMPLE: Example = {
+    "model": "openai/gpt-5-mini",
+    "tested_at": TIMESTAMP,
+    "seconds": 6.2,
+    "cost_usd": 0.0011,
+    "priced": True,
+    "tokens": 910,
+    "capabilities": [{"name": "tool call", "outcome": "works", "detail": "1.4 s"}],
+}
+
+PROVIDER_EXAMPLE: Example = {
+    "name": "openai",
+    "provider": "openai",
+    "api_base": "",
+    "max_concurrent_calls": None,
+    "key_set": True,
+    "key_set_at": TIMESTAMP,
+    "created_at": TIMESTAMP,
+    "updated_at": TIMESTAMP,
+    "last_test": PROVIDER_TEST_EXAMPLE,
+}
+
+PRESET_EXAMPLE: Example = {
+    "name": "fast",
+    "engines": {"all": EXTRACTIVE_ENGINE_EXAMPLE | {"engine": "litellm", "model": "openai/gpt-5-mini"}},
+    "budget": {"max_turns": 4, "max_tokens": None, "max_cost_usd": 0.1, "max_seconds": 180},
+    "built_in": True,
 }
 
 RUN_EXAMPLE: Example = {
@@ -62,6 +97,17 @@ LIVE_STATUS_EXAMPLE: Example = {
     "worker_heartbeat_at": TIMESTAMP,
 }
 
+DRAFT_EXAMPLE: Example = {
+    "run_id": RUN_ID,
+    "call_id": "3/planner/0/9f86d081884c",
+    "attempt": 1,
+    "role": "planner",
+    "label": "plan",
+    "is_unverified": False,
+    "offset": 0,
+    "text": "The pool's size is not known yet.",
+}
+
 STEP_EXAMPLE: Example = {
     "run_id": RUN_ID,
     "seq": 6,
@@ -76,7 +122,18 @@ STEP_EXAMPLE: Example = {
     "at": TIMESTAMP,
 }
 
-SENTENCE_EXAMPLE: Example = {"id": "s1", "text": QUOTE, "citations": [1], "supported": True, "rejected": []}
+SENTENCE_EXAMPLE: Example = {
+    "id": "s1",
+    "text": QUOTE,
+    "citations": [1],
+    "supported": True,
+    "rejected": [],
+    "layout": "statement",
+    "passages": [],
+    "unsupported_values": [],
+    "verdict": "supported",
+    "reasons": [],
+}
 
 CITATION_EXAMPLE: Example = {
     "number": 1,
@@ -87,6 +144,21 @@ CITATION_EXAMPLE: Example = {
     "end": 196,
     "quote": QUOTE,
     "verified": True,
+    "source": "S1",
+    "position": "section \u201cClass: Pool\u201d, lines 12 to 14",
+}
+
+CITED_SOURCE_EXAMPLE: Example = {
+    "id": "S1",
+    "source_id": SOURCE_ID,
+    "title": "Pool",
+    "name": "docs/api/Pool.md",
+    "site": "",
+    "author": "",
+    "published": "",
+    "retrieved_at": TIMESTAMP,
+    "description": "docs/api/Pool.md \u00b7 added to the library 21 November 2026",
+    "citations": [1],
 }
 
 REPORT_EXAMPLE: Example = {
@@ -98,8 +170,10 @@ REPORT_EXAMPLE: Example = {
     "answer": SENTENCE_EXAMPLE,
     "sections": [{"heading": "Pools", "sentences": [SENTENCE_EXAMPLE]}],
     "citations": [CITATION_EXAMPLE],
+    "sources": [CITED_SOURCE_EXAMPLE],
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
+    "revision": None,
     "created_at": TIMESTAMP,
 }
 
@@ -284,8 +358,11 @@ EXAMPLES: dict[str, Example] = {
         "scope": {"collections": ["undici"]},
     },
     "RunOut": RUN_EXAMPLE,
-    "RunDetail": RUN_EXAMPLE | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm"},
+    "RunDetail": RUN_EXAMPLE
+    | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm", "token_details": TOKEN_DETAILS_EXAMPLE},
     "RunPage": {"items": [RUN_EXAMPLE], "next": None},
+    "AnswerDraftOut": DRAFT_EXAMPLE,
+    "AnswerDraftList": {"items": [DRAFT_EXAMPLE]},
     "StepOut": STEP_EXAMPLE,
     "StepDetail": STEP_EXAMPLE | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
     "StepPage": {"items": [STEP_EXAMPLE], "next": None},
@@ -336,6 +413,9 @@ EXAMPLES: dict[str, Example] = {
     },
     "CanaryIn": {"fraction": 0.1},
     "RollbackOut": {"message": "planner@2 is active again and replaces planner@3"},
+    "ProviderOut": PROVIDER_EXAMPLE,
+    "ProviderTestOut": PROVIDER_TEST_EXAMPLE,
+    "PresetOut": PRESET_EXAMPLE,
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,

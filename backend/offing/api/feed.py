@@ -6,11 +6,12 @@ without Redis.
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from offing.bus.live import ActionEvent, BusEvent, LiveBus, ResyncEvent, StepsEvent
-from offing.core.run import TERMINAL_STATUSES
+from offing.bus.live import ActionEvent, BusEvent, DraftEvent, LiveBus, ResyncEvent, StepsEvent
+from offing.core.answer_draft import DraftChange, DraftTracker
+from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.core.step import Step
 from offing.services.run_summaries import LiveStatus, RunWithLiveStatus, find_live_status
 from offing.storage import run_summaries
@@ -45,6 +46,13 @@ class LiveFeedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftFeedEvent:
+    run_id: UUID
+    change: DraftChange
+    """Each text of a draft is sent once and in order."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndFeedEvent:
     run_id: UUID
 
@@ -54,7 +62,7 @@ class KeepAlive:
     """Nothing happened for a while. This event keeps the connection open."""
 
 
-FeedEvent = StepFeedEvent | RunFeedEvent | LiveFeedEvent | EndFeedEvent | KeepAlive
+FeedEvent = StepFeedEvent | RunFeedEvent | LiveFeedEvent | DraftFeedEvent | EndFeedEvent | KeepAlive
 
 
 @dataclass(slots=True)
@@ -68,6 +76,7 @@ class _RunPosition:
     state_sent_at: float = float("-inf")
     stale: bool = True
     """Whether something happened since the state was sent last."""
+    drafts: DraftTracker = field(default_factory=DraftTracker)
 
     def has_changed(self, new: RunWithLiveStatus) -> bool:
         return self.detail is None or _state_key(self.detail) != _state_key(new)
@@ -147,11 +156,18 @@ class RunEventFeed:
                 live = doing and LiveStatus(doing, heartbeat_at)
                 watched.detail = replace(watched.detail, live=live)
                 yield LiveFeedEvent(run, live)
+            case DraftEvent(run, change) if watched := self._open.get(run):
+                async for event in self._emit_draft(watched, change):
+                    yield event
             case ResyncEvent():
                 for watched in self._open.values():
                     watched.stale = True
             case _:
                 pass
+        async for event in self._emit_due_states():
+            yield event
+
+    async def _emit_due_states(self) -> AsyncGenerator[FeedEvent]:
         for watched in [w for w in self._open.values() if w.stale]:
             if self._clock() - watched.state_sent_at >= MIN_STATE_INTERVAL_SECONDS:
                 async for event in self._emit_state(watched):
@@ -168,6 +184,20 @@ class RunEventFeed:
         watched.stale = True
         if steps[-1].kind == "ended":
             watched.state_sent_at = float("-inf")
+
+    async def _emit_draft(self, watched: _RunPosition, change: DraftChange) -> AsyncGenerator[FeedEvent]:
+        changes = watched.drafts.apply(change)
+        if changes is None:
+            changes = watched.drafts.synchronize(await self._bus.list_drafts(self._tenant, watched.run_id))
+        for new in changes:
+            yield DraftFeedEvent(watched.run_id, new)
+
+    async def _synchronize_drafts(self, watched: _RunPosition, status: RunStatus) -> AsyncGenerator[FeedEvent]:
+        """Yield the drafts so far to a client that has just connected, and end those that a crashed worker left."""
+        is_running = status is RunStatus.RUNNING
+        drafts = await self._bus.list_drafts(self._tenant, watched.run_id) if is_running else []
+        for change in watched.drafts.synchronize(drafts):
+            yield DraftFeedEvent(watched.run_id, change)
 
     async def _catch_up(self, watched: _RunPosition, upto: int) -> AsyncGenerator[FeedEvent]:
         while watched.last_seq < upto:
@@ -190,6 +220,8 @@ class RunEventFeed:
         if changed:
             yield RunFeedEvent(watched.run_id, detail)
         async for event in self._catch_up(watched, run.last_seq):
+            yield event
+        async for event in self._synchronize_drafts(watched, run.status):
             yield event
         if run.status in TERMINAL_STATUSES:
             del self._open[watched.run_id]

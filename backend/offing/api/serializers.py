@@ -1,17 +1,21 @@
 """Serialize the values of services to API schemas. The opposite direction is in the routes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from offing.api.schemas import (
+    AnswerDraftOut,
     BudgetIn,
     CitationOut,
+    CitedSourceOut,
     LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
     RatingOut,
     ReportOut,
+    RevisionOut,
     RunDetail,
     RunOut,
     ScopeIn,
@@ -23,10 +27,22 @@ from offing.api.schemas import (
     StepOut,
     TenantOut,
     ThreadOut,
+    TokenDetailsOut,
     UsageOut,
     VectorCoverageOut,
 )
+from offing.core.answer_draft import DraftPart
+from offing.core.claim_table import list_marks
+from offing.core.model import hide_options
 from offing.core.report import Citation, Sentence
+from offing.core.report_sources import (
+    ReportSource,
+    describe_position,
+    describe_source,
+    find_site,
+    list_report_sources,
+    map_source_labels,
+)
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.services.library import PassageInContext
@@ -59,7 +75,7 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         waiting_since=run.waiting_since if run.status in WAITING_STATUSES else None,
         error=run.error,
         # Engine options may be long and may be private to the engine, so they are not returned.
-        engines={role: choice.model_copy(update={"options": {}}) for role, choice in run.engines.items()},
+        engines={role: hide_options(choice) for role, choice in run.engines.items()},
         scope=_serialize_scope(run.scope),
         budget=_serialize_budget(run.budget),
         usage=UsageOut(turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds),
@@ -72,6 +88,7 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         pending_input_requests=pending_input_requests,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
+        report_style=run.report_style,
     )
 
 
@@ -89,7 +106,23 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
 def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
     brief = serialize_run_summary(detail.summary)
     fields = {name: getattr(brief, name) for name in RunOut.model_fields}
-    return RunDetail.model_construct(**fields, live=serialize_live_status(detail.live), step_marks=detail.step_marks)
+    details = detail.token_details and TokenDetailsOut(**asdict(detail.token_details))
+    live = serialize_live_status(detail.live)
+    return RunDetail.model_construct(**fields, live=live, step_marks=detail.step_marks, token_details=details)
+
+
+def serialize_draft(run_id: UUID, part: DraftPart) -> AnswerDraftOut:
+    draft = part.draft
+    return AnswerDraftOut(
+        run_id=run_id,
+        call_id=draft.call_id,
+        attempt=draft.attempt,
+        role=draft.role,
+        label=draft.label,
+        is_unverified=draft.is_unverified,
+        offset=part.offset,
+        text=part.text,
+    )
 
 
 def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:
@@ -128,7 +161,7 @@ def serialize_thread(thread: ThreadWithRuns) -> ThreadOut:
 
 
 def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
-    report = stored.report
+    report, labels = stored.report, map_source_labels(stored.report)
     return ReportOut(
         run_id=run_id,
         version=stored.version,
@@ -139,9 +172,11 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         sections=[
             SectionOut(heading=s.heading, sentences=[*map(_serialize_sentence, s.sentences)]) for s in report.sections
         ],
-        citations=[_serialize_citation(stored, c) for c in report.citations],
+        citations=[_serialize_citation(stored, c, labels[c.number]) for c in report.citations],
+        sources=[_serialize_cited_source(source) for source in list_report_sources(report)],
         limitations=report.limits,
         author=report.written_by,
+        revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
         created_at=stored.created_at,
     )
 
@@ -231,7 +266,11 @@ def _serialize_budget(budget: Budget) -> BudgetIn:
     # Not validated: a run that was not submitted through this API may have limits that the web UI would not send.
     usd = None if budget.max_cost_usd is None else float(budget.max_cost_usd)
     return BudgetIn.model_construct(
-        max_turns=budget.max_turns, max_tokens=budget.max_tokens, max_cost_usd=usd, max_seconds=budget.max_seconds
+        max_turns=budget.max_turns,
+        max_tokens=budget.max_tokens,
+        max_cost_usd=usd,
+        max_seconds=budget.max_seconds,
+        depth=budget.depth,
     )
 
 
@@ -242,10 +281,31 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         citations=list(sentence.citations),
         supported=sentence.is_supported,
         rejected=list(sentence.rejected),
+        layout=sentence.layout.value,
+        passages=list(sentence.passages),
+        unsupported_values=list(sentence.unsupported_values),
+        verdict=sentence.verdict.value if sentence.verdict else None,
+        reasons=list(list_marks(sentence)),
     )
 
 
-def _serialize_citation(report: VerifiedReport, citation: Citation) -> CitationOut:
+def _serialize_cited_source(source: ReportSource) -> CitedSourceOut:
+    details = source.details
+    return CitedSourceOut(
+        id=source.id,
+        source_id=source.source_id,
+        title=source.title,
+        name=details.name,
+        site=find_site(details),
+        author=details.author,
+        published=details.published,
+        retrieved_at=details.retrieved_at,
+        description=describe_source(source),
+        citations=[citation.number for citation in source.citations],
+    )
+
+
+def _serialize_citation(report: VerifiedReport, citation: Citation, source_label: str) -> CitationOut:
     return CitationOut(
         number=citation.number,
         text_id=None if citation.number in report.erased_citations else citation.span.text_id,
@@ -255,4 +315,6 @@ def _serialize_citation(report: VerifiedReport, citation: Citation) -> CitationO
         end=citation.span.end,
         quote=citation.quote,
         verified=citation.number not in report.unverified_citations,
+        source=source_label,
+        position=describe_position(citation),
     )

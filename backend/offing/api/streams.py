@@ -13,7 +13,17 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from offing.api import serializers
-from offing.api.feed import EndFeedEvent, FeedEvent, KeepAlive, LiveFeedEvent, RunEventFeed, RunFeedEvent, StepFeedEvent
+from offing.api.feed import (
+    DraftFeedEvent,
+    EndFeedEvent,
+    FeedEvent,
+    KeepAlive,
+    LiveFeedEvent,
+    RunEventFeed,
+    RunFeedEvent,
+    StepFeedEvent,
+)
+from offing.core.answer_draft import DraftChange, DraftPart
 from offing.core.errors import InvalidInput, OffingError, Unauthorized
 
 log = logging.getLogger(__name__)
@@ -116,10 +126,18 @@ def encode_event(event: FeedEvent, cursor: StreamCursor) -> bytes:
             data = b"null" if out is None else _dump_json(out)
             named = b'{"run_id":"%s","live":%s}' % (str(run).encode(), data)
             return b"event: live\ndata: %s\n\n" % (named if several else data)
+        case DraftFeedEvent(run, change):
+            return _encode_draft(run, change)
         case EndFeedEvent(run):
             return b'event: end\ndata: {"run_id":"%s"}\n\n' % str(run).encode()
         case KeepAlive():
             return b": still here\n\n"
+
+
+def _encode_draft(run_id: UUID, change: DraftChange) -> bytes:
+    if isinstance(change, DraftPart):
+        return b"event: draft\ndata: %s\n\n" % _dump_json(serializers.serialize_draft(run_id, change))
+    return b"event: draft_end\ndata: %s\n\n" % orjson.dumps({"run_id": str(run_id), "call_id": change.call_id})
 
 
 def _dump_json(model: BaseModel) -> bytes:

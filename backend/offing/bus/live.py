@@ -30,6 +30,7 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.skipped_messages import SkippedMessages
+from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step, StepKind
 
 PUBLISH_TIMEOUT_SECONDS = 0.5
@@ -42,6 +43,9 @@ down the workers.
 
 ACTION_TTL_SECONDS = 900
 """Time after which a current action without an update is no longer shown."""
+
+DRAFT_TTL_SECONDS = 300
+"""Time after which a draft without new text is no longer shown."""
 
 RESYNC_CONNECTED_SECONDS, RESYNC_DISCONNECTED_SECONDS = 5.0, 1.0
 """Interval between two resync events of a subscriber, while Redis is connected and while it is not."""
@@ -86,11 +90,19 @@ class ActionEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftEvent:
+    """More text of an answer while it is written, or the end of its draft."""
+
+    run_id: UUID
+    change: DraftPart | DraftEnd
+
+
+@dataclass(frozen=True, slots=True)
 class ResyncEvent:
     """Requires the subscriber to read Postgres, because events may have been missed."""
 
 
-BusEvent = StepsEvent | ActionEvent | ResyncEvent
+BusEvent = StepsEvent | ActionEvent | DraftEvent | ResyncEvent
 
 
 class Subscriber:
@@ -216,6 +228,66 @@ class LiveBus:
 
         await self._send(fill)
 
+    async def publish_draft(self, tenant_id: UUID, run_id: UUID, part: DraftPart) -> bool:
+        """Publish text of an answer while it is written, and keep it for viewers that connect later.
+
+        Return whether it was sent. If it was not, send the whole draft again, with offset 0.
+        """
+        draft, text = part.draft, part.text.encode("utf-8", "replace")
+        body = orjson.dumps({"draft": [*_encode_draft(draft), part.offset, text.decode()]})
+        text_key, index_key = _draft_key(tenant_id, run_id, draft), _draft_index_key(tenant_id, run_id)
+
+        def fill(pipe: Pipeline) -> None:
+            if part.offset == 0:
+                pipe.hset(index_key, draft.call_id, orjson.dumps(_encode_draft(draft)))  # pyright: ignore[reportArgumentType]
+                pipe.set(text_key, text)
+            else:
+                pipe.append(text_key, text)  # pyright: ignore[reportArgumentType]
+            pipe.expire(text_key, DRAFT_TTL_SECONDS)
+            pipe.expire(index_key, DRAFT_TTL_SECONDS)
+            pipe.publish(_channel_name(tenant_id, run_id), body)
+
+        return await self._send(fill)
+
+    async def end_draft(self, tenant_id: UUID, run_id: UUID, end: DraftEnd) -> bool:
+        """Remove one draft or all drafts of a run. Their texts expire. Return whether it was sent."""
+        body = orjson.dumps({"draft_end": [end.call_id, end.fence]})
+
+        def fill(pipe: Pipeline) -> None:
+            if end.call_id:
+                pipe.hdel(_draft_index_key(tenant_id, run_id), end.call_id)
+            else:
+                pipe.delete(_draft_index_key(tenant_id, run_id))
+            pipe.publish(_channel_name(tenant_id, run_id), body)
+
+        return await self._send(fill)
+
+    async def list_drafts(self, tenant_id: UUID, run_id: UUID) -> list[DraftPart]:
+        """Return the drafts of a run, each as one part from the beginning.
+
+        The list is empty if there are none or if Redis is unavailable.
+        """
+        if time.monotonic() < self._paused_until:
+            return []
+        index_key = _draft_index_key(tenant_id, run_id)
+        try:
+            entries: Any = await self._redis.hgetall(index_key)  # pyright: ignore[reportGeneralTypeIssues]
+            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(entries.values())[:MAX_DRAFTS_PER_RUN]]
+            keys = [_draft_key(tenant_id, run_id, draft) for draft in drafts]
+            texts: Any = await self._redis.mget(keys) if keys else []
+            return [
+                DraftPart(draft, 0, text.decode()[:MAX_DRAFT_CHARS])
+                for draft, text in zip(drafts, texts, strict=True)
+                if text is not None
+            ]
+        except ResponseError as error:  # a key of another type
+            self._skipped.skip(str(error), index_key)
+        except MALFORMED_MESSAGE_ERRORS as error:
+            self._skipped.skip("not a draft", str(error))
+        except REDIS_ERRORS as error:
+            self._record_failure("read", error)
+        return []
+
     async def find_current_action(self, tenant_id: UUID, run_id: UUID) -> CurrentAction | None:
         """Return the last published action of a run.
 
@@ -245,16 +317,19 @@ class LiveBus:
             return False
         return True
 
-    async def _send(self, add_commands: Callable[[Pipeline], object]) -> None:
+    async def _send(self, add_commands: Callable[[Pipeline], object]) -> bool:
+        """Send commands and return whether Redis accepted them."""
         if time.monotonic() < self._paused_until:
-            return
+            return False
         try:
             async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS), self._redis.pipeline(transaction=False) as pipe:
                 add_commands(pipe)
                 await pipe.execute()
             self._record_success()
+            return True
         except REDIS_ERRORS as error:
             self._record_failure("publish", error)
+            return False
 
     def _record_failure(self, operation: str, error: Exception) -> None:
         if not self._failing:
@@ -431,6 +506,42 @@ def _action_key(tenant_id: UUID, run_id: UUID) -> str:
     return f"offing:doing:{tenant_id}:{run_id}"
 
 
+def _draft_index_key(tenant_id: UUID, run_id: UUID) -> str:
+    return f"offing:drafts:{tenant_id}:{run_id}"
+
+
+def _draft_key(tenant_id: UUID, run_id: UUID, draft: AnswerDraft) -> str:
+    """Return the key of the text of one attempt, so that a crashed claim cannot append to that of a later one."""
+    return f"offing:draft:{tenant_id}:{run_id}:{draft.fence}:{draft.attempt}:{draft.call_id}"
+
+
+def _encode_draft(draft: AnswerDraft) -> list[Any]:
+    return [draft.call_id, draft.fence, draft.attempt, draft.role, draft.label, draft.is_unverified]
+
+
+def _decode_draft(encoded: list[Any]) -> AnswerDraft:
+    call_id, fence, attempt, role, label, is_unverified = encoded
+    if not all(isinstance(text, str) for text in (call_id, role, label)) or type(is_unverified) is not bool:
+        raise TypeError("a field of a draft has the wrong type")
+    if any(type(number) is not int or number < 0 for number in (fence, attempt)):
+        raise TypeError("a number of a draft is not a count")
+    return AnswerDraft(call_id, fence, attempt, role, label, is_unverified)
+
+
+def _decode_draft_part(encoded: list[Any]) -> DraftPart:
+    *draft, offset, text = encoded
+    if type(offset) is not int or not 0 <= offset <= MAX_DRAFT_CHARS or not isinstance(text, str):
+        raise TypeError("a part of a draft needs an offset and a text")
+    return DraftPart(_decode_draft(draft), offset, text[:MAX_DRAFT_CHARS])
+
+
+def _decode_draft_end(encoded: list[Any]) -> DraftEnd:
+    call_id, fence = encoded
+    if not isinstance(call_id, str) or type(fence) is not int:
+        raise TypeError("the end of a draft needs the id of its call and a fence")
+    return DraftEnd(call_id, fence)
+
+
 def _encode_step(step: Step) -> list[Any]:
     return [
         step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at
@@ -462,5 +573,9 @@ def _parse_event(run_id: UUID, data: bytes) -> BusEvent:
     event = orjson.loads(data)
     if "doing" in event:
         return ActionEvent(run_id, _decode_action(event["doing"]))
+    if "draft" in event:
+        return DraftEvent(run_id, _decode_draft_part(event["draft"]))
+    if "draft_end" in event:
+        return DraftEvent(run_id, _decode_draft_end(event["draft_end"]))
     steps = tuple(_decode_step(s) for s in event["steps"])
     return StepsEvent(run_id, steps) if steps else ResyncEvent()

@@ -9,9 +9,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic import ValidationError
 
-from offing.bus.live import StepsEvent
+from offing.bus.live import DraftEvent, StepsEvent
 from offing.bus.notifier import BusNotifier
+from offing.cli.draft_view import DraftView
 from offing.cli.hooks import build_hooks
 from offing.cli.input_responses import respond_to_pending
 from offing.cli.options import AskOptions
@@ -20,7 +22,8 @@ from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
-from offing.core.run import Budget, RunStatus
+from offing.core.report_style import MAX_TEMPLATE_CHARS, ReportLength, ReportStyle
+from offing.core.run import Budget, Depth, RunStatus
 from offing.core.step import Step
 from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
@@ -28,9 +31,12 @@ from offing.local.stack import open_stack
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.embedding_models import open_embedder
 from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
+from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services.ingestion import ingest_folder
-from offing.services.runs import RunRequest, choose_engines, submit_run
+from offing.services.presets import get_preset
+from offing.services.providers import list_stored
+from offing.services.runs import RunRequest, choose_engines, select_engines, submit_run
 from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
@@ -47,22 +53,39 @@ def run_ask(options: AskOptions) -> int:
     """
     settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
     _check_options(options)
+    style = build_report_style(options)
     graph = get_graph(settings, options.graph)
     engines = resolve_engine_configs(options.engines, graph)
-    check_roles_answered(graph, engines)
+    if not options.preset:
+        check_roles_answered(graph, engines)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
-        return asyncio.run(_ask(options, graph, engines, servers, settings, progress))
+        return asyncio.run(_ask(options, graph, engines, servers, settings, progress, style))
 
 
-def resolve_engine_configs(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineConfig]:
-    """Return the engine config of each role from the settings and from `role=engine` texts.
+def resolve_engine_configs(
+    texts: tuple[str, ...], graph: Graph, preset: Preset | None = None
+) -> dict[str, EngineConfig]:
+    """Return the engine config of each role from the settings, a preset, and `role=engine` texts.
 
-    `all=…` stands for every role of the graph. Texts override the settings.
+    `all=…` stands for every role of the graph. Texts override the preset, which overrides the settings.
     """
     roles = [role.name for role in graph.roles]
-    return {
-        name: engine_config for name, engine_config in role_engine_configs().items() if name in roles
-    } | parse_engine_configs(texts, roles)
+    settings = {name: engine_config for name, engine_config in role_engine_configs().items() if name in roles}
+    return settings | (preset.choose_engines(roles) if preset else {}) | parse_engine_configs(texts, roles)
+
+
+def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
+    """Return the limits of the run. An option overrides the limit of the preset."""
+    limits: Mapping[str, Any] = preset.budget if preset else {}
+    names_turns = options.max_turns is not None or options.depth != "standard"
+    cost_usd = limits.get("max_cost_usd") if options.max_cost_usd is None else options.max_cost_usd
+    return Budget(
+        options.turn_limit if names_turns else limits.get("max_turns", options.turn_limit),
+        limits.get("max_tokens"),
+        None if cost_usd is None else Decimal(str(cost_usd)),
+        limits.get("max_seconds") if options.max_seconds is None else options.max_seconds,
+        Depth(limits.get("depth", options.depth) if options.depth == "standard" else options.depth),
+    )
 
 
 def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str, EngineConfig]:
@@ -83,12 +106,44 @@ def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str
 
 def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> None:
     """Raise InvalidInput if a role needs a model and no engine config names one."""
-    chosen = choose_engines(graph, engines, default_engine_config())
+    chosen = select_engines(graph, engines, default_engine_config())
     for role in graph.roles:
         if role.extractive is None and chosen[role.name].engine == "extractive":
             problem = f"The role {role.name!r} of {graph.name} needs a model, but none is configured"
             remedy = f"Use --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."
             raise InvalidInput("--engine", problem, remedy)
+
+
+def build_report_style(options: AskOptions) -> ReportStyle | None:
+    """Return the report style that the options ask for. `None` means that they ask for none.
+
+    Raises InvalidInput, which names the option.
+    """
+    template = "" if options.template is None else _read_template(options.template)
+    try:
+        style = ReportStyle(
+            length=None if options.length is None else ReportLength(options.length),
+            language=options.language,
+            template=template,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option, problem = f"--{first['loc'][0]}", first["msg"].removeprefix("Value error, ")
+        remedy = (
+            f"Use at most {MAX_TEMPLATE_CHARS:,} characters." if option == "--template" else "Use a tag such as zh."
+        )
+        raise InvalidInput(option, problem, remedy) from None
+    return None if style.is_empty else style
+
+
+def _read_template(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("--template", f"{path} cannot be read: {error}", "Use a text file in UTF-8.") from error
+    if not text.strip():
+        raise InvalidInput("--template", f"{path} is empty", "Write the headings of the report into it.")
+    return text
 
 
 def _check_options(options: AskOptions) -> None:
@@ -108,8 +163,15 @@ async def _ask(
     servers: ServerUrls,
     settings: Settings,
     progress: ProgressPrinter,
+    style: ReportStyle | None,
 ) -> int:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        preset = await get_preset(database, LOCAL_TENANT, options.preset) if options.preset else None
+        if preset is not None:
+            engines = resolve_engine_configs(options.engines, graph, preset)
+            check_roles_answered(graph, engines)
+        async with database.transaction(LOCAL_TENANT) as connection:  # before documents are read, which takes long
+            choose_engines(graph, engines, default_engine_config(), await list_stored(connection))
         embedder = open_embedder(settings)
         collections = await _ingest_folders(database, options.docs, settings, progress)
         if collections and embedder is not None:
@@ -119,14 +181,10 @@ async def _ask(
         request = RunRequest(
             options.question,
             options.graph,
-            budget=Budget(
-                options.turn_limit,
-                None,
-                None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd)),
-                options.max_seconds,
-            ),
+            budget=resolve_budget(options, preset),
             engines=engines,
             scope=_build_scope(options, collections),
+            report_style=style,
         )
         graphs = {graph.name: graph}
         submitted = await submit_run(
@@ -170,6 +228,7 @@ async def follow_run(
     `after_seq` is the sequence number of the last step to skip.
     """
     shown_wait = ""
+    drafts = DraftView(notifier.live, LOCAL_TENANT, run.id, progress)
     async with notifier.live.subscribe(LOCAL_TENANT, {run.id}) as notices:
         while True:
             new_steps, row = await _load_new_steps(database, run.id, after_seq)
@@ -184,7 +243,8 @@ async def follow_run(
             if row.status is RunStatus.WAITING and await _answer_at_terminal(database, notifier, row.id, progress):
                 shown_wait = ""
                 continue
-            notice = await anext(notices)
+            while isinstance(notice := await anext(notices), DraftEvent):
+                await drafts.apply(notice.change)
             if isinstance(notice, StepsEvent) and notice.steps[0].seq == after_seq + 1:
                 for step in notice.steps[:-1]:
                     progress.print_step(step)

@@ -39,6 +39,12 @@ app.command(
 )
 app.command("offing.cli.store:app", name="store", help="Items that graphs store outside their threads.")
 app.command("offing.cli.mcp:app", name="mcp", help="MCP servers, whose third-party tools runs may use.")
+app.command(
+    "offing.cli.provider:app",
+    name="provider",
+    help="Model providers and their keys: add, list, test, remove, discover.",
+)
+app.command("offing.cli.preset:app", name="preset", help="Presets of engines for roles: list, set, remove.")
 engine = App(name="engine", help="The policy engine, which serves policy versions, and other model servers.")
 app.command(engine)
 

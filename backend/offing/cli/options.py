@@ -38,10 +38,14 @@ class AskOptions:
     """The graph to run."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
+    preset: str = ""
+    """A preset, as in `offing preset list`: its engines for roles that --engine does not name, and its limits unless
+    options name others."""
     depth: Literal["quick", "standard", "deep"] = "standard"
-    """Maximum number of turns: quick 4, standard 12, deep 40."""
+    """How the run uses its turns, and their maximum number: quick 4, standard 12, deep 40. A deep run covers all
+    parts of the question first, then what is contested or missing, until it finds nothing new."""
     max_turns: int | None = None
-    """Maximum number of turns as a number, instead of `--depth`."""
+    """Maximum number of turns, instead of that of `--depth`."""
     max_cost_usd: float | None = None
     """Maximum cost of the run in US dollars."""
     max_seconds: float | None = None
@@ -53,6 +57,13 @@ class AskOptions:
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""
+    length: Literal["brief", "standard", "long"] | None = None
+    """Length of the report: brief about 200 words, standard 800 to 1,500, long up to 10,000. Default: as
+    long as the question needs."""
+    language: str | None = None
+    """Language of the report as a tag, such as zh. Default: the language of the question."""
+    template: Path | None = None
+    """A text file with the headings of the report, or with other instructions on its form."""
     paths: Annotated[Paths, Parameter(name="--path")] = ()
     """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
     as_json: Json = False

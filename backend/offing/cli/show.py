@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,9 +22,10 @@ from offing.core.report_formats import render_html, render_markdown, report_to_j
 from offing.local.background import get_status
 from offing.local.servers import open_servers
 from offing.settings import load_settings
-from offing.storage import reports, runs, steps
+from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
+from offing.storage.report_sources import locate_citations
 from offing.storage.runs import RunRow
 
 T = TypeVar("T")
@@ -82,7 +84,7 @@ def export_run(run_text: str, format: str, output: Path | None) -> int:
     async def work(database: Database) -> Report:
         run = await get_run_id(database, run_text)
         async with database.transaction(LOCAL_TENANT) as connection:
-            report = await reports.find_latest_report(connection, run)
+            report = await _find_report(connection, run)
         if report is None:
             raise NotFound("report of run", str(run))
         return report
@@ -95,6 +97,16 @@ def export_run(run_text: str, format: str, output: Path | None) -> int:
     return 0
 
 
+NO_REPORT: dict[str, Any] = {
+    "citations": [],
+    "sources": [],
+    "sections": [],
+    "claims": [],
+    "revision": None,
+    "score": {"sentences": 0, "supported": 0, "citations": 0},
+}
+
+
 def print_run(result: dict[str, Any]) -> None:
     """Print an ended run for a reader: its report, or the reason why there is none."""
     console = Console()
@@ -102,7 +114,20 @@ def print_run(result: dict[str, Any]) -> None:
         console.print(f"No report: {result['stop_reason']}. {strip_control(result['error'] or '')}")
         return
     console.print(Markdown(result["report"]) if console.is_terminal else result["report"], soft_wrap=True, markup=False)
-    console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}", style="dim")
+    marked = "" if result["score"]["supported"] else " · no sentence is supported by a source"
+    console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}{marked}", style="dim")
+    if (tokens := describe_tokens(result["token_details"])) != "":
+        console.print(tokens, style="dim")
+
+
+def describe_tokens(details: dict[str, int]) -> str:
+    """Describe the tokens of a run's role calls in one line. Empty if no engine counted any."""
+    prompt, completion = details["prompt_tokens"], details["completion_tokens"]
+    if not prompt + completion:
+        return ""
+    cached = f" ({details['cached_prompt_tokens']:,} cached)" if details["cached_prompt_tokens"] else ""
+    thought = f" ({details['reasoning_tokens']:,} thinking)" if details["reasoning_tokens"] else ""
+    return f"tokens: {prompt:,} prompt{cached}, {completion:,} completion{thought}"
 
 
 async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
@@ -110,17 +135,33 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
     async with database.transaction(LOCAL_TENANT) as connection:
         row = await runs.get_run(connection, run_id)
         log = await steps.list_steps_after(connection, run_id, 0, 100_000)
-        report = await reports.find_latest_report(connection, run_id)
+        report = await _find_report(connection, run_id)
+        details = await run_summaries.get_token_details(connection, run_id)
+    rendered = report_to_json(report) if report else NO_REPORT
     return {
         **_summarize_run(row),
+        "token_details": asdict(details),
         "error": row.error,
         "answer": report.answer.text if report and report.answer else None,
         "report": render_markdown(report) if report else None,
         "report_status": report.status if report else None,
-        "citations": report_to_json(report)["citations"] if report else [],
-        "sentences": report_to_json(report)["sections"] if report else [],
+        "citations": rendered["citations"],
+        "sources": rendered["sources"],
+        "sentences": rendered["sections"],
+        "claims": rendered["claims"],
+        "revision": rendered["revision"],
+        "score": rendered["score"],
         "steps": [
-            {"seq": s.seq, "kind": s.kind, "label": s.label, "title": s.title, "ok": s.ok, "ms": s.ms, "turn": s.turn}
+            {
+                "seq": s.seq,
+                "kind": s.kind,
+                "label": s.label,
+                "title": s.title,
+                "ok": s.ok,
+                "ms": s.ms,
+                "first_text_ms": s.payload.get("first_text_ms"),
+                "turn": s.turn,
+            }
             for s in log
         ],
     }
@@ -144,6 +185,12 @@ def _summarize_run(run: RunRow) -> dict[str, Any]:
         "usage": usage,
         "created_at": run.created_at.isoformat(),
     }
+
+
+async def _find_report(connection: Connection, run_id: UUID) -> Report | None:
+    """Return the latest report of a run with the positions of its citations. `None` means that there is none."""
+    report = await reports.find_latest_report(connection, run_id)
+    return None if report is None else await locate_citations(connection, run_id, report)
 
 
 async def _list_recent(database: Database, limit: int) -> list[RunRow]:

@@ -9,7 +9,9 @@ from typing import Self, TextIO
 import orjson
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
+from offing.core.answer_draft import AnswerDraft
 from offing.core.step import Step, StepKind
 from offing.services.ingestion import IngestedFolder
 from offing.storage.vectors import VectorCoverage
@@ -24,6 +26,9 @@ COLORS = {
     StepKind.VERIFICATION: "green",
     StepKind.FAILURE: "red",
 }
+
+MAX_DRAFT_LINES = 6
+"""Maximum number of lines of a draft on a terminal."""
 
 HIDDEN_KINDS = frozenset({StepKind.QUEUED, StepKind.TOOL_CALL})
 
@@ -60,6 +65,21 @@ class ProgressPrinter:
         self._status.update(strip_control(text))
         if not self._console.is_terminal:
             self._console.print(strip_control(text), style="dim")
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._console.is_terminal
+
+    def show_draft(self, draft: AnswerDraft, text: str) -> None:
+        """Show the end of an answer that is being written, below the steps. Shows nothing without a terminal."""
+        if not self._console.is_terminal:
+            return
+        attempt = f", attempt {draft.attempt}" if draft.attempt > 1 else ""
+        mark = ", unverified until it is checked" if draft.is_unverified else ""
+        room = max(20, self._console.width - 4) * MAX_DRAFT_LINES
+        tail = CONTROL_CHARS.sub("", text)[-room:].split("\n")[-MAX_DRAFT_LINES:]
+        label = CONTROL_CHARS.sub("", draft.label or draft.role)
+        self._status.update(Text(f"{label} is being written{attempt}{mark}\n" + "\n".join(tail)))
 
     def show_wait(self, waiting_for: str) -> None:
         self._console.print(

@@ -3,14 +3,36 @@
 Quotes are verified in `core.citation`. Reports are rendered in `core.report_formats`.
 """
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.tool import SourceSpan
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+class Layout(StrEnum):
+    """Place of a sentence in its section."""
+
+    STATEMENT = "statement"
+    """It stands alone. A report of quotes consists of statements."""
+    PARAGRAPH = "paragraph"
+    """It begins a paragraph of connected prose."""
+    CONTINUED = "continued"
+    """It continues the paragraph of the sentence before it."""
+    ITEM = "item"
+    """It is an item of a list. Items that follow one another are one list."""
+    HEADER = "header"
+    """It is the header row of a table, which states nothing. Its text has the cells between `|`."""
+    ROW = "row"
+    """It is a row of a table. Its text has the cells between `|`."""
 
 
 class DraftCitation(BaseModel, frozen=True, extra="forbid"):
@@ -19,12 +41,23 @@ class DraftCitation(BaseModel, frozen=True, extra="forbid"):
     evidence: str
     """Id of a passage that the generator was offered, such as E3."""
     quote: str = ""
-    """Words copied from the passage. Empty means the whole passage."""
+    """Words copied from the passage. Empty means that the citation only names the passage and supports nothing."""
 
 
 class DraftSentence(BaseModel, frozen=True, extra="forbid"):
     text: str
     citations: tuple[DraftCitation, ...] = ()
+    layout: Layout = Field(
+        default=Layout.STATEMENT,
+        description="paragraph: begins a paragraph. continued: goes on in it. item: an item of a list. "
+        "header, row: a row of a table, with its cells between |. statement: stands alone.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _drop_default_layout(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the layout of a statement, so that records of reports of quotes stay as they were."""
+        fields: dict[str, Any] = handler(self)
+        return fields if self.layout is not Layout.STATEMENT else _without(fields, "layout")
 
 
 class DraftSection(BaseModel, frozen=True, extra="forbid"):
@@ -41,6 +74,17 @@ class ReportDraft(BaseModel, frozen=True, extra="forbid"):
     sections: tuple[DraftSection, ...]
     limits: str = ""
     """What the writer could not establish, and how the report was made. Shown below the report."""
+    answer_citations: tuple[DraftCitation, ...] = ()
+    """Citations of the short answer with their quotes, besides the ids that its text names."""
+
+    @model_serializer(mode="wrap")
+    def _drop_empty_citations(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        return fields if self.answer_citations else _without(fields, "answer_citations")
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +105,39 @@ class Evidence:
     """Path of the source within its folder, or name of the file."""
     provenance: ProvenanceLabel = NO_PROVENANCE
     """Origin and trust level of the text."""
+    source_label: str = ""
+    """Short id of the source in the run: S1, S2 and so on, in the order of retrieval. Empty means that it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDetails:
+    """What is known about a source besides its title."""
+
+    name: str = ""
+    """Path of the source within its folder, name of the file, or address of the web page. Empty means unknown."""
+    is_web: bool = False
+    author: str = ""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
+    retrieved_at: datetime | None = None
+    """When the cited text was retrieved or added. `None` means unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPosition:
+    """Where in its source a citation is, as a person would look for it."""
+
+    heading: str = ""
+    """Headings above it, outermost first. Empty means none."""
+    page: int = 0
+    """Number of the page, from 1. 0 means that the source has no pages or that they are unknown."""
+    first_line: int = 0
+    """Number of the first line, from 1. 0 means that its lines are not those that a person sees."""
+    last_line: int = 0
+    fraction: float = 0.0
+    """Part of the text that is before it, 0 to 1."""
+    is_erased: bool = False
+    """Whether the source was erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +150,23 @@ class Citation:
     quote: str
     source_id: UUID
     title: str
+    position: TextPosition | None = None
+    """`None` means that it was not looked up."""
+    source: SourceDetails | None = None
+    """`None` means that it was not looked up."""
+
+
+class ClaimVerdict(StrEnum):
+    """Whether the passages that a sentence cites support it."""
+
+    SUPPORTED = "supported"
+    """A quote was found, and every number, date and name of the sentence is in a quote or calculation."""
+    PARTLY = "partly"
+    """A quote was found, but some number, date or name of the sentence is in none."""
+    CONTRADICTED = "contradicted"
+    """A passage states the opposite. Only a model can judge that."""
+    NOT_FOUND = "not_found"
+    """No quote of the sentence was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +182,32 @@ class Sentence:
     """Numbers of verified citations."""
     rejected: tuple[str, ...] = ()
     """Reasons why citations of the draft were rejected."""
+    passages: tuple[int, ...] = ()
+    """Numbers of citations that name a passage and quote no words of it. They support nothing."""
+    unsupported_values: tuple[str, ...] = ()
+    """Numbers, dates and names of a cited sentence that are in no quote and in no calculation of the run."""
+    layout: Layout = Layout.STATEMENT
 
     @property
     def is_supported(self) -> bool:
-        return bool(self.citations)
+        """Whether citations support all of it. The header of a table needs none, because it states nothing."""
+        if self.layout is Layout.HEADER and not self.citations:
+            return True
+        return bool(self.citations) and not self.unsupported_values
+
+    @property
+    def verdict(self) -> ClaimVerdict | None:
+        """The verdict of the lexical rules. `None` means that the sentence cites nothing."""
+        if self.citations:
+            return ClaimVerdict.PARTLY if self.unsupported_values else ClaimVerdict.SUPPORTED
+        return ClaimVerdict.NOT_FOUND if self.passages or self.rejected else None
+
+
+def split_cells(row: str) -> tuple[str, ...]:
+    """Return the cells of a row of a table, whose text has them between `|`. An escaped bar belongs to its cell."""
+    body = row.strip().removeprefix("|")
+    body = body[:-1] if body.endswith("|") and not body.endswith("\\|") else body
+    return tuple(cell.strip().replace("\\|", "|") for cell in _BAR.split(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +220,18 @@ class ReportStatus(StrEnum):
     COMPLETE = "complete"
     PARTIAL = "partial"
     """The run ended before its verifier accepted the answer; `stop_reason` gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRevision:
+    """What happened when a draft with problems went back to its writer."""
+
+    problems_before: int
+    """Sentences of the first draft with a rejected citation, without words quoted, or with an unsupported value."""
+    problems_after: int
+    """The same for the draft that became the report."""
+    skipped: str = ""
+    """Why the writer was not asked, or its answer not used. Empty means that its answer became the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +248,8 @@ class Report:
     limits: str = ""
     written_by: str = ""
     """Engine and model of the generator."""
+    revision: ReportRevision | None = None
+    """`None` means that no draft went back to its writer."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

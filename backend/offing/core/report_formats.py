@@ -6,14 +6,35 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from offing.core.report import Citation, Report, ReportScore, ReportStatus, Section, Sentence
+from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
+from offing.core.report import (
+    Citation,
+    Layout,
+    Report,
+    ReportScore,
+    ReportStatus,
+    Section,
+    Sentence,
+    split_cells,
+)
+from offing.core.report_sources import (
+    ReportSource,
+    describe_position,
+    describe_source,
+    list_report_sources,
+    map_source_labels,
+    sources_to_json,
+)
 from offing.core.run import StopReason
 
 STOP_REASON_TEXTS: dict[str, str] = {
     StopReason.ANSWERED: "The evidence was judged sufficient.",
     StopReason.NOTHING_FOUND: "No source was found that answers the question.",
+    StopReason.SATURATED: "The latest turns of the deep run found nothing new.",
     StopReason.TURN_LIMIT: "The limit on turns was reached.",
     StopReason.TOKEN_LIMIT: "The token limit was reached.",
     StopReason.SPEND_LIMIT: "The cost limit of the run was reached.",
@@ -29,30 +50,33 @@ STOP_REASON_TEXTS: dict[str, str] = {
 }
 """Sentence for each reason to stop."""
 
-UNSUPPORTED_MARK = "no source"
+UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
 )
 _OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=#>:|])")
+_CODE_SPAN = re.compile(r"(?<!`)(`[^`\s](?:[^`]*[^`\s])?`)(?!`)")
 _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 
 
 def render_markdown(report: Report) -> str:
     """Render the report as CommonMark.
 
-    Markers such as [1] are in the text, followed by a list of citations with source, span and quote.
+    Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
-    blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(describe_completion(report))}*"]
+    state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
+    blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
     if report.answer:
         blocks.append(_render_md_sentence(report.answer))
     for section in report.sections:
-        blocks += [f"## {_escape_markdown(section.heading)}", *(_render_md_sentence(s) for s in section.sentences)]
+        heading = [f"## {_escape_markdown(section.heading)}"] if section.heading else []
+        blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
     if report.citations:
-        blocks += ["## Sources", *(_render_md_citation(c) for c in report.citations)]
+        blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
     if report.written_by:
         blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
     return "\n\n".join(blocks) + "\n"
@@ -63,14 +87,15 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
-    sources = "".join(map(_render_html_citation, report.citations))
+    sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
         f'<p class="state">{_escape_html(describe_completion(report))}</p>',
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
-        *([f"<h2>Sources</h2><ol>{sources}</ol>"] if sources else []),
+        *([f"<h2>Sources</h2>{sources}"] if sources else []),
+        *_render_html_claims(report),
         *by,
     ]
     return (
@@ -85,6 +110,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
     Quotes are exactly as stored. Spans are in code points with an exclusive end.
     """
+    labels = map_source_labels(report)
     return {
         "title": report.title,
         "status": report.status.value,
@@ -94,7 +120,10 @@ def report_to_json(report: Report) -> dict[str, Any]:
             {"heading": s.heading, "sentences": [_sentence_to_json(one) for one in s.sentences]}
             for s in report.sections
         ],
-        "citations": [_citation_to_json(c) for c in report.citations],
+        "citations": [_citation_to_json(c, labels[c.number]) for c in report.citations],
+        "sources": sources_to_json(report),
+        "claims": claims_to_json(report),
+        "revision": asdict(report.revision) if report.revision else None,
         "limits": report.limits,
         "written_by": report.written_by,
         "score": compute_report_score(report).model_dump(),
@@ -103,14 +132,38 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 def compute_report_score(report: Report) -> ReportScore:
     """Count how many sentences of the report are supported by sources."""
-    sentences = report.sentences()
+    sentences = [one for one in report.sentences() if one.layout is not Layout.HEADER]
     supported = sum(s.is_supported for s in sentences)
     return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
+
+
+def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
+    """Group the sentences of a section into blocks: statements, paragraphs, lists and tables."""
+    groups: list[list[Sentence]] = []
+    for sentence in sentences:
+        if groups and sentence.layout in _FOLLOWERS.get(groups[-1][-1].layout, frozenset()):
+            groups[-1].append(sentence)
+        else:
+            groups.append([sentence])
+    return tuple(map(tuple, groups))
+
+
+_IN_PARAGRAPH, _IN_TABLE = frozenset({Layout.CONTINUED}), frozenset({Layout.ROW})
+_FOLLOWERS = {
+    Layout.PARAGRAPH: _IN_PARAGRAPH,
+    Layout.CONTINUED: _IN_PARAGRAPH,
+    Layout.ITEM: frozenset({Layout.ITEM}),
+    Layout.HEADER: _IN_TABLE,
+    Layout.ROW: _IN_TABLE,
+}
+"""Layouts of the sentences that belong to the block of a sentence before them."""
 
 
 def describe_completion(report: Report) -> str:
     """Describe in words whether the report is complete and why the run ended."""
     ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
+    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in report.sentences()):
+        ending = UNSUPPORTED_TEXT
     return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
 
 
@@ -120,27 +173,78 @@ def _single_line(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), _single_line(text))
-    escaped = _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
+    """Escape everything that Markdown would act on, except that code spans stay code.
+
+    Nothing acts inside of a code span, and it cannot contain the mark that ends it.
+    """
+    line = _single_line(text)
+    pieces = _CODE_SPAN.split(line)
+    escaped = "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
     return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
 
 
+def _escape_active(text: str) -> str:
+    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), text)
+    return _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
+
+
+def _render_md_block(block: Sequence[Sentence]) -> str:
+    if block[0].layout is Layout.ITEM:
+        return "\n".join(f"- {_render_md_sentence(sentence)}" for sentence in block)
+    if block[0].layout in _TABLE_LAYOUTS:
+        return "\n".join(_list_md_rows(block))
+    return " ".join(map(_render_md_sentence, block))
+
+
+_TABLE_LAYOUTS = frozenset({Layout.HEADER, Layout.ROW})
+
+
+def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
+    """Yield the rows of a table with equally many cells. A table without a header row gets an empty one."""
+    width = max(len(split_cells(row.text)) for row in rows)
+    if rows[0].layout is not Layout.HEADER:
+        yield _join_md_cells([""] * width)
+        yield _join_md_cells(["---"] * width)
+    for row in rows:
+        cells = [_escape_markdown(cell).replace("|", "\\|") for cell in split_cells(row.text)]
+        cells += [""] * (width - len(cells))
+        cells[-1] = f"{cells[-1]} {_render_md_marks(row)}".strip()
+        yield _join_md_cells(cells)
+        if row.layout is Layout.HEADER:
+            yield _join_md_cells(["---"] * width)
+
+
+def _join_md_cells(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _render_md_sentence(sentence: Sentence) -> str:
-    marks = "".join(f"[{number}]" for number in sentence.citations)
-    return f"{_escape_markdown(sentence.text)} {marks or f'*({_escape_markdown(_render_unsupported_mark(sentence))})*'}"
+    return f"{_escape_markdown(sentence.text)} {_render_md_marks(sentence)}".rstrip()
 
 
-def _render_unsupported_mark(sentence: Sentence) -> str:
-    return f"{UNSUPPORTED_MARK}: {' '.join(sentence.rejected)}" if sentence.rejected else UNSUPPORTED_MARK
+def _render_md_marks(sentence: Sentence) -> str:
+    numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
+    marks = _escape_markdown(" ".join(list_marks(sentence)))
+    return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
+
+
+def _describe_claims(report: Report) -> str:
+    """Return the number of claims with each verdict in words. Empty means that the report cites nothing."""
+    counts = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in count_verdicts(report).items()]
+    return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
+
+
+def _render_md_source(source: ReportSource) -> Iterator[str]:
+    """Yield the line of a source and the list of its citations."""
+    about = describe_source(source)
+    line = f"**{source.id}. {_escape_markdown(source.title)}**"
+    yield f"{line} \u00b7 {_escape_markdown(about)}" if about else line
+    yield "\n".join(map(_render_md_citation, source.citations))
 
 
 def _render_md_citation(citation: Citation) -> str:
-    where = f"characters {citation.span.start} to {citation.span.end}"
-    ids = f"source {citation.source_id}, text {citation.span.text_id}"
-    return (
-        f"{citation.number}. **{_escape_markdown(citation.title)}**, {where} ({ids})\n   > "
-        f"{_escape_markdown(citation.quote)}"
-    )
+    where = _escape_markdown(describe_position(citation))
+    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(citation.quote)}"
 
 
 def _escape_html(text: str) -> str:
@@ -148,25 +252,61 @@ def _escape_html(text: str) -> str:
 
 
 def _render_html_section(section: Section) -> str:
-    sentences = "".join(f'<p dir="auto">{_render_html_sentence(s)}</p>' for s in section.sentences)
-    return f'<section><h2 dir="auto">{_escape_html(section.heading)}</h2>{sentences}</section>'
+    blocks = "".join(map(_render_html_block, group_sentences(section.sentences)))
+    heading = f'<h2 dir="auto">{_escape_html(section.heading)}</h2>' if section.heading else ""
+    return f"<section>{heading}{blocks}</section>"
+
+
+def _render_html_block(block: Sequence[Sentence]) -> str:
+    if block[0].layout is Layout.ITEM:
+        items = "".join(f'<li dir="auto">{_render_html_sentence(sentence)}</li>' for sentence in block)
+        return f"<ul>{items}</ul>"
+    if block[0].layout in _TABLE_LAYOUTS:
+        return f"<table>{''.join(map(_render_html_row, block))}</table>"
+    return f'<p dir="auto">{" ".join(map(_render_html_sentence, block))}</p>'
+
+
+def _render_html_row(row: Sentence) -> str:
+    tag = "th" if row.layout is Layout.HEADER else "td"
+    *cells, last = (f'<{tag} dir="auto">{_escape_html(cell)}' for cell in split_cells(row.text))
+    marked = [*cells, f"{last} {_render_html_marks(row)}".rstrip()]
+    return f'<tr id="{_escape_html(row.id)}">{"".join(f"{cell}</{tag}>" for cell in marked)}</tr>'
 
 
 def _render_html_sentence(sentence: Sentence) -> str:
-    marks = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in sentence.citations)
-    return f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span> ' + (
-        marks or f'<em class="unsupported">({_escape_html(_render_unsupported_mark(sentence))})</em>'
+    words = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
+    return f"{words} {_render_html_marks(sentence)}".rstrip()
+
+
+def _render_html_marks(sentence: Sentence) -> str:
+    numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
+    marks = _escape_html(" ".join(list_marks(sentence)))
+    return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
+
+
+def _render_html_claims(report: Report) -> list[str]:
+    rows = "".join(
+        f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
+        f'<td dir="auto">{_escape_html(claim.sentence.text)}</td><td>{_escape_html(" ".join(claim.reasons))}</td></tr>'
+        for claim in build_claim_table(report)
+    )
+    head = "<tr><th>Verdict</th><th>Sources</th><th>Sentence</th><th>Why</th></tr>"
+    return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
+
+
+def _render_html_source(source: ReportSource) -> str:
+    about = _escape_html(describe_source(source))
+    details = f'<p dir="auto"><small>{about}</small></p>' if about else ""
+    return (
+        f'<section class="source"><h3 dir="auto">{source.id}. {_escape_html(source.title)}</h3>'
+        f"{details}<ul>{''.join(map(_render_html_citation, source.citations))}</ul></section>"
     )
 
 
 def _render_html_citation(citation: Citation) -> str:
-    where = f"characters {citation.span.start} to {citation.span.end}"
-    ids = f"source {citation.source_id}, text {citation.span.text_id}"
-    return (
-        f'<li id="c{citation.number}" value="{citation.number}"><b '
-        f'dir="auto">{_escape_html(citation.title)}</b>, {where} '
-        f'<small>{ids}</small><blockquote dir="auto">{_escape_html(citation.quote)}</blockquote></li>'
-    )
+    where = f"[{citation.number}] {_escape_html(describe_position(citation))}".rstrip()
+    quote = _escape_html(citation.quote)
+    return f'<li id="c{citation.number}" dir="auto">{where}<blockquote dir="auto">{quote}</blockquote></li>'
 
 
 def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
@@ -176,12 +316,18 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "citations": list(sentence.citations),
         "supported": sentence.is_supported,
         "rejected": list(sentence.rejected),
+        "passages": list(sentence.passages),
+        "unsupported_values": list(sentence.unsupported_values),
+        "verdict": sentence.verdict,
+        **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 
 
-def _citation_to_json(citation: Citation) -> dict[str, Any]:
+def _citation_to_json(citation: Citation, source_label: str) -> dict[str, Any]:
     return {
         "number": citation.number,
+        "source": source_label,
+        "position": describe_position(citation),
         "source_id": str(citation.source_id),
         "text_id": str(citation.span.text_id),
         "title": citation.title,
@@ -194,9 +340,12 @@ def _citation_to_json(citation: Citation) -> dict[str, Any]:
 HTML_STYLE = (
     "body{margin:0;background:#fbfaf7;color:#1d2433;font:17px/1.6 Georgia,serif}"
     "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem}"
-    "h1,h2{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
+    "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
+    "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
+    "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
+    "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"
     "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
     ".state,small{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )

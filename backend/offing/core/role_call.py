@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from offing.core.model import FailedAttempt, SampledCompletion
+from offing.core.model import FailedAttempt, SampledCompletion, Usage
 from offing.core.trajectory import BoundaryReason
+
+USAGE_DETAILS = ("cached_prompt_tokens", "reasoning_tokens")
+"""Parts of a usage that are left out if they are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +59,15 @@ def extract_rejected_completions(attempts: Sequence[FailedAttempt]) -> list[Reje
 
 def attempt_to_json(attempt: FailedAttempt) -> dict[str, Any]:
     """Return an attempt as JSON for the step of its role call. Its tokens are in their own record."""
-    usage: dict[str, Any] = asdict(attempt.usage) | {"cost_usd": str(attempt.usage.cost_usd)}
-    return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}
+    model = {"model": attempt.model} if attempt.model else {}
+    return (
+        {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")}
+        | model
+        | {"usage": usage_to_json(attempt.usage)}
+    )
+
+
+def usage_to_json(usage: Usage) -> dict[str, Any]:
+    """Return usage as JSON for a step. Details are left out if they are 0, as in earlier versions."""
+    values: dict[str, Any] = asdict(usage) | {"cost_usd": str(usage.cost_usd)}
+    return {name: value for name, value in values.items() if value or name not in USAGE_DETAILS}

@@ -40,6 +40,8 @@ class StopReason(StrEnum):
     """
     NOTHING_FOUND = "nothing_found"
     """No source contains anything about the question."""
+    SATURATED = "saturated"
+    """The latest turns of a deep run retrieved no new passage and covered no further part of the question."""
     TURN_LIMIT = "turn_limit"
     TOKEN_LIMIT = "token_limit"
     SPEND_LIMIT = "spend_limit"
@@ -63,6 +65,21 @@ class StopReason(StrEnum):
     """Several workers claimed the run without progress."""
 
 
+class Depth(StrEnum):
+    """How a run uses its turns."""
+
+    QUICK = "quick"
+    """Few turns for a first look."""
+    STANDARD = "standard"
+    """The run ends when its graph finds the evidence sufficient."""
+    DEEP = "deep"
+    """Breadth first, then depth on what is contested or missing, until the latest turns find nothing new."""
+
+
+TURNS_BY_DEPTH = {Depth.QUICK: 4, Depth.STANDARD: 12, Depth.DEEP: 40}
+"""Maximum number of turns of a run that names a depth and no number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of one run. A run stops at the first limit that it reaches and then writes its report."""
@@ -78,6 +95,12 @@ class Budget:
     """
     max_seconds: float | None = None
     """Maximum seconds of work, without pauses and waiting for a worker. `None` means no limit."""
+    depth: Depth = Depth.STANDARD
+    """How the run uses its turns."""
+
+    def depth_field(self) -> dict[str, str]:
+        """Return the depth as a field of a record. A standard run has none, so that its records stay as they were."""
+        return {} if self.depth is Depth.STANDARD else {"depth": self.depth.value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from offing.core.citation import locate_quote
+from offing.core.quote_matching import locate_quote
 from offing.core.report import Citation
 from offing.core.tool import SourceSpan
 

@@ -54,6 +54,10 @@ class SourceSpan:
     def contains(self, other: "SourceSpan") -> bool:
         return self.text_id == other.text_id and self.start <= other.start and other.end <= self.end
 
+    def overlaps(self, other: "SourceSpan") -> bool:
+        """Return whether both spans have a code point in common."""
+        return self.text_id == other.text_id and self.start < other.end and other.start < self.end
+
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:

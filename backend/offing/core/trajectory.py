@@ -53,6 +53,7 @@ VIOLATION_REASONS = frozenset({StopReason.INVALID_OUTPUT, StopReason.CONTEXT_LIM
 
 TRUNCATION_REASONS = frozenset(
     {
+        StopReason.SATURATED,
         StopReason.TURN_LIMIT,
         StopReason.TOKEN_LIMIT,
         StopReason.SPEND_LIMIT,

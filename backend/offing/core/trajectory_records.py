@@ -198,6 +198,10 @@ class RoleCallRecord:
     """`False` means that the completion was rejected. It is never trained as an accepted one."""
     attempt: int = 1
     """Number of the attempt within its role call, from 1."""
+    cached_prompt_tokens: int = 0
+    """The part of `prompt_tokens` that the provider read from its cache. 0 also means unknown."""
+    reasoning_tokens: int = 0
+    """The part of `completion_tokens` that the model thought before it answered. 0 also means unknown."""
     problem: str = ""
     """Why the completion was rejected. Empty means that it was accepted."""
 

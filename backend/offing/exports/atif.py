@@ -99,6 +99,8 @@ def _build_metrics(role_call: RoleCallRecord) -> dict[str, Any]:
         "completion_tokens": role_call.completion_tokens,
         "cost_usd": role_call.cost_usd,
     }
+    if role_call.cached_prompt_tokens:
+        metrics["cached_tokens"] = role_call.cached_prompt_tokens
     if role_call.tokens is not None:
         tokens = role_call.tokens
         entropy = None if tokens.entropy is None else list(tokens.entropy)

@@ -3,7 +3,7 @@
 The end of the last child run queues the parent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
@@ -11,11 +11,13 @@ from uuid import UUID
 
 from offing.core import provenance
 from offing.core.evidence import EvidenceIndex
+from offing.core.json_schema import as_mapping, as_sequence
 from offing.core.provenance import Origin, ProvenanceLabel, TrustLevel, parse_label
 from offing.core.report import Evidence, Report, Sentence
 from offing.core.run import RunStatus, RunUsage, StopReason
-from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.step import CallKey, Step, StepDraft, StepKind, shorten_line
 from offing.core.tool import SourceSpan, ToolStatus
+from offing.core.tool_batch import order_tool_results
 from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
 from offing.kernel.recorded_calls import TOOL_RESULT_KINDS
@@ -27,7 +29,9 @@ from offing.kernel.wait_conditions import ChildRunsWait, suspend_node
 from offing.sdk.child_runs import CHILD_RUN, ChildFinding, ChildRequest, ChildResult, ChildRunsUnavailable
 
 MAX_PASSAGES = 24
-"""Maximum number of passages of a child run. Passages that its report cites come first."""
+"""Number of passages of a child run up to which passages are added that its report does not cite."""
+MAX_OPEN_POINTS = 8
+MAX_OPEN_POINT_CHARS = 300
 
 PROVENANCE = ProvenanceLabel(Origin(provenance.OriginKind.TOOL, CHILD_RUN), TrustLevel.UNTRUSTED)
 """Provenance of the text of a child run, which is derived from documents."""
@@ -101,7 +105,7 @@ class ChildRunClient:
 
     async def _consume_result(self, key: CallKey, request: ChildRequest, child: ChildRun, turn: int) -> Step:
         """Record the result of an ended child run, and charge its usage once."""
-        brought = _build_result_payload(request, child, await self._store.get_child_result(child.id))
+        brought = build_result_payload(request, child, await self._store.get_child_result(child.id))
         count = len(brought["spans"])
         ending = f"{(child.stop_reason or child.status).replace('_', ' ')} · {count} passages"
         ok = child.status is RunStatus.DONE
@@ -115,17 +119,23 @@ class ChildRunClient:
         return step
 
 
-def _build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
+def build_result_payload(request: ChildRequest, child: ChildRun, result: StoredResult) -> dict[str, Any]:
     """Build the payload of the step that records a child run: its findings, its ending and its usage."""
     report, book = result.report, EvidenceIndex()
-    for step in result.tool_results:
+    for step in order_tool_results(result.tool_results):
         book.add(step.payload["content"], parse_label(step.payload))
-    passages = _select_passages(report, tuple(book.as_dict().values()))
+    retrieved = tuple(book.as_dict().values())
+    quoted, named = _list_quoted(report, retrieved), _list_named(report, retrieved)
+    passages = _add_uncited([*quoted, *(p for p in named if p not in quoted)], retrieved)
+    open_points = _list_open_points(result.verification)
+    read, cited = len(retrieved) + _count_unbrought(result.tool_results), len({p.id for p in (*quoted, *named)})
     content = {
         "passages": [_passage_to_json(p) for p in passages],
         "answer": report.answer.text if report and report.answer else "",
         "findings": [_finding_to_json(s, report, passages) for s in report.sentences()] if report else [],
         "limits": report.limits if report else "",
+        **({"read": read, "quoted": len(quoted), "cited": cited} if read else {}),
+        **({"open": open_points} if open_points else {}),
     }
     is_done = child.status is RunStatus.DONE
     message = "" if is_done else child.error or f"It was {child.status}."
@@ -154,11 +164,51 @@ def _build_base_payload(request: ChildRequest, status: ToolStatus, message: str)
     }
 
 
-def _select_passages(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
-    """Return the passages that a report cites, followed by others in the order of retrieval."""
-    cited = [c.span for c in report.citations] if report else []
-    first = [p for p in retrieved if any(p.span.contains(span) for span in cited)]
-    return [*first, *(p for p in retrieved if p not in first)][:MAX_PASSAGES]
+def _list_quoted(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
+    """Return the passages that a report quotes, in the order of retrieval."""
+    return _list_cited(report, retrieved, lambda sentence: sentence.citations)
+
+
+def _list_named(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
+    """Return the passages that sentences of a report cite without a quote, in the order of retrieval."""
+    return _list_cited(report, retrieved, lambda sentence: sentence.passages)
+
+
+def _list_cited(
+    report: Report | None, retrieved: Sequence[Evidence], list_numbers: Callable[[Sentence], Sequence[int]]
+) -> list[Evidence]:
+    if report is None:
+        return []
+    numbers = {number for sentence in report.sentences() for number in list_numbers(sentence)}
+    spans = [c.span for c in report.citations if c.number in numbers]
+    return [p for p in retrieved if any(p.span.overlaps(span) for span in spans)]
+
+
+def _add_uncited(cited: Sequence[Evidence], retrieved: Sequence[Evidence]) -> list[Evidence]:
+    """Return all cited passages, followed by others in the order of retrieval while there is room."""
+    uncited = [p for p in retrieved if p not in cited]
+    return [*cited, *uncited[: max(0, MAX_PASSAGES - len(cited))]]
+
+
+def _count_unbrought(tool_results: Sequence[Step]) -> int:
+    """Return how many passages the run's own child runs retrieved without passing them on."""
+    contents = [step.payload["content"] for step in tool_results if step.payload["tool"] == CHILD_RUN]
+    return sum(content["read"] - len(content["passages"]) for content in contents if "read" in content)
+
+
+def _list_open_points(verification: Step | None) -> list[str]:
+    """Return the parts that the last verification of a child run did not find covered.
+
+    The step holds the output of the child's graph. Anything but a list of parts there means none.
+    """
+    output = as_mapping(verification.payload.get("output") if verification else None)
+    parts = [as_mapping(part) for part in as_sequence(output.get("coverage"))]
+    points = [
+        ": ".join(str(part[name]) for name in ("sub_question", "missing") if part.get(name))
+        for part in parts
+        if part.get("covered") is False
+    ]
+    return [shorten_line(point, MAX_OPEN_POINT_CHARS) for point in points if point][:MAX_OPEN_POINTS]
 
 
 def _passage_to_json(evidence: Evidence) -> dict[str, Any]:
@@ -176,9 +226,9 @@ def _passage_to_json(evidence: Evidence) -> dict[str, Any]:
 
 def _finding_to_json(sentence: Sentence, report: Report | None, passages: Sequence[Evidence]) -> dict[str, Any]:
     """Return a sentence as JSON, with the indices of its passages in `passages`."""
-    numbers = set(sentence.citations)
+    numbers = {*sentence.citations, *sentence.passages}
     spans = [c.span for c in report.citations if c.number in numbers] if report else []
-    stands_on = [n for n, p in enumerate(passages) if any(p.span.contains(span) for span in spans)]
+    stands_on = [n for n, p in enumerate(passages) if any(p.span.overlaps(span) for span in spans)]
     return {"text": sentence.text, "passages": stands_on}
 
 
@@ -189,6 +239,8 @@ def child_result_from_step(step: Step, evidence: EvidenceIndex) -> ChildResult:
     brought = [by_span[span] for span in spans if span in by_span]
     ids: list[str] = [by_span[span].id if span in by_span else "" for span in spans]
     findings = tuple(_build_finding(f["text"], f["passages"], ids) for f in p["content"]["findings"])
+    content = p["content"]
+    named = tuple(dict.fromkeys(id for finding in findings for id in finding.evidence))
     return ChildResult(
         seq=step.seq,
         run_id=UUID(p["run"]),
@@ -200,6 +252,10 @@ def child_result_from_step(step: Step, evidence: EvidenceIndex) -> ChildResult:
         limits=p["content"]["limits"],
         evidence=tuple(brought),
         findings=findings,
+        quoted=tuple(filter(None, ids[: content.get("quoted", 0)])),
+        cited=tuple(filter(None, ids[: content["cited"]])) if "cited" in content else named,
+        read_passages=content.get("read", len(spans)),
+        open_points=tuple(content.get("open", ())),
     )
 
 

@@ -7,36 +7,35 @@ from typing import Any
 import orjson
 
 from offing.core import input_request
+from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.run import RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
-from offing.core.tool import ToolResult, ToolSpec, ToolStatus
+from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import BoundaryReason
-from offing.kernel import step_drafts
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys
 from offing.kernel.child_runs import ChildRunClient
 from offing.kernel.graph_tools import GraphToolJournal
 from offing.kernel.human_input import HumanInput
 from offing.kernel.journal import Journal
-from offing.kernel.recorded_calls import NOTE_KINDS, TOOL_RESULT_KINDS
+from offing.kernel.recorded_calls import NOTE_KINDS
 from offing.kernel.report_writer import ReportWriter
 from offing.kernel.role_calls import RoleCaller
 from offing.kernel.run_store import JournalEntry, LiveSink
 from offing.kernel.step_cache import StepCache
 from offing.kernel.thread_search import ThreadSearch, draft_note
+from offing.kernel.tool_caller import ToolCaller
 from offing.kernel.tool_executor import ToolExecutor
 from offing.kernel.tool_restriction import restrict_tools
 from offing.kernel.trace_spans import CallSpans
-from offing.sdk import Role, RoleReply, RunInfo, ToolCall, tool_result_from_step
+from offing.sdk import Role, RoleReply, RunInfo, ToolCall
 from offing.sdk.child_runs import ChildRequest, ChildResult, ChildRunsUnavailable
 from offing.sdk.human_input import HumanInputMixin
 from offing.sdk.thread_memory import ThreadFinding, ThreadNote
 from offing.sdk.type_vars import Input, Output
-from offing.telemetry.attributes import TOOL_DECISION
-from offing.telemetry.redaction import redact, remove_secrets
-from offing.telemetry.tracing import mark_failed
+from offing.telemetry.redaction import redact
 
 APPENDED_KINDS = frozenset(StepKind) - {StepKind.TOOL_RESULT, StepKind.REPORT}
 
@@ -70,6 +69,8 @@ class KernelContext(HumanInputMixin):
 
     def __init__(self, run: RunInfo, components: RunComponents) -> None:
         self._run, self._components = run, components
+        c = components
+        self._tool_caller = ToolCaller(c.call_keys, c.journal, c.tools, c.spans, c.sink, c.monotonic)
 
     @property
     def run(self) -> RunInfo:
@@ -88,6 +89,9 @@ class KernelContext(HumanInputMixin):
     def usage(self) -> RunUsage:
         return self._components.budget.run_usage
 
+    def get_context_tokens(self, role: str) -> int | None:
+        return self._components.roles.get_context_tokens(role)
+
     def stop_reason(self) -> StopReason | None:
         return self._components.budget.stop_reason()
 
@@ -100,22 +104,10 @@ class KernelContext(HumanInputMixin):
         return await self._components.roles.call_role(role, inputs, turn=turn, boundary=boundary)
 
     async def call_tool(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
-        parts, call = self._components, ToolCall(*remove_secrets([call.tool, call.args]))
-        under = parts.call_keys.next_call(call.tool, call.args)
-        if step := parts.journal.take_recorded(under, TOOL_RESULT_KINDS):
-            return tool_result_from_step(step)
-        parts.journal.check_new(under)
-        began = parts.monotonic()
-        await self.show_action(f"{call.tool}: {next((str(v) for v in call.args.values()), '')}")
-        with parts.spans.open_tool_span(under, call.tool, turn) as opened:
-            outcome = await parts.tools.execute_call(call, under)
-            opened.set_attribute(TOOL_DECISION, outcome.rule)
-            if outcome.status is not ToolStatus.OK:
-                mark_failed(opened, outcome.status)
-        draft = step_drafts.draft_tool_result(call, outcome, under.key, turn, int((parts.monotonic() - began) * 1000))
-        draft = parts.journal.mark_reexecuted(under, draft)
-        (step,) = await parts.journal.append(JournalEntry(draft))
-        return tool_result_from_step(step)
+        return await self._tool_caller.call_tool(call, turn)
+
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        return await self._tool_caller.call_tools(calls, turn)
 
     async def request_input(self, prompt: input_request.InputPrompt, turn: int) -> input_request.InputResponse:
         call = self._components.call_keys.next_call(prompt.kind, input_request.prompt_to_json(prompt))
@@ -163,9 +155,17 @@ class KernelContext(HumanInputMixin):
     async def get_evidence(self, limit: int) -> tuple[Evidence, ...]:
         return (await self._components.cache.get_evidence()).latest(limit)
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        return await self._components.reports.check_draft(draft)
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        return self._components.roles.can_revise(role.name)
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
         return await self._components.reports.submit_report(
-            draft, stop_reason, self._components.call_keys.next_call("report")
+            draft, stop_reason, self._components.call_keys.next_call("report"), revision
         )
 
     async def run_once(self, name: str, arguments: Any, function: Callable[[], Awaitable[Any]]) -> Any:

@@ -3,6 +3,8 @@
 It is the graph's own answer, or a fallback report without a model.
 """
 
+import re
+
 from offing.core.report import DraftCitation, DraftSection, DraftSentence, Evidence, ReportDraft
 from offing.core.run import StopReason
 from offing.kernel.execution import GraphProgress
@@ -11,6 +13,7 @@ from offing.kernel.run_store import JournalEntry
 from offing.sdk import Graph, RunInfo
 
 MAX_FALLBACK_EVIDENCE = 12
+MAX_QUOTE_CHARS = 300
 
 MAX_CITABLE_PASSAGES = 10_000
 """Maximum number of passages that the answer of an adapted LangGraph graph may cite."""
@@ -51,9 +54,22 @@ async def _build_fallback_report(graph: Graph, run: ActiveRun) -> ReportDraft:
 
 def build_evidence_list(run: RunInfo, evidence: tuple[Evidence, ...]) -> ReportDraft:
     """Return a report that only lists the retrieved passages, for a graph without its own writer."""
-    sentences = tuple(
-        DraftSentence(text=f"\u201c{' '.join(e.text.split())[:300]}\u201d", citations=(DraftCitation(evidence=e.id),))
-        for e in evidence
-    )
+    sentences = tuple(_quote_start(e) for e in evidence)
     sections = (DraftSection(heading="What was retrieved", sentences=sentences),) if sentences else ()
     return ReportDraft(title=run.question[:200], sections=sections, limits="The run ended before a report was written.")
+
+
+def _quote_start(evidence: Evidence) -> DraftSentence:
+    """Return a sentence that quotes the first words of a passage."""
+    words = _cut_at_word(evidence.text, MAX_QUOTE_CHARS)
+    citation = DraftCitation(evidence=evidence.id, quote=words)
+    return DraftSentence(text=f"\u201c{' '.join(words.split())}\u201d", citations=(citation,))
+
+
+def _cut_at_word(text: str, max_chars: int) -> str:
+    """Return the start of a text, cut between two words. A first word that is too long is kept whole."""
+    stripped = text.strip()
+    if len(stripped) <= max_chars:
+        return stripped
+    cut = max((match.start() for match in re.finditer(r"\s", stripped[: max_chars + 1])), default=0)
+    return stripped[:cut].rstrip() if cut else stripped.split(maxsplit=1)[0]

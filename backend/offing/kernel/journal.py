@@ -93,6 +93,11 @@ class Journal:
         """Serializes appends. Each may write checkpoints, and buffered entries must come first."""
 
     @property
+    def writes_at_exit(self) -> bool:
+        """Whether appends stay in memory until the slice ends."""
+        return self._writes_at_exit
+
+    @property
     def has_written(self) -> bool:
         """Whether this claim has stored anything."""
         return self._writes > 0

@@ -17,6 +17,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
 from offing.core import input_request
+from offing.core.answer_draft import DraftPart
 from offing.core.errors import OffingError
 from offing.core.input_request import InputPrompt
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, Message
@@ -246,6 +247,12 @@ class _NullSink:
 
     async def publish_action(self, text: str | None, /) -> None: ...
 
+    shows_drafts = False
+
+    async def publish_draft(self, part: DraftPart, /) -> None: ...
+
+    async def end_draft(self, call_id: str, /) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _DisabledEngines:
@@ -403,6 +410,8 @@ class _ReplayCalls:
             return
         prompt_format = role.find_format(self._stored_run.engines.get(role.name, EngineConfig()).prompt_format)
         rendered: tuple[Message, ...] = prompt_format.render(inputs) if prompt_format else role.render(inputs)
+        if recorded[0].role == "system" and rendered and rendered[0].role != "system":
+            recorded = recorded[1:]  # the engine put instructions before the prompt
         pairs = zip(rendered, recorded, strict=False)
         if len(rendered) > len(recorded) or not all(now.text in then.text for now, then in pairs):
             raise ReplayMismatchError(f"step {step.seq}: the prompt of {role.name} differs from the recorded one")
@@ -501,8 +510,9 @@ def _compare_request(step: Step, call: NodeCall) -> None:
     elif step.kind is StepKind.TOOL_RESULT and name == CHILD_RUN:
         _check_equal(step, "question", payload["args"]["question"], requested["question"])
     elif step.kind is StepKind.TOOL_RESULT and name != THREAD_NOTES:
-        _check_equal(step, "tool", payload["tool"], name)
-        _check_equal(step, "arguments", payload["args"], _to_stored_json(requested))
+        recorded = payload.get("requested", payload)  # a repaired call is recorded as it was executed
+        _check_equal(step, "tool", recorded["tool"], name)
+        _check_equal(step, "arguments", recorded["args"], _to_stored_json(requested))
     elif name == "narrow":
         _check_equal(step, "rules", payload.get("narrow"), _to_stored_json(requested))
     elif "function" in payload:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from offing.core.report import ReportDraft
+from offing.core.report import DraftSection, ReportDraft
 from offing.core.step import Step
 from offing.sdk import Role
 
@@ -36,12 +36,14 @@ def is_report_draft(role: Role[Any, Any], step: Step) -> bool:
 
 
 def has_draft(output: type[BaseModel], value: Mapping[str, Any]) -> bool:
-    """Return whether a role output (as JSON) is a report draft or contains one at any depth."""
-    if issubclass(output, ReportDraft):
+    """Return whether a role output (as JSON) is a report draft or a section of one, or contains one at any depth."""
+    if issubclass(output, (ReportDraft, DraftSection)):
         return True
     named = {name: (f.annotation, *get_args(f.annotation)) for name, f in output.model_fields.items()}
     return any(_value_has_draft(kind, value.get(name)) for name, kinds in named.items() for kind in kinds)
 
 
 def _value_has_draft(kind: Any, value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_value_has_draft(one, item) for item in value for one in get_args(kind))  # pyright: ignore[reportUnknownVariableType]
     return isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, dict) and has_draft(kind, value)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,12 +1,13 @@
 """Reports of a run. Drafts are checked against the stored texts before they are recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from offing.core.citation import verify_citations
+from offing.core.citation import ClaimContext, TextLookup, verify_citations, widen_span
+from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.evidence import EvidenceIndex
-from offing.core.report import Report, ReportDraft
+from offing.core.report import Report, ReportDraft, ReportRevision
 from offing.core.run import RunStatus, StopReason
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
@@ -37,30 +38,41 @@ class ReportWriter:
         segments: SegmentTracker,
         store: ReportStore,
         roles: Sequence[Role[Any, Any]],
+        question: str,
         *,
         is_first_claim: bool,
     ) -> None:
         self._journal, self._cache, self._segments, self._store = journal, cache, segments, store
-        self._roles, self._is_first_claim = roles, is_first_claim
+        self._roles, self._question, self._is_first_claim = roles, question, is_first_claim
         self._author = ""
         """Empty means that no author is known in this claim."""
         self._latest_report: Report | None = None
         """The latest report that this claim submitted."""
 
-    async def submit_report(self, draft: ReportDraft, reason: StopReason, call: NodeCall) -> Report:
+    async def check_draft(self, draft: ReportDraft) -> DraftCheck:
+        """Check a draft without recording anything."""
+        draft = ReportDraft.model_validate(remove_secrets(draft.model_dump()))
+        index = await self._get_evidence()
+        return check_draft(draft, index.as_dict(), await self._load_cited_texts(draft, index), self._context(index))
+
+    async def submit_report(
+        self, draft: ReportDraft, reason: StopReason, call: NodeCall, revision: ReportRevision | None = None
+    ) -> Report:
         """Check and record a draft, and return the report. A recorded report is read back."""
         if step := self._journal.take_recorded(call, REPORT_KINDS):
-            return await self._read_back(draft, reason, step)
+            return await self._read_back(draft, reason, step, revision)
         self._journal.check_new(call)
-        entry = await self.prepare_final_report(draft, reason, call.key)
+        entry = await self.prepare_final_report(draft, reason, call.key, revision)
         await self._journal.append(entry)
         assert isinstance(entry.attachment, ReportAttachment)
         self._latest_report = entry.attachment.report
         return self._latest_report
 
-    async def _read_back(self, draft: ReportDraft, reason: StopReason, step: Step) -> Report:
+    async def _read_back(
+        self, draft: ReportDraft, reason: StopReason, step: Step, revision: ReportRevision | None
+    ) -> Report:
         if self._journal.recorded_calls.is_comparing:
-            entry = await self.prepare_report(draft, reason)
+            entry = await self.prepare_report(draft, reason, revision=revision)
             assert isinstance(entry.attachment, ReportAttachment)
             self._journal.recorded_calls.compare_report(entry.attachment.report, step)
             return entry.attachment.report
@@ -78,10 +90,14 @@ class ReportWriter:
         return self._latest_report
 
     async def prepare_final_report(
-        self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None
+        self,
+        draft: ReportDraft,
+        reason: StopReason,
+        key: CallKey | None = None,
+        revision: ReportRevision | None = None,
     ) -> JournalEntry:
         """Prepare the final report of the graph, like `prepare_report`, and mark the last call of each role."""
-        entry = await self.prepare_report(draft, reason, key)
+        entry = await self.prepare_report(draft, reason, key, revision)
         await self._segments.load()
         if classify_outcome(RunStatus.DONE, reason) not in SELF_ENDED_OUTCOMES:
             return entry
@@ -90,16 +106,27 @@ class ReportWriter:
             entry, attachment=replace(entry.attachment, last_call_seqs=tuple(self._segments.list_latest_seqs()))
         )
 
-    async def prepare_report(self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None) -> JournalEntry:
+    async def prepare_report(
+        self,
+        draft: ReportDraft,
+        reason: StopReason,
+        key: CallKey | None = None,
+        revision: ReportRevision | None = None,
+    ) -> JournalEntry:
         """Return an entry for a draft with checked quotes, ready to append.
 
         `key` is `None` outside of any node, for a run that ended before its graph could write a report.
         """
         draft = ReportDraft.model_validate(remove_secrets(draft.model_dump()))
-        evidence = (await self._get_evidence()).as_dict()
-        text_of = await self._load_texts([evidence[id_].span for id_ in extract_evidence_ids(draft) if id_ in evidence])
-        report = verify_citations(draft, evidence, text_of, reason, await self._get_author())
+        index = await self._get_evidence()
+        text_of = await self._load_cited_texts(draft, index)
+        author, context = await self._get_author(), self._context(index)
+        report = verify_citations(draft, index.as_dict(), text_of, reason, author, context)
+        report = replace(report, revision=revision)
         return JournalEntry(step_drafts.draft_report(report, key), ReportAttachment(report))
+
+    def _context(self, index: EvidenceIndex) -> ClaimContext:
+        return ClaimContext(self._question, index.calculations)
 
     def note_author(self, role: Role[Any, Any], step: Step) -> None:
         """Store the author of an accepted draft, whether it is a whole report or a part of it."""
@@ -122,7 +149,13 @@ class ReportWriter:
     async def _get_evidence(self) -> EvidenceIndex:
         return await self._cache.get_evidence()
 
-    async def _load_texts(self, spans: Sequence[SourceSpan]) -> Callable[[SourceSpan], str]:
+    async def _load_cited_texts(self, draft: ReportDraft, index: EvidenceIndex) -> TextLookup:
+        """Return a lookup for the stored texts of the passages that a draft cites and of what is around them."""
+        evidence = index.as_dict()
+        spans = [evidence[id_].span for id_ in sorted(extract_evidence_ids(draft)) if id_ in evidence]
+        return await self._load_texts([*spans, *map(widen_span, spans)])
+
+    async def _load_texts(self, spans: Sequence[SourceSpan]) -> TextLookup:
         """Return a lookup for the current stored texts of these spans. Empty means that a text was deleted."""
         stored_texts = await self._store.read_texts(spans) if spans else ()
         texts = {span: text or "" for span, text in zip(spans, stored_texts, strict=True)}

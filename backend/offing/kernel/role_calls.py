@@ -5,15 +5,23 @@ with one append.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailedAttempt, FailureKind
+from offing.core.model import (
+    EngineConfig,
+    EngineFailure,
+    EngineResponse,
+    FailedAttempt,
+    FailureKind,
+    get_smallest_window,
+)
 from offing.core.role_call import CallOrigin, extract_rejected_completions
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.token_checks import check_token_trace
 from offing.core.trajectory import BoundaryReason
 from offing.kernel import step_drafts
+from offing.kernel.answer_drafts import create_draft_writer
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys, NodeCall
 from offing.kernel.journal import Journal
@@ -21,7 +29,8 @@ from offing.kernel.report_writer import ReportWriter
 from offing.kernel.run_store import JournalEntry, LiveSink, RoleCallAttachment
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.trace_spans import CallSpans, set_response_attributes
-from offing.models.engine import RoleRequest, create_engine
+from offing.models.engine import RoleRequest, TextListener, can_revise, create_engine
+from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.sdk import Role, RoleReply
 from offing.sdk.library_excerpt import LibraryExcerpt, add_excerpt
 from offing.sdk.type_vars import Input, Output
@@ -44,13 +53,17 @@ class ConfiguredEngines:
     """The engines in the configuration of a run, by role."""
 
     configs: Mapping[str, EngineConfig]
+    find_provider: FindProvider = find_no_provider
+    """Finds the stored providers of the run's tenant."""
 
     def get_config(self, role: str) -> EngineConfig:
         return self.configs.get(role, EngineConfig())
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         engine = create_engine(request.engine_config)
-        return engine if isinstance(engine, EngineFailure) else await engine.answer(request)
+        if isinstance(engine, EngineFailure):
+            return engine
+        return await engine.answer(replace(request, find_provider=self.find_provider))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +109,10 @@ class RoleCaller:
     def __init__(self, components: RoleCallComponents, engines: RoleEngines, settings: RoleCallSettings) -> None:
         self._components, self._engines, self._settings = components, engines, settings
 
+    def get_context_tokens(self, role: str) -> int | None:
+        """See `offing.sdk.RunContext.get_context_tokens`."""
+        return get_smallest_window(self._engines.get_config(role))
+
     async def call_role(
         self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Output] | EngineFailure:
@@ -113,19 +130,27 @@ class RoleCaller:
         if new_call.engine_config.engine != "extractive":
             await self._components.journal.flush()  # a slow call must not delay the steps before it
             await self._components.segments.load()  # before the call, so that its answer can be recorded without delay
+        listener = create_draft_writer(self._components.sink, role, call.key)
         try:
-            return await self._execute(new_call)
+            return await self._execute(new_call, listener)
         except BaseException:
             self._components.journal.usage_ledger.detach_call(call.key)
             raise
+        finally:
+            if listener is not None:
+                await listener.end()  # after the step, which replaces the draft
 
-    async def _execute(self, new_call: _NewRoleCall) -> RoleReply[Any] | EngineFailure:
+    def can_revise(self, role: str) -> bool:
+        """See `offing.sdk.RunContext.can_revise`."""
+        return can_revise(self._engines.get_config(role))
+
+    async def _execute(self, new_call: _NewRoleCall, listener: TextListener | None) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()
         await self._components.sink.publish_action(
             redact(f"{role.label or role.step_kind}: {choice.model or choice.engine}")
         )
         with self._components.spans.open_role_span(new_call.call, role.name, choice, new_call.turn) as opened:
-            answer = await self._engines.answer_role(self._build_request(new_call))
+            answer = await self._engines.answer_role(replace(self._build_request(new_call), text_listener=listener))
             set_response_attributes(opened, answer)
         ms = int((self._components.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):

@@ -1,10 +1,12 @@
 """Assemble the components of a run for one epoch of a claim."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
+from uuid import UUID
 
+from offing.core.report import Evidence
 from offing.core.run import RunUsage
 from offing.core.step import Step, StepKind
 from offing.core.store_item import ItemPut
@@ -32,7 +34,7 @@ from offing.kernel.trace_spans import CallSpans
 from offing.kernel.usage import UsageLedger
 from offing.sdk import Graph, RunInfo
 from offing.sdk.library_excerpt import LibraryExcerpt
-from offing.tools.tool import Tool, ToolScope
+from offing.tools.tool import EvidenceLookup, SourceLookup, Tool, ToolScope
 
 INITIAL_ITEMS_AT = datetime(2000, 1, 1, tzinfo=UTC)
 """Creation time of the private items with which a run starts."""
@@ -110,7 +112,7 @@ def build_active_run(
     people = HumanInput(journal, store, controls, is_rollout=setup.is_rollout)
     tools = _build_tool_executor(setup, store, journal, cache, people)
     segments, spans = SegmentTracker(store, is_first_claim=fresh), CallSpans()
-    reports = ReportWriter(journal, cache, segments, store, graph.roles, is_first_claim=fresh)
+    reports = ReportWriter(journal, cache, segments, store, graph.roles, setup.run.question, is_first_claim=fresh)
     roles = RoleCaller(
         RoleCallComponents(keys, journal, budget, segments, reports, spans, sink, monotonic),
         engines,
@@ -158,8 +160,25 @@ def _build_tool_executor(
         "received_bytes": setup.received_bytes,
         "taint_source": _build_taint_tracker(setup, store, cache),
         "approver": human_input,
+        "repairs_calls": not setup.is_rollout,
     }
-    return ToolExecutor(by_name, setup.tool_policy, setup.scope, journal, setup.call_counts, **more)
+    find_evidence = None if setup.is_rollout else _build_evidence_lookup(cache)
+    scope = replace(setup.scope, find_evidence=find_evidence, find_source=_build_source_lookup(cache))
+    return ToolExecutor(by_name, setup.tool_policy, scope, journal, setup.call_counts, **more)
+
+
+def _build_evidence_lookup(cache: StepCache) -> EvidenceLookup:
+    async def find_evidence(id: str) -> Evidence | None:
+        return (await cache.get_evidence()).as_dict().get(id)
+
+    return find_evidence
+
+
+def _build_source_lookup(cache: StepCache) -> SourceLookup:
+    async def find_source(label: str) -> UUID | None:
+        return (await cache.get_evidence()).find_source_id(label)
+
+    return find_source
 
 
 def _build_taint_tracker(setup: RunSetup, store: RunStore, cache: StepCache) -> TaintTracker:

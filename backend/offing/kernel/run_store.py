@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+from offing.core.answer_draft import DraftPart
 from offing.core.input_request import InputPrompt, InputRequest
 from offing.core.model import EngineResponse
 from offing.core.report import Citation, Report
@@ -156,7 +157,10 @@ class ReportStore(Protocol):
         ...
 
     async def read_texts(self, spans: Sequence[SourceSpan]) -> Sequence[str | None]:
-        """Return the stored text of each span. `None` stands for a deleted text."""
+        """Return the stored text of each span. It is shorter if its text ends before the span does.
+
+        `None` stands for a deleted text.
+        """
         ...
 
 
@@ -255,6 +259,8 @@ class StoredChildResult:
     """Number of calls of each tool, including those of its own child runs."""
     received_bytes: Mapping[str, int]
     """Bytes that each tool returned."""
+    verification: Step | None = None
+    """The last verification of the child run. `None` means that it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,4 +324,17 @@ class LiveSink(Protocol):
 
     async def publish_action(self, text: str | None, /) -> None:
         """Show what the run is doing now. `None` means that no action is in progress."""
+        ...
+
+    @property
+    def shows_drafts(self) -> bool:
+        """Whether someone may watch answers while they are written."""
+        ...
+
+    async def publish_draft(self, part: DraftPart, /) -> None:
+        """Show more text of an answer while it is written. The sink sets the fence."""
+        ...
+
+    async def end_draft(self, call_id: str, /) -> None:
+        """Remove the draft of a role call. An empty id removes all drafts of the run."""
         ...

@@ -13,9 +13,11 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
+from offing.core.calculation import find_calculation
 from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
 from offing.core.step import Step, StepKind
+from offing.core.tool_batch import BatchSorter
 from offing.kernel.run_store import StepStore
 
 MAX_CACHED_STEPS = 256
@@ -44,6 +46,7 @@ class StepCache:
     ) -> None:
         self._store, self._is_first_claim, self._writes_at_exit = store, is_first_claim, writes_at_exit
         self._hidden = set(hidden)
+        self._has_ended = False
         self._first_hidden = min(self._hidden, default=0)
         self._max_hidden = len(self._hidden)
         self._latest_call = 0
@@ -56,6 +59,8 @@ class StepCache:
         self._gaps = 0
         """Number of steps of others found between the steps of this claim."""
         self._evidence: EvidenceIndex | None = EvidenceIndex() if is_first_claim else None
+        self._result_order = BatchSorter()
+        """The order in which results become evidence."""
         self._reading_evidence = asyncio.Lock()
         self._readers: dict[int, list[Step]] = {}
         """Steps that were added during a read, by reader."""
@@ -74,7 +79,7 @@ class StepCache:
             if seqs is not None and not (seqs and seqs[-1].seq >= step.seq):
                 seqs.append(step)
             if self._evidence is not None:
-                _add_passages(self._evidence, step)
+                self._add_evidence(self._evidence, step)
             for noted in self._readers.values():
                 noted.append(step)
         while len(self._steps) > MAX_CACHED_STEPS and not self._writes_at_exit:
@@ -92,6 +97,8 @@ class StepCache:
         run.
         """
         self._hidden.clear()
+        self._has_ended = True
+        self._add_incomplete_batches()
 
     def list_unsaved(self, kind: StepKind) -> list[Step]:
         """Return this claim's steps of a kind that are not stored yet."""
@@ -134,9 +141,22 @@ class StepCache:
                 with self._collect_added() as added:
                     stored = await self._store.last_steps(StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
                 for step in (*stored, *self.list_unsaved(StepKind.TOOL_RESULT), *added):
-                    _add_passages(book, step)
+                    self._add_evidence(book, step)
                 self._evidence = book
+                self._add_incomplete_batches()
             return self._evidence.exclude_steps(self._hidden) if self._hidden else self._evidence
+
+    def _add_evidence(self, evidence: EvidenceIndex, step: Step) -> None:
+        """Add what a step retrieved. The results of a batch become evidence together, in the order of its calls."""
+        if step.kind is StepKind.TOOL_RESULT:
+            for result in self._result_order.add(step):
+                _add_passages(evidence, result)
+
+    def _add_incomplete_batches(self) -> None:
+        """Add the results of batches that are never completed, because the graph has stopped."""
+        if self._has_ended and self._evidence is not None:
+            for result in self._result_order.take_rest():
+                _add_passages(self._evidence, result)
 
     def _is_visible(self, step: Step) -> bool:
         if step.call_key is not None or not self._hidden:
@@ -160,5 +180,6 @@ class StepCache:
 
 
 def _add_passages(evidence: EvidenceIndex, step: Step) -> None:
-    if step.kind is StepKind.TOOL_RESULT:
-        evidence.add(step.payload["content"], parse_label(step.payload), step.seq)
+    evidence.add(step.payload["content"], parse_label(step.payload), step.seq)
+    if (result := find_calculation(step.payload)) is not None:
+        evidence.add_calculation(result, step.seq)

@@ -27,6 +27,7 @@ from offing.core.tool_policy import (
     restrict_to_graph_tool,
 )
 from offing.kernel.call_key import NodeCall
+from offing.kernel.call_repair import RepairedCall, describe_invalid_args, describe_unknown_tool, repair_call
 from offing.kernel.human_input import ApprovalRequest, Approver, DenyingApprover
 from offing.kernel.journal import RETRY_SECONDS, Journal
 from offing.sdk import ToolCall
@@ -52,6 +53,10 @@ class ToolCallOutcome:
     """
     instead: ToolCall | None = None
     """The call that was executed instead of the requested one. `None` means that there was none."""
+    repaired: RepairedCall | None = None
+    """The call that was executed because the requested one was invalid in its form. `None` means that there was
+    none.
+    """
     provenance: ProvenanceLabel = NO_PROVENANCE
     """Provenance label of content and message, for the tool that was really executed."""
 
@@ -84,7 +89,7 @@ class ToolExecutor:
     If `tool_policy` is `None`, the run has no valid tool policy and every call is denied. `call_counts`
     and `received_bytes` are the calls of each tool in earlier claims and the bytes that it returned,
     for limits. If `taint_source` is `None`, taint is not tracked. If `approver` is `None`, no person
-    can be asked.
+    can be asked. `repairs_calls` is `False` for rollouts, whose policy learns from its own calls.
     """
 
     def __init__(
@@ -98,12 +103,16 @@ class ToolExecutor:
         received_bytes: Mapping[str, int] | None = None,
         taint_source: TaintSource | None = None,
         approver: Approver | None = None,
+        repairs_calls: bool = True,
     ) -> None:
         self._tools, self.tool_policy, self._scope = tools, tool_policy, scope
         self.restriction_lock = asyncio.Lock()
         """Held while the tool policy is replaced by a restricted one."""
+        self._decision_lock = asyncio.Lock()
+        """Held during a decision, so that parallel calls are decided and counted in the order in which they begin."""
         self._journal = journal
         self._call_counts, self._received_bytes = Counter[str](call_counts), Counter[str](received_bytes or {})
+        self._repairs_calls = repairs_calls
         self._taint, self._approver = taint_source or NoTaint(), approver or DenyingApprover()
 
     @property
@@ -161,7 +170,11 @@ class ToolExecutor:
 
         Only an exception of the approver passes through, which suspends the run.
         """
+        repaired = repair_call(call, self._tools) if self._repairs_calls else None
+        call = repaired.call if repaired else call
         outcome = await self._decide_and_execute(call, node_call, is_substitute=False)
+        if repaired:
+            outcome = _add_repairs(outcome, repaired)
         ran, content = (outcome.instead or call).tool, {"content": outcome.content, "message": outcome.message}
         self._taint.add_tool_result(ran, outcome.status, content, outcome.provenance)
         return outcome
@@ -169,13 +182,11 @@ class ToolExecutor:
     async def _decide_and_execute(self, call: ToolCall, node_call: NodeCall, *, is_substitute: bool) -> ToolCallOutcome:
         tool = self._tools.get(call.tool)
         if tool is None:
-            return _invalid_outcome(
-                call.tool, f"There is no tool {call.tool!r}. Use one of: {', '.join(sorted(self._tools))}."
-            )
+            return _invalid_outcome(call.tool, describe_unknown_tool(call.tool, self._tools))
         try:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
-            return _invalid_outcome(call.tool, _describe_validation_error(error))
+            return _invalid_outcome(call.tool, describe_invalid_args(tool.spec, error))
         decision = await self._decide(
             self.tool_policy, tool.spec, args.model_dump(mode="json"), node_call, is_substitute=is_substitute
         )
@@ -194,8 +205,9 @@ class ToolExecutor:
         *,
         is_substitute: bool,
     ) -> ToolPolicyDecision:
-        context = await self._taint.current_taint(self._call_counts, self._received_bytes)
-        decision = decide(tool_policy, spec, args, replace(context, is_substitute=is_substitute))
+        async with self._decision_lock:
+            context = await self._taint.current_taint(self._call_counts, self._received_bytes)
+            decision = decide(tool_policy, spec, args, replace(context, is_substitute=is_substitute))
         if decision.type is not DecisionType.ASK:
             return decision
         answer = await self._approver.approve(
@@ -307,6 +319,9 @@ def _unknown_outcome(spec: ToolSpec) -> ToolCallOutcome:
     return ToolCallOutcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, provenance=PLATFORM_LABEL)
 
 
-def _describe_validation_error(error: ValidationError) -> str:
-    """Describe the invalid arguments, for a model that will try again."""
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:5])
+def _add_repairs(outcome: ToolCallOutcome, repaired: RepairedCall) -> ToolCallOutcome:
+    """Add the repairs to an outcome. The content of a result says what was repaired."""
+    if outcome.status is not ToolStatus.OK:
+        return replace(outcome, repaired=repaired)
+    notices = [*outcome.content.get("notices", ()), *repaired.notices]
+    return replace(outcome, repaired=repaired, content={**outcome.content, "notices": notices})

@@ -14,6 +14,7 @@ from opentelemetry.trace import Span
 
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
 from offing.kernel.call_key import NodeCall
+from offing.models.model_limits import get_completion_limit
 from offing.telemetry import attributes as names
 from offing.telemetry.tracing import mark_failed, open_span
 
@@ -95,7 +96,7 @@ def trace_role_call(parent: Span, role: str, engine_config: EngineConfig, turn: 
         names.ROLE: role,
         names.ENGINE: engine_config.engine,
         names.REQUEST_MODEL: engine_config.model,
-        names.REQUEST_MAX_TOKENS: engine_config.max_tokens,
+        names.REQUEST_MAX_TOKENS: get_completion_limit(engine_config),
         names.TURN: turn,
     }
     with trace.use_span(parent), open_span(f"role {role}", attributes) as opened:
@@ -107,6 +108,8 @@ def set_response_attributes(span: Span, response: EngineResponse | EngineFailure
     span.set_attributes(names.build_usage_attributes(response.usage))
     if isinstance(response, EngineFailure):
         mark_failed(span, response.kind)
+    elif response.first_text_ms is not None:
+        span.set_attribute(names.TIME_TO_FIRST_CHUNK, response.first_text_ms / 1000)
 
 
 @contextmanager

@@ -68,6 +68,11 @@ def suspend_node(condition: WaitCondition) -> NoReturn:
     raise GraphInterrupt((Interrupt(value=condition, id=TRANSIENT_INTERRUPT_ID),))
 
 
+def merge_interrupts(interrupts: Sequence[GraphInterrupt]) -> GraphInterrupt:
+    """Return one interrupt for calls of a node that wait at the same time."""
+    return GraphInterrupt(tuple(one for interrupt in interrupts for one in interrupt.args[0]))
+
+
 def find_interrupts(updates: Any) -> tuple[Interrupt, ...]:
     """Return the interrupts in the streamed updates of a graph. Empty means that the graph has ended."""
     interrupts: list[Any] = []

@@ -9,12 +9,13 @@ have none.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from offing.core.errors import OffingError
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
 from offing.models.accepted_servers import is_accepted
 from offing.models.api_base import ApiBase, parse_api_base
+from offing.models.call_limits import CallLimit
 
 ALLOWED_URLS_VARIABLE = "OFFING_ALLOWED_ENGINE_URLS"
 """Environment variable with the API bases that engine configs may name, separated by commas. The
@@ -75,9 +76,25 @@ class EngineEndpoint:
     """URL and key of an engine. Empty strings mean the provider's own URL and the key that litellm finds."""
 
     api_base: str = ""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
     keyless: bool = False
     """The server was only accepted, so no account data of the environment is sent to it."""
+    stored_name: str = ""
+    """Name of the stored provider that the endpoint belongs to. Its requests carry no account data of the environment.
+    Empty means that the endpoint comes from the environment.
+    """
+    stored_limit: CallLimit | None = None
+    """Limit of concurrent calls of the stored provider. `None` means that it has none."""
+
+    @property
+    def stored_key(self) -> str:
+        """The key, if it is one that the tenant has stored. Empty otherwise."""
+        return self.api_key if self.stored_name and not self.keyless else ""
+
+    def to_arguments(self) -> dict[str, str]:
+        """Return the endpoint as arguments of litellm. Empty values are left to litellm."""
+        base = {"api_base": self.api_base} if self.api_base else {}
+        return base | ({"api_key": self.api_key} if self.api_base or self.api_key else {})
 
 
 def resolve_endpoint(
@@ -148,6 +165,22 @@ def resolve_policy_endpoint(engine_config: EngineConfig, env: Mapping[str, str])
     if _is_covered(base, [_strip_version(configured_url), *_list_allowed_urls(env)]):
         return EngineEndpoint(url, key)
     return _require_accepted(engine_config, url, base, env, "")
+
+
+def is_named_by_operator(base: ApiBase, provider: str, env: Mapping[str, str]) -> bool:
+    """Return whether the environment names this API base for a provider, or the operator has accepted it.
+
+    Raises Conflict if the file of accepted servers cannot be read.
+    """
+    named = [*list_provider_bases(provider, env), *_list_allowed_urls(env)]
+    return _is_covered(base, named) or is_accepted(base, env)
+
+
+def find_base_variable(provider: str, env: Mapping[str, str]) -> str | None:
+    """Return a variable that gives a provider another address than its own. `None` means that none is set."""
+    prefix = f"{_variable_prefix(provider)}_"
+    names = (name for name, value in env.items() if name.startswith(prefix) and value.strip())
+    return next((name for name in names if name.endswith(("_BASE", "_URL", "_ENDPOINT"))), None)
 
 
 def _require_accepted(

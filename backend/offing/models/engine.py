@@ -14,6 +14,7 @@ from offing import environment
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, FailureKind, Message, Usage
 from offing.core.run import StopReason
+from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.registry import Group, Registry
 from offing.sdk.role import Role
 
@@ -43,6 +44,22 @@ class UsageMeter(Protocol):
         ...
 
 
+class TextListener(Protocol):
+    """Receives the text of a role call while it is written. Its methods return immediately and never raise."""
+
+    async def begin_attempt(self, number: int) -> None:
+        """Start an attempt, from 1. Text of an earlier attempt is lost."""
+        ...
+
+    async def add_text(self, text: str) -> None:
+        """Add text in the order in which the model writes it."""
+        ...
+
+    async def end(self) -> None:
+        """End the attempt: it was lost, or its answer was recorded."""
+        ...
+
+
 async def _no_prefix(_: Sequence[Message]) -> tuple[int, ...] | None:
     return None
 
@@ -66,6 +83,14 @@ class RoleRequest:
     """Finds the tokens of an earlier role call, so that a token-level engine can continue from them."""
     call_path: str = ""
     """Call path in the run. It is the same on replay, and different for two calls in one turn."""
+    find_provider: FindProvider = find_no_provider
+    """Finds the stored providers of the tenant, whose keys take precedence over those of the environment."""
+    text_listener: TextListener | None = None
+    """Receives the text while it is written. `None` means that nobody watches."""
+    earlier_attempts: int = 0
+    """Number of attempts of this call at the engines before this fallback."""
+    has_fallback: bool = False
+    """Whether another engine is tried if this one fails, so that long waits are not worthwhile."""
 
 
 class Engine(Protocol):
@@ -83,6 +108,21 @@ ENGINES: Registry[EngineFactory] = Registry(
     Group.ENGINES, "an engine", accepts=callable, remedy="Register a function that takes the environment variables."
 )
 """Factories of engines by the name that `EngineConfig.engine` holds."""
+
+
+MODEL_FREE_ENGINES = frozenset({"extractive", "rules"})
+REVISION_FORMATS = frozenset({"", "text"})
+"""Prompt formats in which a model can be asked to correct a draft. Empty is JSON."""
+
+
+def can_revise(engine_config: EngineConfig) -> bool:
+    """Return whether an engine can be asked to correct a draft.
+
+    A script can only if its option `revises` is true.
+    """
+    if engine_config.engine == "scripted":
+        return bool(engine_config.options.get("revises"))
+    return engine_config.engine not in MODEL_FREE_ENGINES and engine_config.prompt_format in REVISION_FORMATS
 
 
 def create_engine(

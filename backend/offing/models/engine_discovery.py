@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from offing import environment
@@ -28,14 +26,28 @@ from offing.models.credentials import (
     resolve_endpoint,
 )
 from offing.models.engine import ENGINES
+from offing.models.model_limits import find_limit_problem
+from offing.models.model_table import read_model_rows
 
 DEFAULT_ENGINE_VARIABLE = "OFFING_DEFAULT_ENGINE"
 """Environment variable with the engine of roles without their own variable, in the syntax of
 `parse_engine`.
 """
 
-MODEL_LIST_PATHS = {"ollama_chat": "/api/tags", "hosted_vllm": "/v1/models"}
-"""Local model servers, with the paths that list their models."""
+MODEL_LIST_PATHS = {
+    "ollama_chat": "/api/tags",
+    "hosted_vllm": "/v1/models",
+    "llamafile": "/v1/models",
+    "lm_studio": "/v1/models",
+}
+"""Local model servers, with the paths that list their models. llama.cpp's server is found as `llamafile`."""
+SERVER_PROGRAMS = {
+    "ollama_chat": "Ollama",
+    "hosted_vllm": "vLLM",
+    "llamafile": "llama.cpp or llamafile",
+    "lm_studio": "LM Studio",
+}
+"""The programs that usually answer at the default addresses of local model servers."""
 _POLICY_LIST_PATH = "/v1/models"
 
 
@@ -147,13 +159,18 @@ def role_engine_configs(env: Mapping[str, str] = environment.VARIABLES) -> dict[
 def parse_engine_config(text: str, field: str) -> EngineConfig:
     """Parse `text` as an engine config. Raises InvalidInput that names `field`, an option or a variable."""
     remedy = "Use extractive, litellm:provider/model, litellm:provider/model@temperature or policy:NAME@VERSION."
-    engine_config = parse_engine(text)
+    try:
+        engine_config = parse_engine(text)
+    except InvalidInput as error:
+        raise InvalidInput(field, f"{error.field}: {error.problem}", error.remedy) from error
     if engine_config.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {engine_config.engine!r}", remedy)
     if engine_config.engine == "litellm" and not engine_config.model:
         raise InvalidInput(field, "the litellm engine needs a model", remedy)
     if engine_config.engine == "policy" and not re.fullmatch(r".+@.+", engine_config.model):
         raise InvalidInput(field, "a policy needs a version", remedy)
+    if (contradiction := find_limit_problem(engine_config)) is not None:
+        raise InvalidInput(field, f"{contradiction.field}: {contradiction.problem}", contradiction.remedy)
     return engine_config
 
 
@@ -166,14 +183,8 @@ def _describe_provider(name: str, key: str, env: Mapping[str, str]) -> Discovere
 @cache
 def list_priced_models() -> Mapping[str, tuple[str, ...]]:
     """Return chat models by provider from litellm's price list. Empty if the list is not found."""
-    spec = find_spec("litellm")
-    folders = spec.submodule_search_locations if spec else None
-    path = Path(folders[0], "model_prices_and_context_window_backup.json") if folders else None
-    if path is None or not path.is_file():
-        return {}
-    rows: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
     models_by_provider: dict[str, list[str]] = {}
-    for model, row in rows.items():
+    for model, row in read_model_rows():
         provider = str(row.get("litellm_provider", ""))
         if row.get("mode") == "chat" and provider in KEY_VARIABLES and not model.startswith("ft:"):
             models_by_provider.setdefault(provider, []).append(

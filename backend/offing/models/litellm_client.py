@@ -27,16 +27,11 @@ from offing.models.litellm_request import (
     estimate_prompt_tokens,
     estimate_tokens,
 )
+from offing.models.model_table import SELF_HOSTED_PROVIDERS
 from offing.models.role_call import AttemptFailure
+from offing.models.thinking import split_thinking
 from offing.sdk.native_chat import NativeCall
 from offing.telemetry.redaction import remove_secrets
-
-SELF_HOSTED_PROVIDERS = frozenset(
-    {"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile", "infinity"}
-)
-"""Providers without prices. litellm would contact their servers to look up a model, which blocks the
-event loop.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +48,8 @@ class LitellmReply:
     """Number of tool calls."""
     native_calls: tuple[NativeCall, ...] = ()
     """Tool calls of a chat with tools. `text` is then the text in addition to them."""
+    thinking: str = ""
+    """What the model thought before the answer, if the provider sent it."""
 
 
 async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure:
@@ -61,7 +58,7 @@ async def send_request(request: LitellmRequest) -> LitellmReply | AttemptFailure
     with collect_rejected_redirects(keyless=request.endpoint.keyless) as redirects:
         try:
             response = await litellm.acompletion(**build_arguments(request))
-            if request.options.stream:
+            if request.streams:
                 return await _collect_stream(litellm, request, response)
             return _build_reply(litellm, request, response, billed=_has_usage(response))
         except Exception as error:
@@ -121,6 +118,18 @@ async def choose_output_mode(model: str) -> OutputMode:
     if litellm.supports_response_schema(model):
         return "schema"
     return "tool" if litellm.supports_function_calling(model) else "text"
+
+
+async def can_stream(model: str) -> bool:
+    """Return whether litellm can stream answers of this model."""
+    if _provider_of_model(model) in SELF_HOSTED_PROVIDERS:
+        return True
+    litellm = await get_litellm()
+    try:
+        supported: list[str] | None = litellm.get_supported_openai_params(model)
+    except Exception as error:
+        return bool(_check_unlisted_model(error))
+    return "stream" in (supported or ())
 
 
 async def estimate_price(model: str, prompt_tokens: int, completion_tokens: int) -> Decimal | None:
@@ -192,7 +201,10 @@ async def _collect_stream(litellm: Any, request: LitellmRequest, stream: Any) ->
     async with aclosing(stream):
         async for chunk in stream:
             chunks.append(chunk)
-            request.streamed_texts.extend(_chunk_texts(chunk))
+            text = "".join(_chunk_texts(chunk))
+            request.streamed_texts.append(text)
+            if request.on_text is not None and (text or _has_thoughts(chunk)):
+                await request.on_text(text)
     if not stream.received_finish_reason:
         raise ConnectionError("the stream ended before the answer was complete")
     response = litellm.stream_chunk_builder(chunks)
@@ -206,20 +218,32 @@ def _chunk_texts(chunk: Any) -> Iterable[str]:
             yield call.function.arguments or ""
 
 
+def _has_thoughts(chunk: Any) -> bool:
+    return any(getattr(choice.delta, "reasoning_content", None) for choice in chunk.choices)
+
+
 def _build_reply(litellm: Any, request: LitellmRequest, response: Any, *, billed: bool) -> LitellmReply:
     if not response.choices:
         raise ConnectionError("the provider's response has no choices")
     choice = response.choices[0]
     calls: list[Any] = choice.message.tool_calls or []
-    text: str = (calls[0].function.arguments if calls else choice.message.content) or ""
-    usage = _read_usage(litellm, request, response) if billed else estimate_usage(litellm, request, text)
+    thinking, content = _read_content(choice.message)
+    text: str = (calls[0].function.arguments if calls else content) or ""
+    usage = _read_usage(litellm, request, response) if billed else estimate_usage(litellm, request, text, thinking)
+    reason = choice.finish_reason or ""
     if request.native_chat is not None:
         native_calls = tuple(
             NativeCall(_redact(call.function.name), _redact(call.function.arguments)) for call in calls
         )
-        content = _redact(choice.message.content)
-        return LitellmReply(content, choice.finish_reason or "", usage, not billed, len(calls), native_calls)
-    return LitellmReply(_redact(text), choice.finish_reason or "", usage, not billed, len(calls))
+        return LitellmReply(_redact(content), reason, usage, not billed, len(calls), native_calls, thinking)
+    return LitellmReply(_redact(text), reason, usage, not billed, len(calls), thinking=thinking)
+
+
+def _read_content(message: Any) -> tuple[str, str]:
+    """Return the thinking and the text of a message. Some servers leave the thinking in the text."""
+    thinking, content = split_thinking(message.content or "")
+    thinking = (getattr(message, "reasoning_content", None) or "") + thinking
+    return thinking, content.lstrip() if thinking else content
 
 
 def _redact(text: str | None) -> str:
@@ -228,11 +252,12 @@ def _redact(text: str | None) -> str:
     return clean
 
 
-def estimate_usage(litellm: Any, request: LitellmRequest, text: str) -> Usage:
+def estimate_usage(litellm: Any, request: LitellmRequest, text: str, thinking: str = "") -> Usage:
     """Estimate the usage for a provider that sends none."""
-    prompt, completion = estimate_prompt_tokens(request), estimate_tokens(text)
+    prompt, thought = estimate_prompt_tokens(request), estimate_tokens(thinking)
+    completion = estimate_tokens(text) + thought
     cost_usd = _price_tokens(litellm, request.engine_config.model, prompt, completion)
-    return Usage(prompt, completion, cost_usd or Decimal(), priced=cost_usd is not None)
+    return Usage(prompt, completion, cost_usd or Decimal(), priced=cost_usd is not None, reasoning_tokens=thought)
 
 
 def _has_usage(response: Any) -> bool:
@@ -243,8 +268,17 @@ def _has_usage(response: Any) -> bool:
 def _read_usage(litellm: Any, request: LitellmRequest, response: Any) -> Usage:
     """Return the tokens that the provider sent, with the list's price of cached and reasoning tokens."""
     provider_usage, cost_usd = response.usage, _price_response(litellm, request.engine_config.model, response)
-    tokens = provider_usage.prompt_tokens or 0, provider_usage.completion_tokens or 0
-    return Usage(*tokens, cost_usd or Decimal(), priced=cost_usd is not None)
+    prompt, completion = provider_usage.prompt_tokens or 0, provider_usage.completion_tokens or 0
+    cached = _read_detail(provider_usage, "prompt_tokens_details", "cached_tokens")
+    cached = cached or getattr(provider_usage, "cache_read_input_tokens", None) or 0
+    thought = _read_detail(provider_usage, "completion_tokens_details", "reasoning_tokens")
+    known = cost_usd is not None
+    return Usage(prompt, completion, cost_usd or Decimal(), known, min(cached, prompt), min(thought, completion))
+
+
+def _read_detail(provider_usage: Any, details: str, name: str) -> int:
+    """Return a number from the details of a usage, as OpenAI names them. 0 if the provider does not send it."""
+    return getattr(getattr(provider_usage, details, None), name, None) or 0
 
 
 def _price_response(litellm: Any, model: str, response: Any) -> Decimal | None:

@@ -59,7 +59,8 @@ _KINDS = (
     ("AuthenticationError PermissionDeniedError PaymentRequiredError", FailureKind.AUTHENTICATION_FAILED),
     ("RateLimitError", FailureKind.RATE_LIMITED),
     ("Timeout", FailureKind.TIMEOUT),
-    ("BadRequestError NotFoundError UnprocessableEntityError", FailureKind.BAD_REQUEST),
+    ("NotFoundError", FailureKind.MODEL_UNAVAILABLE),
+    ("BadRequestError UnprocessableEntityError", FailureKind.BAD_REQUEST),
 )
 
 
@@ -70,6 +71,8 @@ def _classify_status(status: int | None) -> FailureKind:
     """
     if status in (401, 402, 403):
         return FailureKind.AUTHENTICATION_FAILED
+    if status == 404:
+        return FailureKind.MODEL_UNAVAILABLE
     if status == 429:
         return FailureKind.RATE_LIMITED
     if status is not None and 400 <= status < 500 and status not in (408, 409, 425):

@@ -21,6 +21,7 @@ from offing.models.redirects import render_redirect_error
 
 _rejected_redirects: ContextVar[list[str] | None] = ContextVar("refused_redirects", default=None)
 _send_no_credentials: ContextVar[bool] = ContextVar("keyless", default=False)
+_only_key: ContextVar[str] = ContextVar("only_key", default="")
 
 TRANSPORT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-type", "content-length", "transfer-encoding"}
@@ -30,6 +31,8 @@ TRANSPORT_HEADERS = frozenset(
 own request. Client libraries add others from the environment, such as an organization id or the
 headers in `OPENAI_CUSTOM_HEADERS`.
 """
+PROTOCOL_HEADERS = frozenset({"anthropic-version", "anthropic-beta"})
+"""Headers that a provider needs in addition, and that say nothing about an account."""
 
 
 class RedirectRejectedError(httpx.RequestError):
@@ -50,6 +53,20 @@ def collect_rejected_redirects(*, keyless: bool = False) -> Generator[list[str]]
     finally:
         _rejected_redirects.reset(messages_token)
         _send_no_credentials.reset(keyless_token)
+
+
+@contextmanager
+def send_only_key(api_key: str) -> Generator[None]:
+    """Remove the headers of requests in the block that neither carry this key nor frame the request.
+
+    A tenant's stored key is then sent without an organization, project or custom header of the operator's environment.
+    An empty key leaves the headers unchanged.
+    """
+    token = _only_key.set(api_key)
+    try:
+        yield
+    finally:
+        _only_key.reset(token)
 
 
 def disable_redirects() -> None:
@@ -113,6 +130,10 @@ def _reject_requests_redirect(target: Callable[[Any, Any], str | None]) -> Calla
 
 def _strip_credentials(request: httpx.Request) -> None:
     """Remove headers with credentials, and send a placeholder key, because some servers require one."""
+    if key := _only_key.get():
+        for name in set(request.headers) - TRANSPORT_HEADERS - PROTOCOL_HEADERS:
+            if key not in request.headers[name]:
+                del request.headers[name]
     if not _send_no_credentials.get():
         return
     for name in set(request.headers) - TRANSPORT_HEADERS:

@@ -28,9 +28,11 @@ from offing.core.model import (
     Message,
     SampledCompletion,
 )
+from offing.core.run import StopReason
 from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint, resolve_policy_endpoint
 from offing.models.engine import RoleRequest
 from offing.models.litellm_request import add_schema_instructions, estimate_tokens
+from offing.models.model_limits import get_completion_limit, get_timeout_seconds
 from offing.models.policy_http import post_json
 from offing.models.policy_protocol import (
     CHAT_PATH,
@@ -162,6 +164,15 @@ class _PolicyAdapter:
             return request
         return replace(request, messages=request.messages + correction_messages(text, problem))
 
+    def timeout_seconds(self, request: PolicyRequest) -> float:
+        return get_timeout_seconds(self.request.engine_config, request.max_tokens)
+
+    def reduce_completion(self, request: PolicyRequest, reason: StopReason) -> None:
+        """Return `None`, because a completion that is cut off by a budget would be trained as the policy's own."""
+
+    def raise_completion(self, request: PolicyRequest) -> None:
+        """Return `None`, because the limit of a policy is fixed."""
+
     def sampled_completion(self, request: PolicyRequest, reply: PolicyReply) -> SampledCompletion | None:
         if reply.trace is None:
             return None
@@ -247,7 +258,7 @@ async def _build_first_request(
     return PolicyRequest(
         model=engine_config.model,
         messages=messages,
-        max_tokens=engine_config.max_tokens,
+        max_tokens=get_completion_limit(engine_config),
         seed=derive_seed(request, 1),
         temperature=1.0 if engine_config.temperature is None else engine_config.temperature,
         top_p=options.top_p,

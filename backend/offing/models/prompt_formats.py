@@ -8,6 +8,9 @@ from offing.models.engine import RoleRequest
 from offing.models.structured_output import parse_output
 from offing.sdk.prompt_format import PromptFormat
 
+JSON = "json"
+"""Name of the form in which every role can be asked: JSON by the schema of its output."""
+
 TEXT = "text"
 """Name of the prompt format for models without tool calling."""
 
@@ -22,9 +25,12 @@ RolePromptFormat = PromptFormat[Any, Any]
 def select_format(request: RoleRequest, default: str = "") -> RolePromptFormat | EngineFailure | None:
     """Return the prompt format of the engine config, or the role's format `default` if it has one.
 
-    `None` means JSON with a schema. The failure is BAD_REQUEST if the role has no format of that name.
+    `None` means JSON with a schema, which every role has under the name `json`.
+    The failure is BAD_REQUEST if the role has no format of that name.
     """
     role, requested = request.role, request.engine_config.prompt_format
+    if requested == JSON:
+        return None
     prompt_format = role.find_format(requested or default)
     if requested and prompt_format is None:
         names = ", ".join(f.name for f in role.prompt_formats) or "none"

@@ -4,11 +4,14 @@ The caller passes the time and the random number.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 from offing.core.model import RETRYABLE_FAILURES, FailureKind
+
+MAX_RETRY_AFTER_BEFORE_FALLBACK_SECONDS = 10.0
+"""A longer Retry-After of an engine that has a fallback is not waited for."""
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
@@ -25,6 +28,8 @@ class RetryPolicy:
     """Upper bound of every wait."""
     max_retry_after_seconds: float = 60.0
     """A longer Retry-After ends the call at once, so that the run can wait in the queue."""
+    retries_timeouts: bool = True
+    """Whether a request follows one that had no complete response in its time."""
 
     def next_wait_seconds(
         self, kind: FailureKind, failure_count: int, retry_after: float | None, draw: float
@@ -35,10 +40,18 @@ class RetryPolicy:
         """
         if kind not in RETRYABLE_FAILURES or failure_count >= self.max_attempts:
             return None
+        if kind is FailureKind.TIMEOUT and not self.retries_timeouts:
+            return None
         jitter = draw * min(self.max_wait_seconds, self.base_seconds * 2 ** (failure_count - 1))
         if retry_after is None:
             return jitter
         return None if retry_after > self.max_retry_after_seconds else retry_after + draw * self.base_seconds
+
+
+def shorten_patience(policy: RetryPolicy) -> RetryPolicy:
+    """Return the policy for an engine after which a fallback is tried: the fallback is faster than a long wait."""
+    seconds = min(policy.max_retry_after_seconds, MAX_RETRY_AFTER_BEFORE_FALLBACK_SECONDS)
+    return replace(policy, max_retry_after_seconds=seconds, retries_timeouts=False)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

@@ -3,9 +3,10 @@
 Options of the engine config: `outputs` (JSON objects; turn n gets the nth, later turns the last),
 `vary_nonce` (another nonce at every call), `delay_ms`, `usage` (charged per call), and `failures`
 by turn. `cases` have precedence over turns: the first whose `contains` is part of the prompt's last
-message gives the output. With `record_text`, prompt and text are recorded as for a model. `{turn}`
-and `{nonce}` are replaced in strings. The engine keeps no state, so a repeated turn in another
-process gets the same output, unless the nonce varies.
+message gives the output. With `record_text`, prompt and text are recorded as for a model. With
+`revises`, a draft with problems goes back to the script. `{turn}` and `{nonce}` are replaced in
+strings. The engine keeps no state, so a repeated turn in another process gets the same output,
+unless the nonce varies.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ class ScriptedUsage(BaseModel, frozen=True, extra="forbid"):
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: Decimal = Decimal()
 
 
@@ -70,6 +73,8 @@ class Script(BaseModel, frozen=True, extra="forbid"):
     """Failures by turn."""
     cases: list[ScriptedCase] = []
     speaks: bool = False
+    revises: bool = False
+    """Whether a draft with problems goes back to the script, as it does to a model."""
 
 
 def _nonce() -> str:

@@ -11,12 +11,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from offing.core.model import InvalidOutput
+from offing.core.output_problems import describe_problems, render_example
 from offing.core.step import shorten_line
 
 Schema = dict[str, Any]
 
 MAX_TEXT_CHARS = 400_000
 """Maximum length of a completion in code points. A longer one is rejected without parsing."""
+
+MAX_EXAMPLE_CHARS = 600
+"""Maximum length of the example of an object in an error, in code points."""
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 _THINK_BLOCK = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -29,14 +33,15 @@ def parse_output(text: str, output: type[BaseModel]) -> BaseModel | InvalidOutpu
     """Parse one JSON object, bare or in a fenced block, strictly as `output`'s type."""
     object_text = _extract_object(text)
     if isinstance(object_text, InvalidOutput):
-        return object_text
+        return InvalidOutput(f"{object_text.problem} {_render_form(output)}")
     try:
         _check_unambiguous(object_text)
         return output.model_validate_json(object_text, strict=True)
     except ValidationError as error:
-        return InvalidOutput(_render_problems(error))
+        return InvalidOutput(describe_problems(error))
     except (ValueError, RecursionError) as error:
-        return InvalidOutput(f"The text is not one JSON object: {shorten_line(str(error))}")
+        problem = f"The text is not one JSON object: {shorten_line(str(error))}."
+        return InvalidOutput(f"{problem} {_render_form(output)}")
 
 
 def to_strict_schema(schema: Schema) -> Schema | None:
@@ -88,12 +93,8 @@ def _check_unambiguous(text: str) -> None:
         raise ValueError("it holds a NUL character")
 
 
-def _render_problems(error: ValidationError) -> str:
-    """Render the first problems with their locations."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{'.'.join(map(str, d['loc'])) or 'the object'}: {d['msg']}" for d in details[:6]]
-    more = [f"and {len(details) - 6} more"] if len(details) > 6 else []
-    return "; ".join([*lines, *more])
+def _render_form(output: type[BaseModel]) -> str:
+    return f"Its form is: {shorten_line(render_example(output.model_json_schema()), MAX_EXAMPLE_CHARS)}"
 
 
 def _close_node(node: Schema) -> Schema:

@@ -67,7 +67,10 @@ async def ask_judge(
     if isinstance(engine, EngineFailure):
         return ScoringFailure(engine.message)
     path = "" if call_number == 1 else f"call {call_number}"
-    request = RoleRequest(role, case, choice, call_number, scoring_input.seed, meter, call_path=path)
+    find_provider = scoring_input.find_provider
+    request = RoleRequest(
+        role, case, choice, call_number, scoring_input.seed, meter, call_path=path, find_provider=find_provider
+    )
     response = await engine.answer(request)
     if isinstance(response, EngineFailure):
         return ScoringFailure(f"{response.kind}: {response.message}")

@@ -15,4 +15,4 @@ def score_numbers(scoring_input: ScoringInput, options: NoOptions) -> ScorerResu
     return ScorerResult(compared.value, {"numbers": compared.number_count, "agreeing": compared.agreeing_count})
 
 
-SCORER = RuleScorer("number_agreement", "1", score_numbers, need_nothing, reads_report=True, reads_tool_results=True)
+SCORER = RuleScorer("number_agreement", "2", score_numbers, need_nothing, reads_report=True, reads_tool_results=True)

@@ -13,6 +13,7 @@ from offing.core.model import EngineConfig, EngineFailure, Message, Usage
 from offing.core.report import Report
 from offing.core.report_formats import render_markdown
 from offing.models.engine import RoleRequest, UsageMeter, create_engine
+from offing.models.stored_provider import FindProvider, find_no_provider
 from offing.scorers.judge import MAX_REPORT_CHARS
 from offing.sdk import UNTRUSTED_BLOCK_RULE, Headline, Role, wrap_untrusted
 
@@ -68,12 +69,20 @@ def render_report(report: Report | None) -> str:
     return "(no report was written)" if report is None else render_markdown(report)[:MAX_REPORT_CHARS]
 
 
-async def judge_pair(pair: ReportPair, choice: EngineConfig, seed: int, meter: UsageMeter) -> PairJudgment:
+async def judge_pair(
+    pair: ReportPair,
+    choice: EngineConfig,
+    seed: int,
+    meter: UsageMeter,
+    find_provider: FindProvider = find_no_provider,
+) -> PairJudgment:
     """Let the engine compare two reports. A failure of the engine is a result without a verdict."""
     engine = create_engine(choice)
     if isinstance(engine, EngineFailure):
         return PairJudgment(None, engine.message, "", Usage())
-    response = await engine.answer(RoleRequest(PAIRWISE_JUDGE, pair, choice, 1, seed, meter))
+    response = await engine.answer(
+        RoleRequest(PAIRWISE_JUDGE, pair, choice, 1, seed, meter, find_provider=find_provider)
+    )
     if isinstance(response, EngineFailure):
         return PairJudgment(None, f"{response.kind}: {response.message}", "", response.usage)
     output = response.output

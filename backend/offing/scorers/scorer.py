@@ -11,6 +11,7 @@ from offing.core.report import Evidence, Report
 from offing.core.scoring import Reference, ReferenceEvidence
 from offing.core.trajectory import Outcome
 from offing.models.engine import UsageMeter
+from offing.models.stored_provider import FindProvider, find_no_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class ScoringInput:
     """
     calculations: tuple[str, ...] = ()
     """The results of the run's calculations and the output of its code. Empty as with `retrieved`."""
+    find_provider: FindProvider = field(default=find_no_provider, repr=False, compare=False)
+    """Finds the stored providers of the tenant, for scorers that ask an engine."""
 
 
 @dataclass(frozen=True, slots=True)

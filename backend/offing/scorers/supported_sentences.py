@@ -1,4 +1,4 @@
-"""The scorer `supported_sentences`: the fraction of the report's sentences that have a verified citation."""
+"""The scorer `supported_sentences`: the fraction of the report's sentences that are supported by their quotes."""
 
 from offing.scorers.rule_scorer import RuleScorer, need_nothing
 from offing.scorers.scorer import NoOptions, ScorerResult, ScoringInput
@@ -11,4 +11,4 @@ def score_sentences(scoring_input: ScoringInput, options: NoOptions) -> ScorerRe
     return ScorerResult(value, {"sentences": len(sentences), "supported": supported})
 
 
-SCORER = RuleScorer("supported_sentences", "1", score_sentences, need_nothing, reads_report=True)
+SCORER = RuleScorer("supported_sentences", "2", score_sentences, need_nothing, reads_report=True)

@@ -4,18 +4,23 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     DraftCitation,
     DraftSection,
     DraftSentence,
     Evidence,
+    Layout,
     Report,
     ReportDraft,
+    ReportRevision,
     ReportStatus,
 )
-from offing.core.run import Budget, RunStatus, RunUsage, StopReason
+from offing.core.report_style import ReportLength, ReportStyle
+from offing.core.run import Budget, Depth, RunStatus, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
+from offing.core.text_repair import RepairedText, remove_code_fence, remove_thoughts
 from offing.core.tokens import CompletionSpan, SpanKind
 from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import BoundaryReason
@@ -26,12 +31,23 @@ from offing.sdk.graph import Graph, StateView, compute_content_hash
 from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.observation import tool_result_from_step
 from offing.sdk.prompt_format import PromptFormat
-from offing.sdk.role import Headline, ModelFreeFunction, Role, RuleContext, RuleFunction
+from offing.sdk.role import (
+    DEFAULT_ANSWER_TOKENS,
+    REPORT_ANSWER_TOKENS,
+    Headline,
+    ModelFreeFunction,
+    OutputChoice,
+    Role,
+    RuleContext,
+    RuleFunction,
+)
 from offing.sdk.thread_memory import THREAD_NOTES, THREAD_SEARCH, ThreadFinding, ThreadNote
 from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 
 __all__ = [
     "CHILD_RUN",
+    "DEFAULT_ANSWER_TOKENS",
+    "REPORT_ANSWER_TOKENS",
     "THREAD_NOTES",
     "THREAD_SEARCH",
     "UNTRUSTED_BLOCK_RULE",
@@ -43,7 +59,10 @@ __all__ = [
     "ChildRunsUnavailable",
     "CompletionSpan",
     "CustomTool",
+    "Depth",
+    "DraftCheck",
     "DraftCitation",
+    "DraftProblem",
     "DraftSection",
     "DraftSentence",
     "EngineFailure",
@@ -53,15 +72,22 @@ __all__ = [
     "Headline",
     "HumanInputMixin",
     "InvalidOutput",
+    "Layout",
     "Message",
     "ModelFreeFunction",
     "NoResponderError",
+    "OutputChoice",
     "PlanProposal",
     "PlanReview",
+    "ProblemSentence",
     "PromptFormat",
+    "RepairedText",
     "Report",
     "ReportDraft",
+    "ReportLength",
+    "ReportRevision",
     "ReportStatus",
+    "ReportStyle",
     "ReviewDecision",
     "Role",
     "RoleReply",
@@ -90,6 +116,8 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "remove_code_fence",
+    "remove_thoughts",
     "shorten_line",
     "tool",
     "tool_result_from_step",

@@ -67,12 +67,21 @@ class ChildResult:
     limits: str
     """What the child could not establish, according to its report."""
     evidence: tuple[Evidence, ...]
-    """Passages that the child retrieved, cited ones first, with their ids in the parent.
+    """Passages that the child retrieved, with their ids in the parent: those that its report quotes, then those that
+    it cites without a quote, then others.
 
     The parent may cite them.
     """
     findings: tuple[ChildFinding, ...]
     """Sentences of the child's report, the short answer first. Empty means that the child was cancelled."""
+    quoted: tuple[str, ...] = ()
+    """Ids of the passages that the child's report quotes."""
+    cited: tuple[str, ...] = ()
+    """Ids of all passages that the child's report cites, the quoted ones first."""
+    read_passages: int = 0
+    """Number of all passages that the child retrieved, including those that are not in `evidence`."""
+    open_points: tuple[str, ...] = ()
+    """Parts of the child's question that its last verification did not find covered, with what is missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 from uuid import UUID
 
+from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
-from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
@@ -40,6 +42,8 @@ class RunInfo:
 
     `None` means that the run is not a fork.
     """
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report, for the graph's writer. `None` means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,13 @@ class RunContext(Protocol):
     @property
     def usage(self) -> RunUsage: ...
 
+    def get_context_tokens(self, role: str) -> int | None:
+        """Return the tokens of the context window of the model that answers a role, by the role's name.
+
+        It is the same for the whole run. `None` means that the engine has no window or that it is unknown.
+        """
+        ...
+
     def stop_reason(self) -> StopReason | None:
         """Return why the run should stop collecting and write its report.
 
@@ -104,6 +115,16 @@ class RunContext(Protocol):
         """Validate, decide, execute and record a tool call.
 
         The tool policy decides the call. The tool's timeout applies.
+        """
+        ...
+
+    async def call_tools(self, calls: Sequence[ToolCall], *, turn: int = 0) -> tuple[ToolResult, ...]:
+        """Make tool calls at the same time, and return their results in the order of the calls.
+
+        Each call is validated, decided, executed and recorded like one of `call_tool`, so a call that fails
+        is a result like any other. Ids of passages follow the order of the calls, whatever finishes
+        first. If a call waits for a person, the others are finished and recorded first. A single call is
+        the same as `call_tool`.
         """
         ...
 
@@ -218,6 +239,27 @@ class RunContext(Protocol):
         """
         ...
 
-    async def submit_report(self, draft: ReportDraft, stop_reason: StopReason) -> Report:
-        """Verify every quote of the draft against the stored text, record the report, and return it."""
+    async def check_report(self, draft: ReportDraft) -> DraftCheck:
+        """Check a draft as `submit_report` does, and return its problems with what the texts say.
+
+        Nothing is recorded. The same draft has the same problems as long as the stored texts are the same.
+        """
+        ...
+
+    def can_revise(self, role: Role[Any, Any]) -> bool:
+        """Return whether the engine of a role can answer a request to correct a draft.
+
+        That is a model in a prompt format that has such a request: not a rule, not the `extractive` engine,
+        and not the format `compact`.
+        """
+        ...
+
+    async def submit_report(
+        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+    ) -> Report:
+        """Verify every quote of the draft against the stored text, record the report, and return it.
+
+        Numbers, dates and names of cited sentences that are in no quote are marked. `revision` is stored with
+        the report. `None` means that the draft did not go back to its writer.
+        """
         ...

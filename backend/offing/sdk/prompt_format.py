@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from offing.core.model import InvalidOutput, Message
+from offing.core.text_repair import RepairedText
 from offing.core.tokens import CompletionSpan
 from offing.sdk.type_vars import Input, Output
 
@@ -38,3 +39,9 @@ class PromptFormat(Generic[Input, Output]):
     """
     stop: tuple[str, ...] = ()
     """Stop sequences. They belong to the completion."""
+    repair: Callable[[str, Input], RepairedText] | None = None
+    """Rewrites a completion of a provider's model into the form that `parse` accepts.
+
+    It changes only the form and leaves a valid completion unchanged. It is never applied to a policy,
+    whose completions are parsed as sampled. `None` means that nothing is repaired.
+    """

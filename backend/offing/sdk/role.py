@@ -14,6 +14,11 @@ from offing.sdk.native_chat import NativeChatAdapter
 from offing.sdk.prompt_format import PromptFormat
 from offing.sdk.type_vars import Input, Output
 
+DEFAULT_ANSWER_TOKENS = 4_096
+"""Completion tokens that suffice for the answers of most roles."""
+REPORT_ANSWER_TOKENS = 16_384
+"""Completion tokens that suffice for a report of 10,000 words with its citations."""
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -21,6 +26,17 @@ class Headline:
 
     title: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """A field of an output whose value is one of few, such as the name of a tool."""
+
+    path: str
+    """Path of the field, such as `tool`, `action.tool` or `coverage.*.sub_question`."""
+    values: tuple[str, ...]
+    is_required: bool = True
+    """Whether any other value is rejected. If not, only a similar value is replaced by the one that is meant."""
 
 
 ModelFreeFunction = Callable[[Input], Output]
@@ -67,6 +83,23 @@ class Role(Generic[Input, Output]):
     """Native chat with tools.
 
     `None` means that the role is asked by its output's schema or in a prompt format.
+    """
+    answer_tokens: int = DEFAULT_ANSWER_TOKENS
+    """Completion tokens that an answer may need, without thinking. A role that writes a report needs
+    `REPORT_ANSWER_TOKENS`. A model that cannot write as many, and the user's settings, reduce them.
+    """
+    default_format: str = ""
+    """Prompt format in which new runs ask a provider's model if they name none. Empty means `json`."""
+    choices: Callable[[Input], tuple[OutputChoice, ...]] | None = None
+    """Fields of the output whose values are one of few for an input.
+
+    A provider's model gets them as enumerations of the schema, and another value is asked for again.
+    An empty text is always allowed. `None` means that there are none.
+    """
+    repair_output: Callable[[Output, Input], tuple[Output, tuple[str, ...]]] | None = None
+    """Repairs a parsed output of a provider's model. Returns it with the names of the repairs.
+
+    `None` means that nothing is repaired.
     """
 
     def find_format(self, name: str) -> PromptFormat[Input, Output] | None:

@@ -17,6 +17,7 @@ from offing.core.run import Budget, CancelMode, FencingToken, RunStatus, RunUsag
 from offing.core.step import CallKey, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, find_unproven_restriction, hash_tool_policy, parse_stored_policy
 from offing.kernel.run_store import ParentUsage
+from offing.models.model_limits import RoleLimits, clear_resolved_limits, resolve_model_limits
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
 from offing.services.runs import draft_end_step
@@ -163,6 +164,7 @@ def limit_budget(share: Budget, requested: Budget | None) -> Budget:
         _min_or_none(share.max_tokens, requested.max_tokens),
         _min_or_none(share.max_cost_usd, requested.max_cost_usd),
         _min_or_none(share.max_seconds, requested.max_seconds),
+        requested.depth,
     )
 
 
@@ -225,14 +227,19 @@ EMPTY_SCOPE = {"collections": "\uffff", "sources": str(UUID(int=0))}
 
 
 def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a child's graph."""
+    """Return the engine of each role of a child's graph, with its token limits for that role."""
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    shared = next(iter(row.engines.values()), EngineConfig())
-    common = shared if all(choice == shared for choice in row.engines.values()) else EngineConfig()
+    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items()}
+    shared = next(iter(inherited.values()), EngineConfig())
+    common = shared if all(choice == shared for choice in inherited.values()) else EngineConfig()
     engines: dict[str, EngineConfig] = {}
-    for role in sorted(role.name for role in graph.roles):
-        mine = row.engines.get(request.engines.get(role, role))
-        engines[role] = mine or shipped.get(role, common)
+    for role in sorted(graph.roles, key=lambda role: role.name):
+        mine = inherited.get(request.engines.get(role.name, role.name))
+        chosen = mine or shipped.get(role.name, common)
+        limits = RoleLimits(role.answer_tokens)
+        resolved = resolve_model_limits(chosen, limits)
+        fallbacks = chosen.fallbacks and tuple(resolve_model_limits(one, limits) for one in chosen.fallbacks)
+        engines[role.name] = resolved.model_copy(update={"fallbacks": fallbacks})
     return engines
 
 

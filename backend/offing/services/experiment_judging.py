@@ -14,6 +14,7 @@ from offing.core.model import EngineConfig
 from offing.scorers.pairwise_judge import ReportPair, judge_pair, render_report
 from offing.services.experiment_summary import is_failed
 from offing.services.experiments import Experiment, ExperimentResults, read_results
+from offing.services.providers import TenantProviders
 from offing.services.tenant_meter import TenantMeter
 from offing.storage import experiments, reports
 from offing.storage.experiments import JudgmentRow, ResultRow
@@ -93,7 +94,8 @@ async def _judge(
         theirs = render_report(await reports.find_latest_report(connection, base.run_id))
     first, second = (ours, theirs) if comparison.is_swapped else (theirs, ours)
     pair = ReportPair(question=comparison.question, first=first, second=second)
-    result = await judge_pair(pair, choice, _derive_seed(row.task_id, comparison.is_swapped), meter)
+    find = TenantProviders(database, tenant_id).find
+    result = await judge_pair(pair, choice, _derive_seed(row.task_id, comparison.is_swapped), meter, find)
     judgment = JudgmentRow(
         number=row.number,
         task_id=row.task_id,

@@ -15,7 +15,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import Budget
 from offing.core.scoring import Reference, exact_match, strip_markup
 from offing.core.trajectory import Outcome
@@ -23,7 +23,7 @@ from offing.scorers import SCORERS
 from offing.scorers.judge import check_judge_engine
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
-from offing.services import policies, policy_files, rollouts
+from offing.services import policies, policy_files, providers, rollouts
 from offing.services.experiment_summary import ExperimentSummary, summarize
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, BatchStatus, ScorerSpec
 from offing.services.runs import choose_engines
@@ -152,7 +152,7 @@ async def create_experiment(
                 "dataset": request.dataset,
                 "seed": request.seed,
                 "scorers": scorers,
-                "judge": None if request.judge is None else request.judge.model_dump(),
+                "judge": None if request.judge is None else engine_to_json(request.judge),
                 "sha256": digest,
             }
             await experiments.insert_experiment(connection, tenant_id, new, task_ids, pinned)
@@ -317,7 +317,7 @@ def _list_default_scorers(
     usable = [name for name in names if name in SCORERS and _can_score(name, references)]
     specs = [ScorerSpec(name, float(n == 0)) for n, name in enumerate(usable)]
     if request.judge is not None and RUBRIC_METRIC in SCORERS and _can_score(RUBRIC_METRIC, references):
-        specs.append(ScorerSpec(RUBRIC_METRIC, float(not specs), {"engine": request.judge.model_dump()}))
+        specs.append(ScorerSpec(RUBRIC_METRIC, float(not specs), {"engine": engine_to_json(request.judge)}))
     if not specs and request.judge is None:
         remedy = "Add answers to the dataset, or compare the reports with a judge."
         raise InvalidInput("dataset", "no question has an answer, evidence or a rubric to score with", remedy)
@@ -332,7 +332,7 @@ async def _pin_configuration(
     connection: Connection, one: Configuration, graphs: Mapping[str, Graph], default_engine: EngineConfig
 ) -> NewConfiguration:
     graph = graph_registry.get_graph(graphs, one.graph)
-    chosen = choose_engines(graph, one.engines, default_engine)
+    chosen = choose_engines(graph, one.engines, default_engine, await providers.list_stored(connection))
     key = UUID(hashlib.sha256(one.name.encode()).hexdigest()[:32])
     engines = await policies.resolve_versions(connection, chosen, key)
     versions = await policies.pin_versions(connection, engines)
@@ -340,7 +340,7 @@ async def _pin_configuration(
         name=one.name,
         graph=graph.name,
         graph_version=graph.version,
-        engines={role: choice.model_dump() for role, choice in engines.items()},
+        engines={role: engine_to_json(choice) for role, choice in engines.items()},
         policy_version_ids={role: str(id) for role, id in versions.items()},
         budget=budget_to_json(one.budget),
         scope=dict(one.scope),
@@ -358,7 +358,7 @@ def _hash_pinned(
         "tasks": [str(id) for id in task_ids],
         "configurations": [asdict(one) for one in pinned],
         "scorers": [{**one, "version": SCORERS[one["name"]].version} for one in scorers],
-        "judge": None if request.judge is None else request.judge.model_dump(),
+        "judge": None if request.judge is None else engine_to_json(request.judge),
         "seed": request.seed,
     }
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -9,7 +9,7 @@ recorded calls from there, as it does after a crash, so none of them is repeated
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -18,20 +18,20 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_digest_json
 from offing.core.run import Budget, RunUsage
 from offing.core.step import StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy, parse_restriction
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
-from offing.services import policies
+from offing.services import policies, providers
 from offing.services.run_tool_policy import build_tool_policy
 from offing.services.runs import SubmittedRun, check_same_request, choose_engines
 from offing.storage import forks, runs, steps, threads
 from offing.storage.forks import ForkOrigin, NewFork
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import RunRow
+from offing.storage.runs import RunRow, budget_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ async def _choose_engines(
     connection: Connection, run: RunRow, graph: Graph, requested: Mapping[str, EngineConfig], fork_id: UUID
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role. Versions that were pinned for the origin stay pinned."""
-    chosen = choose_engines(graph, requested, EngineConfig())
+    chosen = choose_engines(graph, requested, EngineConfig(), await providers.list_stored(connection))
     new = await policies.resolve_versions(connection, {role: chosen[role] for role in requested}, fork_id)
     return {**run.engines, **new}
 
@@ -211,8 +211,8 @@ def _hash_request(request: ForkRequest) -> str:
     body = {
         "fork": request.run_id,
         "at": request.at_seq,
-        "budget": None if request.budget is None else asdict(request.budget),
-        "engines": {role: choice.model_dump() for role, choice in sorted(request.engines.items())},
+        "budget": None if request.budget is None else budget_to_json(request.budget),
+        "engines": {role: engine_to_digest_json(choice) for role, choice in sorted(request.engines.items())},
         "message": request.message,
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()

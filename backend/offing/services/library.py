@@ -217,6 +217,16 @@ async def read_spans(db: Database, tenant_id: UUID, spans: Sequence[SourceSpan])
         return await texts.read_spans(connection, tenant_id, spans)
 
 
+async def read_windows(db: Database, tenant_id: UUID, spans: Sequence[SourceSpan]) -> tuple[str | None, ...]:
+    """Return the stored text of each span, which is shorter if its text ends before the span does.
+
+    `None` for a text that was erased.
+    """
+    async with db.transaction(tenant_id) as connection:
+        windows = await texts.read_text_windows(connection, tenant_id, spans)
+    return tuple(windows[n].text if n in windows else None for n in range(len(spans)))
+
+
 async def get_passage_in_context(
     db: Database, tenant_id: UUID, text_id: UUID, start: int, end: int, around: int = 600
 ) -> PassageInContext:

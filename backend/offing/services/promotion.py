@@ -13,6 +13,7 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.models.model_limits import POLICY_MAX_TOKENS
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
 from offing.services.experiment_gate import load_gate_results
@@ -40,7 +41,7 @@ class EvaluationSetup:
     greedy: bool = True
     seed: int = 0
     prompt_format: str = ""
-    max_tokens: int = EngineConfig.model_fields["max_tokens"].default
+    max_tokens: int = POLICY_MAX_TOKENS
     """Maximum tokens of an answer by weights."""
     budget: Budget = field(default_factory=Budget)
     engines: Mapping[str, EngineConfig] | None = None

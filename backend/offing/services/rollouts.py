@@ -15,7 +15,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_digest_json, engine_to_json
 from offing.core.run import Budget
 from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
@@ -23,7 +23,7 @@ from offing.scorers import SCORERS
 from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
-from offing.services import policies
+from offing.services import policies, providers
 from offing.services.run_tool_policy import build_default_tool_policy
 from offing.services.runs import choose_engines
 from offing.storage import rewards, rollout_batches, rollouts, runs, tasks
@@ -144,9 +144,10 @@ async def create_batch(
     task_ids = list(dict.fromkeys(request.task_ids))
     _check_request(request, task_ids)
     graph = graph_registry.get_graph(graphs, request.graph)
-    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
     digest = _hash_request(request, task_ids)
     async with database.transaction(tenant_id) as connection:
+        stored = await providers.list_stored(connection)
+        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         earlier = None
         if request.idempotency_key:
             await connection.execute(runs.LOCK_IDEMPOTENCY_KEY, (f"batch {request.idempotency_key}",))
@@ -382,7 +383,7 @@ def _describe_request(
     return {
         "graph": graph.name,
         "group_size": request.group_size,
-        "engines": {role: choice.model_dump() for role, choice in engines.items()},
+        "engines": {role: engine_to_json(choice) for role, choice in engines.items()},
         "scorers": scorers,
         "budget": runs.budget_to_json(request.budget),
         "attempts": request.attempts,
@@ -401,7 +402,7 @@ def _hash_request(request: BatchRequest, task_ids: Sequence[UUID]) -> str:
         "tasks": sorted(str(id) for id in task_ids),
         "graph": request.graph,
         "group_size": request.group_size,
-        "engines": {role: choice.model_dump() for role, choice in request.engines.items()},
+        "engines": {role: engine_to_digest_json(choice) for role, choice in request.engines.items()},
         "scorers": None if request.scorers is None else [asdict(spec) for spec in request.scorers],
         "budget": runs.budget_to_json(request.budget),
         "durability": request.durability,

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from offing.bus.live import BusEvent, CurrentAction, LiveBus, ResyncEvent, StepsEvent
+from offing.core.answer_draft import DraftPart
 from offing.core.errors import NotFound
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.core.step import Step, StepKind
 from offing.storage import run_summaries, steps
 from offing.storage.pagination import parse_page_cursor, render_page_cursor
 from offing.storage.pool import Database
-from offing.storage.run_summaries import RunFilter, RunSummary
+from offing.storage.run_summaries import RunFilter, RunSummary, TokenDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class RunWithLiveStatus:
     summary: RunSummary
     live: LiveStatus | None
     step_marks: str
+    token_details: TokenDetails | None = None
+    """`None` means that they were not read."""
 
 
 async def list_runs(
@@ -53,7 +56,9 @@ async def get_run_detail(
     async with database.transaction(tenant_id) as connection:
         summary = await run_summaries.get_run_summary(connection, run_id)
         marks = await run_summaries.render_step_marks(connection, run_id)
-    return RunWithLiveStatus(summary, await find_live_status(bus, tenant_id, summary, lease_seconds), marks)
+        details = await run_summaries.get_token_details(connection, run_id)
+    live = await find_live_status(bus, tenant_id, summary, lease_seconds)
+    return RunWithLiveStatus(summary, live, marks, details)
 
 
 async def find_live_status(
@@ -66,6 +71,14 @@ async def find_live_status(
     heartbeat_at = summary.lease_until - timedelta(seconds=lease_seconds) if summary.lease_until else None
     doing = await bus.find_current_action(tenant_id, run.id)
     return LiveStatus(doing or CurrentAction("working", run.started_at or run.created_at), heartbeat_at)
+
+
+async def list_drafts(database: Database, bus: LiveBus, tenant_id: UUID, run_id: UUID) -> list[DraftPart]:
+    """Return the answers that are being written for a run, each from its beginning. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        status = await run_summaries.get_run_status(connection, run_id)
+    drafts = await bus.list_drafts(tenant_id, run_id) if status is RunStatus.RUNNING else []
+    return [part for part in drafts if part.draft.fence == max(other.draft.fence for other in drafts)]
 
 
 async def wait_for_end(database: Database, bus: LiveBus, tenant_id: UUID, run_id: UUID, timeout_seconds: float) -> bool:

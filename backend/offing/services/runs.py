@@ -6,7 +6,7 @@ Each function is one transaction followed by best-effort notifications. Only wor
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,20 +16,24 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineConfig, describe_engine, parse_engine
+from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
+from offing.models.model_limits import RoleLimits, resolve_model_limits
+from offing.models.prompt_formats import JSON
+from offing.models.stored_provider import use_litellm_name
 from offing.sdk import Graph, Role
 from offing.services import graphs as graph_registry
-from offing.services import policies
-from offing.services.engine_configs import check_engines
+from offing.services import policies, providers
+from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_engines
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import NewRun, RunRow
+from offing.storage.runs import NewRun, RunRow, budget_to_json
 from offing.tools.environment import extend_role
 
 
@@ -52,6 +56,8 @@ class RunRequest:
     seed: int = 0
     tool_policy: ToolPolicy | None = None
     """The tool policy. `None` means that of the last question in the thread, else the default for the scope."""
+    report_style: ReportStyle | None = None
+    """The form of the report. `None` means that of the last question in the thread. An empty style asks for nothing."""
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
@@ -80,9 +86,11 @@ async def submit_run(
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
     graph = graph_registry.get_graph(graphs, request.graph)
-    engines = choose_engines(graph, request.engines, default_engine or EngineConfig())
+    check_report_style(graph, request.report_style)
     digest = _hash_request(request)
     async with database.transaction(tenant_id) as connection:
+        stored = await providers.list_stored(connection)
+        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         if request.idempotency_key and (
             earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
         ):
@@ -223,7 +231,7 @@ async def _notify(notifier: RunNotifier, tenant_id: UUID, run: RunRow, new: list
 
 
 async def _inherit_from_thread(connection: Connection, request: RunRequest, thread_id: UUID) -> RunRequest:
-    """Give a follow-up without a scope or a tool policy those of the previous question."""
+    """Give a follow-up without a scope, a tool policy or a report style those of the previous question."""
     if not any(request.scope.values()):
         request = replace(request, scope=await threads.get_scope(connection, thread_id) or request.scope)
     if (
@@ -231,7 +239,16 @@ async def _inherit_from_thread(connection: Connection, request: RunRequest, thre
         and (inherited := await threads.find_requested_tool_policy(connection, thread_id)) is not None
     ):
         request = replace(request, tool_policy=ToolPolicy.model_validate(inherited))
+    if request.report_style is None:
+        request = replace(request, report_style=await threads.find_report_style(connection, thread_id))
     return request
+
+
+def check_report_style(graph: Graph, style: ReportStyle | None) -> None:
+    """Raise InvalidInput if a report style is asked of a graph that cannot read it."""
+    if style is not None and not style.is_empty and graph.langgraph_adapter is not None:
+        problem = f"{graph.name} is written for LangGraph alone and has no writer that could follow it"
+        raise InvalidInput("report_style", problem, "Leave it out, or ask for the form in the question.")
 
 
 def _build_run(
@@ -242,6 +259,7 @@ def _build_run(
     servers: McpServerRegistry,
 ) -> NewRun:
     policy = build_tool_policy(graph, request.scope, request.tool_policy, servers)
+    style = request.report_style
     return NewRun(
         id=new_id(),
         thread_id=request.thread_id or new_id(),
@@ -260,16 +278,40 @@ def _build_run(
         traceparent=request.traceparent,
         durability=request.durability,
         requested_tool_policy=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
+        report_style=None if style is None or style.is_empty else style,
     )
 
 
 def choose_engines(
+    graph: Graph,
+    requested: Mapping[str, EngineConfig],
+    default: EngineConfig,
+    stored: StoredProviders = NO_PROVIDERS,
+) -> dict[str, EngineConfig]:
+    """Return the engine of each role of a graph, with its token limits.
+
+    `stored` are the providers that the tenant has stored. Raises InvalidInput as `select_engines`, and for an engine
+    at an address that is not allowed.
+    """
+    chosen = select_engines(graph, requested, default)
+    check_engines(chosen, stored=stored)
+    roles = {role.name: role for role in graph.roles}
+    return {name: _resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+
+
+def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
+    """Return the engine config with its token limits. The model table lists models by litellm's names."""
+    resolved = resolve_model_limits(use_litellm_name(choice, stored), RoleLimits(role.answer_tokens))
+    fallbacks = choice.fallbacks and tuple(_resolve_limits(role, one, stored) for one in choice.fallbacks)
+    return resolved.model_copy(update={"model": choice.model, "fallbacks": fallbacks})
+
+
+def select_engines(
     graph: Graph, requested: Mapping[str, EngineConfig], default: EngineConfig
 ) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a graph.
+    """Return the engine of each role of a graph, without checking addresses and token limits.
 
-    Raises InvalidInput for an unknown role, engine or prompt format, and for an engine at an address that is not
-    allowed.
+    Raises InvalidInput for an unknown role, engine or prompt format.
     """
     roles = {role.name: role for role in graph.roles}
     for name, choice in requested.items():
@@ -283,16 +325,33 @@ def choose_engines(
             )
         _check_prompt_format(roles[name], choice)
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    chosen = {name: requested.get(name) or shipped.get(name, default) for name in sorted(roles)}
-    check_engines(chosen)
-    return chosen
+    return {
+        name: _add_default_format(role, requested.get(name) or shipped.get(name, default))
+        for name, role in sorted(roles.items())
+    }
+
+
+def _add_default_format(role: Role[Any, Any], choice: EngineConfig) -> EngineConfig:
+    """Return the engine config with the role's default format, in which a provider's model is asked.
+
+    The run pins it, so that a replay renders the same prompts.
+    """
+    if choice.engine == "litellm" and not choice.prompt_format and role.default_format:
+        choice = choice.model_copy(update={"prompt_format": role.default_format})
+    if not choice.fallbacks:
+        return choice
+    fallbacks = tuple(
+        one if one.prompt_format else one.model_copy(update={"prompt_format": choice.prompt_format})
+        for one in choice.fallbacks
+    )
+    return choice.model_copy(update={"fallbacks": fallbacks})
 
 
 def _check_prompt_format(role: Role[Any, Any], choice: EngineConfig) -> None:
     formats = extend_role(role).prompt_formats
-    if choice.prompt_format and choice.prompt_format not in {one.name for one in formats}:
-        names = ", ".join(one.name for one in formats)
-        remedy = f"Use one of: {names}; or leave it out." if formats else "Leave it out."
+    if choice.prompt_format and choice.prompt_format not in {JSON, *(one.name for one in formats)}:
+        names = ", ".join((JSON, *(one.name for one in formats)))
+        remedy = f"Use one of: {names}; or leave it out."
         raise InvalidInput(
             f"engines.{role.name}.prompt_format", f"the role has no prompt format {choice.prompt_format!r}", remedy
         )
@@ -310,11 +369,12 @@ def _hash_request(request: RunRequest) -> str:
         "question": request.question,
         "graph": request.graph,
         "thread": request.thread_id,
-        "budget": asdict(request.budget),
-        "engines": {name: choice.model_dump() for name, choice in sorted(request.engines.items())},
+        "budget": budget_to_json(request.budget),
+        "engines": {name: engine_to_digest_json(choice) for name, choice in sorted(request.engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,
         **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),
+        **({"report_style": request.report_style.model_dump(mode="json")} if request.report_style else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -15,7 +15,7 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import Budget, RunUsage
 from offing.core.step import Step
 from offing.storage import runs
@@ -77,14 +77,15 @@ cost of the steps.
 INSERT_RUN = f"""
     insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, tool_policy,
                      tool_policy_sha256, budget,
-                     requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, kind,
+                     requested_tool_policy, report_style, scope, seed, idempotency_key, request_sha256,
+                     traceparent, kind,
                      durability, status,
                      fence, next_seq, progress_seq, turns, tokens, cost_usd, work_seconds, forked_from_id,
                      forked_at_seq,
                      forked_kind, forked_usage)
     select %(id)s, tenant_id, %(thread)s, graph, %(graph_version)s, question, %(engines)s, %(policy)s,
-           %(policy_sha256)s, %(budget)s, requested_tool_policy, scope, seed, %(idempotency_key)s, %(request_sha256)s,
-           %(traceparent)s, 'interactive',
+           %(policy_sha256)s, %(budget)s, requested_tool_policy, report_style, scope, seed, %(idempotency_key)s,
+           %(request_sha256)s, %(traceparent)s, 'interactive',
            'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
            %(cost_usd)s, %(seconds)s, id,
            %(at)s, coalesce(forked_kind, kind), %(usage)s
@@ -124,13 +125,15 @@ COPY_SEGMENTS = """
 
 COPY_ROLE_CALLS = """
     insert into role_call (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
-                      completion_tokens, cost_usd, priced, failed_attempts, trainable, trainable_reason, segment_idx,
+                      completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts,
+                      trainable, trainable_reason, segment_idx,
                       position,
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
                       policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
                       checkpoint_id, state_key, action_key, quarantine, is_accepted, attempt, problem)
     select %(id)s, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens, completion_tokens,
-           cost_usd, priced, failed_attempts, 'none', 'it was made in the run that this one is a fork of',
+           cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts, 'none',
+           'it was made in the run that this one is a fork of',
            segment_idx, position,
            prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
            policy_version_id,
@@ -341,7 +344,7 @@ def _fork_parameters(origin: RunRow, new: NewFork) -> dict[str, Any]:
         "thread": new.thread_id,
         "at": new.at_seq,
         "graph_version": new.graph_version,
-        "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
+        "engines": _jsonb({role: engine_to_json(choice) for role, choice in new.engines.items()}),
         "policy": _jsonb(new.tool_policy),
         "policy_sha256": new.tool_policy_sha256,
         "budget": _jsonb(runs.budget_to_json(new.budget)),

@@ -1,6 +1,6 @@
 """Reports as rows: the checked structure without its quotes, and each citation in a separate row."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,10 +9,11 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.report import Citation, Layout, Report, ReportRevision, ReportStatus, Section, Sentence
 from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
+from offing.storage.report_sources import locate_citations
 
 INSERT_REPORT = """
     with inserted as (
@@ -75,6 +76,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         ],
         "limits": report.limits,
         "written_by": report.written_by,
+        **({"revision": asdict(report.revision)} if report.revision else {}),
     }
 
 
@@ -91,6 +93,7 @@ def report_from_parts(status: str, reason: str, body: dict[str, Any], citations:
         citations=citations,
         limits=body["limits"],
         written_by=body["written_by"],
+        revision=ReportRevision(**body["revision"]) if "revision" in body else None,
     )
 
 
@@ -100,11 +103,22 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "text": sentence.text,
         "citations": list(sentence.citations),
         "rejected": list(sentence.rejected),
+        **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
+        **({"passages": list(sentence.passages)} if sentence.passages else {}),
+        **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
     }
 
 
 def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
-    return Sentence(stored["id"], stored["text"], tuple(stored["citations"]), tuple(stored["rejected"]))
+    return Sentence(
+        stored["id"],
+        stored["text"],
+        tuple(stored["citations"]),
+        tuple(stored["rejected"]),
+        tuple(stored.get("passages", ())),
+        tuple(stored.get("unsupported_values", ())),
+        Layout(stored.get("layout", Layout.STATEMENT)),
+    )
 
 
 def _citation_to_row(citation: Citation) -> dict[str, object]:
@@ -168,6 +182,7 @@ async def get_verified_report(connection: Connection, run_id: UUID, version: int
     number, status, reason, body, created_at = row
     cited = await (await connection.execute(LIST_VERIFIED_CITATIONS, (run_id, number))).fetchall()
     report = report_from_parts(status, reason, body, tuple(_verified_citation_from_row(c) for c in cited))
+    report = await locate_citations(connection, run_id, report, number)
     unverified = frozenset(c[0] for c in cited if not c[7])
     return VerifiedReport(number, report, unverified, frozenset(c[0] for c in cited if c[1] is None), created_at)
 

@@ -31,7 +31,8 @@ INPUT_ROWS = """
     given as (
       select * from jsonb_to_recordset(%(role_calls)s) as g(
         seq bigint, role text, engine text, superstep integer, model text, prompt jsonb, completion text,
-        sampling jsonb, prompt_tokens integer, completion_tokens integer, cost_usd numeric, priced boolean,
+        sampling jsonb, prompt_tokens integer, completion_tokens integer, cached_prompt_tokens integer,
+        reasoning_tokens integer, cost_usd numeric, priced boolean,
         failed_attempts jsonb, trainable text, trainable_reason text, segment_idx integer, position integer,
         prompt_kept integer, boundary_reason text, parent_idx integer, parent_tokens integer, prompt_offset integer,
         policy text, policy_name text, policy_version integer, weights_sha256 text, tokenizer_sha256 text,
@@ -42,13 +43,15 @@ INPUT_ROWS = """
 
 INSERT_ROLE_CALLS = """
     insert into role_call (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
-                      completion_tokens, cost_usd, priced, failed_attempts, trainable, trainable_reason, segment_idx,
+                      completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts,
+                      trainable, trainable_reason, segment_idx,
                       position,
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
                       policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
                       checkpoint_id, state_key, action_key, is_accepted, attempt, problem)
     select %(run)s, seq, %(tenant)s, role, engine, model, prompt, completion, sampling, prompt_tokens,
-           completion_tokens, cost_usd, priced, failed_attempts, trainable, trainable_reason, segment_idx, position,
+           completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts, trainable,
+           trainable_reason, segment_idx, position,
            prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
            (select id from policy_version p
              where p.tenant_id = %(tenant)s and p.name = g.policy_name and p.version = g.policy_version),
@@ -273,6 +276,8 @@ def _content_columns(content: _CallContent, position: SegmentPosition | None) ->
         "sampling": content.sampling,
         "prompt_tokens": content.usage.prompt_tokens,
         "completion_tokens": content.usage.completion_tokens,
+        "cached_prompt_tokens": content.usage.cached_prompt_tokens,
+        "reasoning_tokens": content.usage.reasoning_tokens,
         "cost_usd": str(content.usage.cost_usd),
         "priced": content.usage.priced,
         "failed_attempts": [attempt_to_json(a) for a in content.attempts],

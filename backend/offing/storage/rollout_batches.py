@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.model import EngineConfig, describe_engine
+from offing.core.model import EngineConfig, describe_engine, engine_to_json
 from offing.storage.pool import Connection
 
 BATCH_COLUMNS = "id, name, request, group_count, created_at, cancelled_at"
@@ -383,7 +383,7 @@ async def list_groups(
 
 
 def _group_parameters(config: PinnedConfig) -> dict[str, Any]:
-    engines = {role: choice.model_dump() for role, choice in config.engines.items()}
+    engines = {role: engine_to_json(choice) for role, choice in config.engines.items()}
     who = {role: describe_engine(choice) for role, choice in config.engines.items()}
     return {
         "graph": config.graph,

@@ -51,6 +51,12 @@ RENDER_STEP_MARKS = """
 """
 """The step minimap: one letter per step. The letters are those of the API's `step_marks`."""
 
+GET_TOKEN_DETAILS = """
+    select coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completion_tokens), 0)::bigint,
+           coalesce(sum(cached_prompt_tokens), 0)::bigint, coalesce(sum(reasoning_tokens), 0)::bigint
+      from role_call where run_id = %s
+"""
+
 GET_RUN_STATUS = "select status from run where id = %s"
 
 LIST_EXISTING_RUNS = "select id from run where id = any(%s)"
@@ -78,6 +84,18 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenDetails:
+    """Tokens of a run's role calls. Calls that failed and child runs are not included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_prompt_tokens: int
+    """The part of `prompt_tokens` that providers read from their caches. 0 also means unknown."""
+    reasoning_tokens: int
+    """The part of `completion_tokens` that models thought before they answered. 0 also means unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFilter:
     """Filter of a list of runs. `None` means any."""
 
@@ -96,6 +114,13 @@ async def get_run_summary(connection: Connection, run_id: UUID) -> RunSummary:
     if row is None:
         raise NotFound("run", str(run_id))
     return _summary_from_row(row)
+
+
+async def get_token_details(connection: Connection, run_id: UUID) -> TokenDetails:
+    """Return the tokens of a run's role calls. All are 0 for a run without any."""
+    row = await (await connection.execute(GET_TOKEN_DETAILS, (run_id,))).fetchone()
+    assert row is not None
+    return TokenDetails(*row)
 
 
 async def list_runs(

@@ -16,8 +16,9 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
-from offing.core.model import EngineConfig
-from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
+from offing.core.model import EngineConfig, engine_to_json
+from offing.core.report_style import ReportStyle
+from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
 from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
 from offing.storage.pool import Connection, Database
 
@@ -28,7 +29,7 @@ COLUMNS = """
     work_seconds,
     next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
     forked_at_seq,
-    forked_kind
+    forked_kind, report_style
 """
 
 INSERT_RUN = f"""
@@ -36,10 +37,11 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, status)
+                     durability, report_style, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
-            %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s, 'queued')
+            %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
+            %(report_style)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -184,6 +186,8 @@ class RunRow:
     """The kind of its first origin: `interactive`, `rollout` or `child`. `None` means that the run
     is not a fork.
     """
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report. `None` means nothing."""
 
     @property
     def is_terminal(self) -> bool:
@@ -218,6 +222,8 @@ class NewRun:
     durability: str = "sync"
     requested_tool_policy: Mapping[str, Any] | None = None
     """The tool policy of the request. `None` means that the run has the default."""
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report. `None` means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +480,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked) = row[23:]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked, style) = row[23:]
     return RunRow(
         id_,
         thread,
@@ -505,13 +511,22 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         durability,
         waiting_since,
         *forked,
+        report_style=parse_report_style(style),
     )
+
+
+def parse_report_style(stored: Mapping[str, Any] | None) -> ReportStyle | None:
+    return None if stored is None else ReportStyle.model_validate(stored)
 
 
 def parse_budget(stored: Mapping[str, Any]) -> Budget:
     usd = stored.get("max_cost_usd")
     return Budget(
-        stored["max_turns"], stored.get("max_tokens"), None if usd is None else Decimal(usd), stored.get("max_seconds")
+        stored["max_turns"],
+        stored.get("max_tokens"),
+        None if usd is None else Decimal(usd),
+        stored.get("max_seconds"),
+        Depth(stored.get("depth", Depth.STANDARD)),
     )
 
 
@@ -523,6 +538,7 @@ def budget_to_json(budget: Budget) -> dict[str, Any]:
         "max_tokens": budget.max_tokens,
         "max_cost_usd": usd,
         "max_seconds": budget.max_seconds,
+        **budget.depth_field(),
     }
 
 
@@ -533,7 +549,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "graph": new.graph,
         "graph_version": new.graph_version,
         "question": new.question,
-        "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
+        "engines": _jsonb({role: engine_to_json(choice) for role, choice in new.engines.items()}),
         "policy": _jsonb(new.tool_policy),
         "policy_sha256": new.tool_policy_sha256,
         "policy_given": None if new.requested_tool_policy is None else _jsonb(new.requested_tool_policy),
@@ -546,6 +562,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "traceparent": new.traceparent,
         "kind": new.kind,
         "durability": new.durability,
+        "report_style": None if new.report_style is None else _jsonb(new.report_style.model_dump(mode="json")),
     }
 
 

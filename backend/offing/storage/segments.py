@@ -24,7 +24,7 @@ ROLE_CALL_COLUMNS = """
     t.prompt_tokens, t.completion_tokens, t.failed_attempts, t.trainable, t.trainable_reason, t.prompt_offset,
     t.prompt_ids, t.completion_ids, t.logprobs, t.entropy, t.loss_mask, t.policy, t.policy_version_id, t.weights_sha256,
     t.tokenizer_sha256, t.template_sha256, t.engine_build, t.finish_reason, t.is_final, t.checkpoint_id, t.state_key,
-    t.action_key, t.quarantine, t.is_accepted, t.attempt, t.problem
+    t.action_key, t.quarantine, t.is_accepted, t.attempt, t.problem, t.cached_prompt_tokens, t.reasoning_tokens
 """
 
 LIST_ROLE_CALLS = (
@@ -155,6 +155,10 @@ class StoredRoleCall:
     """The number of the attempt within its role call."""
     problem: str = ""
     """Why the completion was rejected. Empty if it was accepted."""
+    cached_prompt_tokens: int = 0
+    """The part of `prompt_tokens` from the provider's cache. 0 also means unknown."""
+    reasoning_tokens: int = 0
+    """The part of `completion_tokens` for thinking. 0 also means unknown."""
 
 
 @dataclass(frozen=True, slots=True)

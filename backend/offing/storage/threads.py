@@ -6,8 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.errors import NotFound
+from offing.core.report_style import ReportStyle
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
+from offing.storage.runs import parse_report_style
 
 LIST_THREADS = """
     select id, title, created_at from thread
@@ -32,6 +34,9 @@ FIND_REQUESTED_TOOL_POLICY = """
 """
 
 
+FIND_REPORT_STYLE = "select report_style from run where thread_id = %s order by created_at desc limit 1"
+
+
 async def insert_thread(connection: Connection, tenant_id: UUID, thread_id: UUID, title: str) -> None:
     await connection.execute(INSERT_THREAD, (thread_id, tenant_id, title))
 
@@ -54,6 +59,12 @@ async def find_requested_tool_policy(connection: Connection, thread_id: UUID) ->
     """
     row = await (await connection.execute(FIND_REQUESTED_TOOL_POLICY, (thread_id,))).fetchone()
     return row[0] if row else None
+
+
+async def find_report_style(connection: Connection, thread_id: UUID) -> ReportStyle | None:
+    """Return the report style of the latest run of a thread. `None` means that it had none."""
+    row = await (await connection.execute(FIND_REPORT_STYLE, (thread_id,))).fetchone()
+    return parse_report_style(row[0]) if row else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+FIRST_TOKEN_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the buckets of the time to the first token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,16 @@ class EngineMetric:
     completion_tokens: int = 0
     cost_usd: float = 0.0
     failed_attempt_count: int = 0
+    streamed_count: int = 0
+    """Number of calls whose time to the first token is known, because their answer was streamed."""
+    first_token_seconds: float = 0.0
+    """Time from the request to the first token, summed over these calls."""
+    first_token_counts: Sequence[int] = ()
+    """Number of these calls up to each of `FIRST_TOKEN_BUCKETS_SECONDS`."""
+    slot_wait_count: int = 0
+    """Number of calls that waited for a call slot of their provider."""
+    slot_wait_seconds: float = 0.0
+    """Time that they waited, summed."""
 
 
 MetricRow = RunMetric | StepMetric | EngineMetric
@@ -106,10 +126,25 @@ def _engine_metrics(rows: list[EngineMetric]) -> Iterator[Metric]:
     tokens = CounterMetricFamily("offing_tokens", "Billed tokens.", labels=[*labels, "direction"])
     cost = CounterMetricFamily("offing_cost_usd", "Cost as reported by providers.", labels=labels)
     failed = CounterMetricFamily("offing_engine_failures", "Attempts whose answer was not accepted.", labels=labels)
+    first = HistogramMetricFamily(
+        "offing_first_token_seconds", "From the request to the first token of streamed answers.", labels=labels
+    )
+    waits = SummaryMetricFamily(
+        "offing_slot_wait_seconds", "Waits for the limit of concurrent calls of a provider.", labels=labels
+    )
     for row in rows:
         names = [row.role, row.engine, row.model]
+        if row.slot_wait_count:
+            waits.add_metric(names, row.slot_wait_count, row.slot_wait_seconds)
+        if row.streamed_count:
+            first.add_metric(names, _build_buckets(row), row.first_token_seconds)
         tokens.add_metric([*names, "input"], row.prompt_tokens)
         tokens.add_metric([*names, "output"], row.completion_tokens)
         cost.add_metric(names, row.cost_usd)
         failed.add_metric(names, row.failed_attempt_count)
-    yield from (tokens, cost, failed)
+    yield from (tokens, cost, failed, first, waits)
+
+
+def _build_buckets(row: EngineMetric) -> list[tuple[str, float]]:
+    bounds = zip(FIRST_TOKEN_BUCKETS_SECONDS, row.first_token_counts, strict=True)
+    return [*((str(bound), float(count)) for bound, count in bounds), ("+Inf", float(row.streamed_count))]

@@ -1,15 +1,19 @@
 """Redaction: finding secrets in text and removing them.
 
 Three rules find secrets. The first is the values of environment variables whose name indicates a
-secret, in the forms in which they occur in logs and requests (base64 at any alignment,
-percent-encoded, JSON-escaped). The second is patterns of well-known tokens. The third is fields
-whose name indicates a secret. Logs, stored failures and exports all call `redact`.
+secret, and the stored keys that the current work has decrypted, in the forms in which they occur in
+logs and requests (base64 at any alignment, percent-encoded, JSON-escaped). The second is patterns of
+well-known tokens. The third is fields whose name indicates a secret. Logs, stored failures and
+exports all call `redact`.
 """
 
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, cast
 from urllib.parse import quote, quote_plus, unquote, urlsplit
@@ -43,12 +47,60 @@ _cached_secrets: tuple[dict[bytes, bytes], frozenset[str]] = ({}, frozenset())
 """The environment when its secrets were last computed, and those secrets."""
 
 
+@dataclass(slots=True)
+class _BoundSecrets:
+    """The secrets that the work in one context has used."""
+
+    values: frozenset[str] = frozenset()
+    combined: tuple[frozenset[str], frozenset[str], frozenset[str]] = (frozenset(), frozenset(), frozenset())
+    """The environment's secrets, these secrets, and both together, when they were last combined."""
+
+
+_bound_secrets: ContextVar[_BoundSecrets | None] = ContextVar("bound_secrets", default=None)
+
+
+@contextmanager
+def bind_secrets() -> Generator[None]:
+    """Redact the secrets that work in the block remembers, also in tasks that the block has started.
+
+    They do not affect other work of the process: otherwise, a tenant could store a common word as a key and have it
+    removed from the records of others. A nested block belongs to the outer one.
+    """
+    if _bound_secrets.get() is not None:
+        yield
+        return
+    token = _bound_secrets.set(_BoundSecrets())
+    try:
+        yield
+    finally:
+        _bound_secrets.reset(token)
+
+
+def remember_secret(secret: str) -> None:
+    """Redact a secret until the end of the current block of `bind_secrets`. Raises LookupError outside of one."""
+    bound = _bound_secrets.get()
+    if bound is None:
+        raise LookupError("a secret is remembered outside of bind_secrets")
+    if len(secret) >= _MIN_SECRET_CHARS:
+        bound.values |= {secret}
+
+
+def get_known_secrets() -> frozenset[str]:
+    """Return the secrets in the environment and those that the current work remembers."""
+    bound, of_environment = _bound_secrets.get(), get_environment_secrets()
+    if bound is None or not bound.values:
+        return of_environment
+    if bound.combined[0] is not of_environment or bound.combined[1] is not bound.values:
+        bound.combined = (of_environment, bound.values, of_environment | bound.values)
+    return bound.combined[2]
+
+
 def redact(text: str) -> str:
     """Replace every known or likely secret in `text` by a mask.
 
     Return the same text if there is none.
     """
-    return redact_with(text, get_environment_secrets())
+    return redact_with(text, get_known_secrets())
 
 
 def redact_value(value: Any) -> Any:
@@ -56,16 +108,16 @@ def redact_value(value: Any) -> Any:
 
     Values that JSON cannot represent become redacted text.
     """
-    return _redact_nested(value, "", get_environment_secrets())
+    return _redact_nested(value, "", get_known_secrets())
 
 
 def remove_secrets(value: Any) -> Any:
-    """Remove the environment's secrets from the keys and values of a JSON-like value.
+    """Remove the known secrets from the keys and values of a JSON-like value.
 
     Return the same object if there are none. Use it for text that is stored unchanged. Patterns
     and field names are not checked, since documents may contain them.
     """
-    spelled = _list_spellings(get_environment_secrets())
+    spelled = _list_spellings(get_known_secrets())
     return _remove_spellings(value, spelled) if spelled and _contains_secret(value, spelled) else value
 
 
@@ -97,6 +149,12 @@ def redact_with(text: str, secrets: frozenset[str]) -> str:
     return _redact_shapes(secret_pattern.sub(MASK, text) if secret_pattern else text)
 
 
+def list_secret_spans(text: str, secrets: frozenset[str]) -> list[tuple[int, int]]:
+    """Return where secrets stand in `text` in any spelling, as ranges of code points in order."""
+    pattern = _secret_pattern(secrets)
+    return [match.span() for match in pattern.finditer(text)] if pattern else []
+
+
 def _redact_nested(value: Any, field: str, secrets: frozenset[str]) -> Any:
     match value:
         case str():
@@ -122,13 +180,13 @@ def _password_in_url(url: str) -> str:
     return "" if not parts.password or parts.password == parts.username else unquote(parts.password)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _list_spellings(secrets: frozenset[str]) -> tuple[str, ...]:
     """Return all spellings of the secrets, longest first, so that no part of a longer one remains."""
     return tuple(sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _secret_pattern(secrets: frozenset[str]) -> re.Pattern[str] | None:
     """Return one pattern for all spellings."""
     spelled = _list_spellings(secrets)

@@ -16,10 +16,13 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
-from offing.core.run import Budget
+from offing.core.report_style import ReportStyle
+from offing.core.run import Budget, Depth
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
+from offing.core.tool_batch import order_tool_results
 from offing.kernel import replay
 from offing.sdk import Graph, RunInfo
 from offing.services.graphs import GraphRegistry
@@ -42,6 +45,12 @@ class Recording:
     seed: int = 0
     reason: str = ""
     """Value of StopReason: why the run ended."""
+    context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens of the context windows of the models that answered roles, by role."""
+    report_style: ReportStyle | None = None
+    """The report style of the run. `None` means that it had none."""
+    revises: tuple[str, ...] = ()
+    """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -55,9 +64,21 @@ class Recording:
         budget = dict(data["budget"])
         if budget.get("max_cost_usd") is not None:
             budget["max_cost_usd"] = Decimal(str(budget["max_cost_usd"]))
+        budget["depth"] = Depth(budget.get("depth", Depth.STANDARD))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"])
+        style = data.get("report_style")
+        return cls(
+            data["question"],
+            steps,
+            Budget(**budget),
+            earlier,
+            data["seed"],
+            data["reason"],
+            data.get("context_tokens", {}),
+            None if style is None else ReportStyle.model_validate(style),
+            tuple(data.get("revises", ())),
+        )
 
 
 class RecordingMismatchError(AssertionError):
@@ -77,6 +98,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
             stop_reason=recording.reason,
             tool_policy=build_default_tool_policy(own),
             tools=create_tools(custom=tools),
+            engines=_list_engines(graph, recording),
         ),
         lambda span: texts.get(span, ""),
         None,
@@ -98,16 +120,31 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
     )
 
 
+def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
+    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
+    revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
+    revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
+    windows = recording.context_tokens
+    return {
+        role: EngineConfig(
+            engine="scripted" if role in revisers else "extractive",
+            options={"revises": True} if role in revisers else {},
+            context_tokens=windows.get(role),
+        )
+        for role in sorted({*revisers, *windows})
+    }
+
+
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
-    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed)
+    id = uuid5(UUID_NAMESPACE, r.question)
+    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
     book = EvidenceIndex()
-    for step in steps:
-        if step.kind is StepKind.TOOL_RESULT:
-            book.add(step.payload["content"], parse_label(step.payload))
+    for step in order_tool_results(step for step in steps if step.kind is StepKind.TOOL_RESULT):
+        book.add(step.payload["content"], parse_label(step.payload))
     return book
 
 
@@ -135,9 +172,13 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
             "max_tokens": r.budget.max_tokens,
             "max_cost_usd": None if r.budget.max_cost_usd is None else str(r.budget.max_cost_usd),
             "max_seconds": r.budget.max_seconds,
+            **r.budget.depth_field(),
         },
         "seed": r.seed,
         "reason": r.reason,
+        **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"revises": list(r.revises)} if r.revises else {}),
+        **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.input_request import InputKind, InputPrompt, InputResponse, check_prompt, check_response
 from offing.core.model import EngineFailure, InvalidOutput
+from offing.core.report_style import ReportStyle
 from offing.core.run import Budget
 from offing.core.tool_policy import ToolPolicy
 from offing.models.structured_output import parse_output
@@ -25,8 +26,10 @@ AnswerScript = Sequence[ScriptedAnswer] | Callable[[Any], ScriptedAnswer]
 class ScenarioOptions(TypedDict, total=False):
     documents: Mapping[str, str]
     answers: Mapping[str, AnswerScript]
+    revises: Sequence[str]
     rules: Mapping[str, str]
     prompt_formats: Mapping[str, str]
+    context_tokens: Mapping[str, int]
     budget: Budget
     durations_seconds: Mapping[str, float]
     user_messages: Mapping[int, str]
@@ -37,6 +40,7 @@ class ScenarioOptions(TypedDict, total=False):
     input_responses: Mapping[str, InputResponse]
     prior_exchanges: tuple[tuple[str, str], ...]
     seed: int
+    report_style: ReportStyle | None
     failing_tools: Mapping[str, str]
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]]
 
@@ -54,10 +58,14 @@ class Scenario:
     """Texts by name, such as `tides.md`."""
     answers: Mapping[str, AnswerScript] = field(default_factory=dict[str, Any])
     """Scripted answers by role."""
+    revises: Sequence[str] = ()
+    """Roles to which a draft with problems goes back, as to a model. Their scripts answer that call, too."""
     rules: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the rules that answer roles, by role."""
     prompt_formats: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of prompt formats, by role."""
+    context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens of the context windows of the models that answer roles, by role."""
     budget: Budget = field(default_factory=Budget)
     durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Seconds that a role or a tool takes on the virtual clock, by name."""
@@ -75,6 +83,8 @@ class Scenario:
     """Responses of a person to input requests, by prompt. Without one, the default of the input request is used."""
     prior_exchanges: tuple[tuple[str, str], ...] = ()
     seed: int = 0
+    report_style: ReportStyle | None = None
+    """What the user asks of the form of the report. `None` means nothing."""
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Error messages of tools that fail, by name."""
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
 
+from offing.core.answer_draft import DraftPart
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
 from offing.core.provenance import parse_label
@@ -15,6 +16,7 @@ from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.store_item import ItemPut
 from offing.core.tool import SideEffect, ToolOutput, ToolSpec
+from offing.core.tool_batch import order_tool_results
 from offing.core.tool_policy import ToolPolicy, graph_tool_name
 from offing.core.usage import UsageDelta
 from offing.kernel.memory_run_store import MemoryRunStore
@@ -69,6 +71,7 @@ class SimulationStore:
             scenario.prior_exchanges,
             scenario.budget,
             scenario.seed,
+            report_style=scenario.report_style,
         )
         self.documents, self.clock = Documents(scenario.documents), VirtualClock(dict(scenario.durations_seconds))
         self.policy: ToolPolicy = scenario.tool_policy or build_default_tool_policy(self.graph)
@@ -148,9 +151,8 @@ class SimulationStore:
 
     def build_evidence_index(self) -> EvidenceIndex:
         book = EvidenceIndex()
-        for step in self.steps:
-            if step.kind is StepKind.TOOL_RESULT:
-                book.add(step.payload["content"], parse_label(step.payload))
+        for step in order_tool_results(step for step in self.steps if step.kind is StepKind.TOOL_RESULT):
+            book.add(step.payload["content"], parse_label(step.payload))
         return book
 
     def respond(self, seqs: Sequence[int]) -> None:
@@ -192,6 +194,12 @@ class _NoSubscribers:
 
     async def publish_action(self, text: str | None, /) -> None: ...
 
+    shows_drafts = False
+
+    async def publish_draft(self, part: DraftPart, /) -> None: ...
+
+    async def end_draft(self, call_id: str, /) -> None: ...
+
 
 @dataclass(frozen=True)
 class _ScenarioEngines:
@@ -201,12 +209,15 @@ class _ScenarioEngines:
 
     def get_config(self, role: str) -> EngineConfig:
         scene = self.store.scene
-        prompt_format = scene.prompt_formats.get(role, "")
+        chosen = EngineConfig(
+            prompt_format=scene.prompt_formats.get(role, ""), context_tokens=scene.context_tokens.get(role)
+        )
         if role in scene.answers:
-            return EngineConfig(engine="scripted", prompt_format=prompt_format)
+            options = {"revises": True} if role in scene.revises else {}
+            return chosen.model_copy(update={"engine": "scripted", "options": options})
         if role in scene.rules:
-            return EngineConfig(engine="rules", model=scene.rules[role], prompt_format=prompt_format)
-        return EngineConfig(prompt_format=prompt_format)
+            return chosen.model_copy(update={"engine": "rules", "model": scene.rules[role]})
+        return chosen
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role

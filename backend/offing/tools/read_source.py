@@ -1,12 +1,18 @@
 """The tool that reads one window of a source at a time, however long the source is."""
 
+import re
+from dataclasses import replace
+
 from pydantic import Field
 
 from offing.core.step import shorten_line
 from offing.core.tool import SideEffect, SourceSpan, ToolOutput, ToolSpec
 from offing.core.tool_policy import ToolRule
+from offing.core.value_repair import find_same_name
 from offing.tools.platform_tool import MAX_CALLS, WINDOW_CONDITIONS, PlatformTool, limit_length
 from offing.tools.tool import TextWindow, ToolArgs, ToolFailedError, ToolScope
+
+_EVIDENCE_ID = re.compile(r"\W*([Ee]\d{1,6})\W*")
 
 
 class ReadSourceArgs(ToolArgs, frozen=True):
@@ -27,10 +33,14 @@ class ReadSource:
     )
 
     async def __call__(self, args: ReadSourceArgs, scope: ToolScope) -> ToolOutput:
-        window = await scope.library.read(args.source, args.start, args.length)
-        if window is None:
+        source = await scope.resolve_source(args.source)
+        window = await scope.library.read(source, args.start, args.length)
+        if window is not None:
+            return build_window_output(window)
+        output = await _read_evidence(args, scope) or await _read_same_name(args, scope)
+        if output is None:
             raise ToolFailedError(await _unknown_source_error(args.source, scope))
-        return build_window_output(window)
+        return output
 
 
 TOOL = PlatformTool(
@@ -68,6 +78,32 @@ def _render_window(window: TextWindow, end: int) -> dict[str, object]:
         "total": window.total_chars,
         "next": end if end < window.total_chars else None,
     }
+
+
+async def _read_evidence(args: ReadSourceArgs, scope: ToolScope) -> ToolOutput | None:
+    """Read the source of a passage that is named by its id. Without a start it is read from that passage on."""
+    if scope.find_evidence is None or (match := _EVIDENCE_ID.fullmatch(args.source)) is None:
+        return None
+    passage = await scope.find_evidence(match.group(1).upper())
+    if passage is None:
+        return None
+    start = args.start if "start" in args.model_fields_set else passage.span.start
+    window = await scope.library.read(str(passage.source_id), start, args.length)
+    note = f"{passage.id} is a passage of {passage.name or passage.title}; that source was read from character {start}."
+    return window and _add_notice(build_window_output(window), note)
+
+
+async def _read_same_name(args: ReadSourceArgs, scope: ToolScope) -> ToolOutput | None:
+    """Read the only source whose name differs in case and punctuation alone."""
+    if scope.find_evidence is None:
+        return None
+    name = find_same_name(args.source, await scope.library.suggest(args.source, 5))
+    window = await scope.library.read(name, args.start, args.length) if name else None
+    return window and _add_notice(build_window_output(window), f"{args.source!r} was taken as {name}.")
+
+
+def _add_notice(output: ToolOutput, notice: str) -> ToolOutput:
+    return replace(output, content={**output.content, "notices": [notice]})
 
 
 async def _unknown_source_error(reference: str, scope: ToolScope) -> str:

@@ -38,7 +38,7 @@ class RunPython:
     async def __call__(self, args: RunPythonArgs, scope: ToolScope) -> ToolOutput:
         if scope.code is None:
             raise ToolFailedError("This run may not run code.")
-        ran = await scope.code.run(args.code, args.files)
+        ran = await scope.code.run(args.code, [await scope.resolve_source(name) for name in args.files])
         if isinstance(ran, str):
             raise ToolFailedError(ran)
         return ToolOutput(content=_render_output(ran), title=_find_title(args.code), detail=_summarize(ran))

@@ -1,10 +1,12 @@
 """The interface of tools: what a tool receives, what it returns, and how it reports a failure."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
+from offing.core.report import Evidence
 from offing.core.tool import ToolOutput, ToolSpec
 from offing.mcp.allowed_tools import AllowedMcpTool
 from offing.sdk.tool import ToolArgs, ToolFailedError
@@ -168,6 +170,16 @@ class CodeAccess(Protocol):
         ...
 
 
+EvidenceLookup = Callable[[str], Awaitable[Evidence | None]]
+"""Returns the passage with an id such as E3, or `None`."""
+
+
+SourceLookup = Callable[[str], Awaitable[UUID | None]]
+"""Returns the id of a source that the run has retrieved, by its short id such as S2, or `None`."""
+
+_SOURCE_LABEL = re.compile(r"\W*[Ss]([1-9]\d{0,5})\W*")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolScope:
     """What a tool call works for and may access."""
@@ -188,6 +200,19 @@ class ToolScope:
     """MCP servers. `None` means that the run uses none."""
     code: CodeAccess | None = None
     """Code execution. `None` means that the run may not run code."""
+    find_evidence: EvidenceLookup | None = None
+    """Finds a passage that the run has retrieved. `None` means that a tool accepts no id of a passage in place
+    of a source.
+    """
+    find_source: SourceLookup | None = None
+    """Finds a source by its short id. `None` means that the run numbers no sources."""
+
+    async def resolve_source(self, reference: str) -> str:
+        """Return the id of the source with a short id such as S2. Any other reference is returned unchanged."""
+        if self.find_source is None or (match := _SOURCE_LABEL.fullmatch(reference)) is None:
+            return reference
+        source_id = await self.find_source(f"S{match.group(1)}")
+        return reference if source_id is None else str(source_id)
 
 
 class Tool(Protocol):

@@ -62,7 +62,7 @@ test("asking sends question, budget and scope with an idempotency key, and opens
   await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
   expect(body).toMatchObject({
     question: "How does pooling work?",
-    budget: { max_turns: 40 },
+    budget: { depth: "deep", max_turns: 40 },
     scope: { collections: ["undici"], sources: [] },
   });
   expect(key).toMatch(/^[0-9a-f]{32}$/);

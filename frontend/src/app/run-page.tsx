@@ -7,6 +7,7 @@ import { Evidence } from "@/features/report/evidence";
 import { EvidencePreview } from "@/features/report/evidence-preview";
 import { NoReport } from "@/features/report/no-report";
 import { ReportView } from "@/features/report/report-view";
+import { AnswerDrafts } from "@/features/run/answer-drafts";
 import { ChildRunList } from "@/features/run/child-run-list";
 import { ForkedFrom } from "@/features/run/forked-from";
 import { DigDeeper, MessageBar } from "@/features/run/message-bar";
@@ -231,6 +232,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
           )}
         </div>
       </div>
+      {active && <AnswerDrafts runId={run.id} />}
       {active && run.pending_input_requests > 0 && <PendingInputRequests run={run} />}
       <MessageBar run={run} log={log} marks={marks} onRunCreated={onRunCreated} />
       <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">

@@ -3,7 +3,7 @@
 import type { InputRequest } from "@/shared/api/input-requests";
 import type { Graph } from "@/shared/api/installation";
 import type { Source } from "@/shared/api/library";
-import type { Report } from "@/shared/api/reports";
+import type { Report, Sentence } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
 import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
 import type { RoleCall, Trajectory } from "@/shared/api/trajectories";
@@ -30,7 +30,7 @@ export function aRun(part: Partial<RunDetail> = {}): RunDetail {
     error: null,
     engines: {},
     scope: { collections: [], sources: [], web: false, mcp: [], code: false },
-    budget: { max_turns: 12, max_tokens: null, max_cost_usd: null, max_seconds: null },
+    budget: { depth: "standard", max_turns: 12, max_tokens: null, max_cost_usd: null, max_seconds: null },
     usage: { turns: 2, tokens: 0, cost_usd: 0, seconds: 4 },
     deadline: null,
     last_seq: 0,
@@ -79,6 +79,22 @@ export function steps(from: number, to: number): Step[] {
   return Array.from({ length: to - from + 1 }, (_, at) => aStep(from + at));
 }
 
+export function aSentence(part: Partial<Sentence> = {}): Sentence {
+  return {
+    id: "s1",
+    text: "It rose.",
+    citations: [],
+    supported: true,
+    rejected: [],
+    passages: [],
+    unsupported_values: [],
+    verdict: "supported",
+    reasons: [],
+    layout: "statement",
+    ...part,
+  };
+}
+
 export function aReport(part: Partial<Report> = {}): Report {
   return {
     run_id: RUN_ID,
@@ -86,18 +102,19 @@ export function aReport(part: Partial<Report> = {}): Report {
     status: "complete",
     reason: "answered",
     title: "Connections in undici",
-    answer: { id: "s1", text: "A client keeps one connection.", citations: [1], supported: true, rejected: [] },
+    answer: aSentence({ id: "s1", text: "A client keeps one connection.", citations: [1] }),
     sections: [
       {
         heading: "Details",
         sentences: [
-          {
+          aSentence({
             id: "s2",
             text: "It is always faster.",
-            citations: [],
             supported: false,
             rejected: ["The quote is not there."],
-          },
+            verdict: "not_found",
+            reasons: ["no source", "The quote is not there."],
+          }),
         ],
       },
     ],
@@ -111,10 +128,27 @@ export function aReport(part: Partial<Report> = {}): Report {
         end: 48,
         quote: "keeps one connection open",
         verified: true,
+        source: "S1",
+        position: "section “Client”, line 3",
+      },
+    ],
+    sources: [
+      {
+        id: "S1",
+        source_id: SOURCE_ID,
+        title: "undici: Client",
+        name: "docs/Client.md",
+        site: "",
+        author: "",
+        published: "",
+        retrieved_at: AT,
+        description: "docs/Client.md · added to the library 3 March 2026",
+        citations: [1],
       },
     ],
     limitations: "No measurement was found.",
     author: "extractive",
+    revision: null,
     created_at: AT,
     ...part,
   };
@@ -170,6 +204,8 @@ export function aRoleCall(part: Partial<RoleCall> = {}): RoleCall {
     failed_attempts: 0,
     prompt_tokens: 2,
     completion_tokens: 3,
+    cached_prompt_tokens: 0,
+    reasoning_tokens: 0,
     cost_usd: 0,
     checkpoint_id: null,
     at: AT,

@@ -40,6 +40,7 @@ export const server = setupServer(
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
     HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
   ),
+  http.get(at("/runs/:id/drafts"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/tree"), () => HttpResponse.json({ parent_id: null, children: [] })),
   http.get(at("/runs/:id/input-requests"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/files"), () => HttpResponse.json({ items: [] })),

@@ -5,21 +5,36 @@ counters. No node decides by reading prose: stops are booleans and stop reasons,
 failures are values. `research_team` and `router` use the same turns.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from offing.sdk import EngineFailure, Role, RunContext, StopReason, ToolCall
+from offing.sdk import EngineFailure, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
-from offing_graphs.agentflow.extractive import write_report
-from offing_graphs.agentflow.schemas import AnalystInput, ExecutorInput, PastTurn, PlannerInput, Verdict, VerifierInput
-from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
+from offing_graphs.agentflow.extractive import write_report as build_report
+from offing_graphs.agentflow.schemas import (
+    AnalystInput,
+    Command,
+    ExecutorInput,
+    PastTurn,
+    PlannerInput,
+    Verdict,
+    VerifierInput,
+)
+from offing_graphs.agentflow.state import NodeInputs, State, load_covered_counts, load_inputs, load_past_turns
+from offing_graphs.shared.depth import find_phase, is_deep, is_saturated, may_stop
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
+from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_last_message_seq
+from offing_graphs.shared.task import find_args_problem, find_last_message_seq
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+
+EARLY_STOP_TITLE = "A deep run continues while parts are open in its first turns"
 
 
 async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -29,7 +44,7 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-    reply = await ctx.call_role(roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
+    reply = await call_fitted(ctx, roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     return {"analysis": reply.seq, "seen_message_seq": last_message_seq}
@@ -86,32 +101,56 @@ async def plan_turn(ctx: RunContext, inputs: NodeInputs, past: tuple[PastTurn, .
         past=past,
         turn=turn,
         remaining=ctx.run.budget.max_turns - turn + 1,
+        phase=find_phase(ctx.run, turn, len(inputs.analysis.sub_questions)),
     )
-    reply = await ctx.call_role(roles.PLANNER, planner_input, turn=turn)
+    reply = await call_fitted(ctx, roles.PLANNER, planner_input, turn=turn)
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "stop": stop_reason_from_failure(reply)}
     return {"turn": turn, "plan": reply.seq}
 
 
 async def request_tool_call(ctx: RunContext, inputs: NodeInputs, plan: Plan, turn: int) -> ToolCall | EngineFailure:
-    """Ask the executor for the tool call.
+    """Return the tool call of a plan. The executor is asked if the plan does not name valid arguments.
 
     A call of an unknown tool is passed on unchanged, so that it is rejected and recorded.
     """
     card = next((c for c in inputs.cards if c.name == plan.tool), None)
     if card is None:
         return ToolCall(plan.tool, {})
+    if plan.args is not None and find_args_problem(ctx, plan.tool, plan.args) is None:
+        await ctx.append_steps(_draft_planned_call(plan, turn))
+        return ToolCall(plan.tool, dict(plan.args))
     executor_input = ExecutorInput(
-        question=inputs.question, plan=plan, tool=card, memory=inputs.memory, evidence=inputs.evidence
+        question=inputs.question,
+        plan=plan,
+        tool=card,
+        memory=inputs.memory,
+        evidence=inputs.evidence,
+        left_out_passages=inputs.left_out_passages,
     )
-    reply = await ctx.call_role(roles.EXECUTOR, executor_input, turn=turn)
+    reply = await call_fitted(ctx, roles.EXECUTOR, executor_input, turn=turn)
     return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
+
+
+def _draft_planned_call(plan: Plan, turn: int) -> StepDraft:
+    """Return a step draft for a tool call whose arguments the plan named, so that the executor was not asked."""
+    call = Command(tool=plan.tool, args=plan.args or {})
+    payload = {"output": call.model_dump(mode="json"), "arguments_from": "plan"}
+    title = roles.EXECUTOR.headline(call).title
+    return StepDraft(StepKind.TOOL_CALL, title, payload, "call", "The plan named the arguments.", turn=turn)
 
 
 def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> VerifierInput:
     """Build the verifier's input at the end of a turn."""
     remaining = ctx.run.budget.max_turns - turn
-    return VerifierInput(**inputs.collected_fields(), tools=inputs.cards, turn=turn, remaining=remaining)
+    return VerifierInput(
+        **inputs.collected_fields(),
+        tools=inputs.cards,
+        verdict=inputs.verdict,
+        turn=turn,
+        remaining=remaining,
+        phase=find_phase(ctx.run, turn + 1, len(inputs.analysis.sub_questions)),
+    )
 
 
 async def verify_question(
@@ -119,28 +158,58 @@ async def verify_question(
 ) -> StateUpdate:
     """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
     turn = state["turn"]
-    reply = await ctx.call_role(role, build_verifier_input(ctx, inputs, turn), turn=turn)
+    reply = await call_fitted(ctx, role, build_verifier_input(ctx, inputs, turn), turn=turn)
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     has_new_message = last_message_seq > state["seen_message_seq"]
-    stop = _stop_reason_from_verdict(reply.output) if reply.output.stop and not has_new_message else ""
+    stop = "" if has_new_message else await _decide_stop(ctx, inputs, reply.output, turn)
     return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
 
 
-async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -> StateUpdate:
-    """Submit the report and return the reason that it states. The generator writes it if it can."""
+async def _decide_stop(ctx: RunContext, inputs: NodeInputs, verdict: Verdict, turn: int) -> StopReason | Literal[""]:
+    """Return why the run ends after a turn. Empty means that it continues.
+
+    A verifier's stop that comes too early for a deep run is recorded and not followed.
+    """
+    parts = inputs.analysis.sub_questions
+    if verdict.stop and may_stop(ctx.run, turn, len(parts), verdict.coverage):
+        return _stop_reason_from_verdict(verdict)
+    if is_deep(ctx.run):
+        covered = await load_covered_counts(ctx)
+        if is_saturated(ctx.run, turn, len(parts), inputs.memory, covered):
+            return StopReason.SATURATED
+    if verdict.stop:
+        await ctx.append_steps(_draft_early_stop(verdict, parts, turn))
+    return ""
+
+
+def _draft_early_stop(verdict: Verdict, parts: Sequence[str], turn: int) -> StepDraft:
+    """Return a step draft that says that a deep run continues although its verifier would stop."""
+    answered = {c.sub_question for c in verdict.coverage if c.covered}
+    open_parts = [part for part in parts if part not in answered]
+    detail = " \u00b7 ".join(open_parts)
+    return StepDraft(StepKind.NOTE, EARLY_STOP_TITLE, {"open": open_parts}, "continue", detail, turn=turn)
+
+
+async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, **more_fields: Any) -> StateUpdate:
+    """Submit the report and return the reason that it states. The generator writes it if it can.
+
+    `more_fields` are further fields of the writer's input.
+    """
     reason = _resolve_final_reason(inputs, stop)
-    writer_input = WriterInput(**inputs.collected_fields(), reason=reason)
+    writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(write_report(writer_input), reason)
+        await ctx.submit_report(build_report(writer_input), reason)
         return {"stop": reason}
-    reply = await ctx.call_role(roles.GENERATOR, writer_input)
-    if isinstance(reply, EngineFailure):
-        reason = stop_reason_from_failure(reply)
-        await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
+    written = await write_report(ctx, roles.GENERATOR, writer_input)
+    if isinstance(written, EngineFailure):
+        reason = stop_reason_from_failure(written)
+        await ctx.submit_report(build_report(writer_input.model_copy(update={"reason": reason})), reason)
         return {"stop": reason}
-    await ctx.submit_report(reply.output, reason)
+    if written.failure is not None:
+        reason = stop_reason_from_failure(written.failure)
+    await submit_checked_report(ctx, roles.GENERATOR, written.draft, reason)
     return {"stop": reason}
 
 
@@ -153,12 +222,16 @@ def _stop_reason_from_verdict(verdict: Verdict) -> StopReason:
     return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
 
 
+_ENDS_WITHOUT_FINDINGS = frozenset({StopReason.ANSWERED, StopReason.SATURATED, StopReason.TURN_LIMIT})
+"""Stop reasons that mean, if nothing was found, that there is nothing to find."""
+
+
 def _resolve_final_reason(inputs: NodeInputs, reason: StopReason) -> StopReason:
     """Return the reason that the report states.
 
     It is `NOTHING_FOUND` if the run made successful tool calls but has no findings.
     """
     looked = any(record.status == "ok" for record in inputs.memory)
-    if not inputs.has_findings and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
+    if not inputs.has_findings and looked and reason in _ENDS_WITHOUT_FINDINGS:
         return StopReason.NOTHING_FOUND
     return reason

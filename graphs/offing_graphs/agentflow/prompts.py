@@ -6,21 +6,36 @@ the text cannot forge. The parser of a format accepts exactly what its rules ask
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from offing.sdk import CompletionSpan, InvalidOutput, Message, ReportDraft, SpanKind, shorten_line, wrap_untrusted
+from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
+    CompletionSpan,
+    InvalidOutput,
+    Message,
+    ReportDraft,
+    SpanKind,
+)
+from offing_graphs.agentflow.history import render_history, render_memory
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.depth import ResearchPhase
 from offing_graphs.shared.prompt_parts import (
     build_prompt,
     render_analysis,
     render_json,
-    render_passage,
     render_passages,
     render_task,
     render_tool_cards,
 )
-from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.prompt_room import (
+    MAX_MEMORY_TOKENS,
+    compute_room,
+)
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style, render_template_hint
+from offing_graphs.shared.schemas import Analysis, Coverage, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.source_names import shorten_source_ids
 from offing_graphs.shared.tagged_text import (
     OutputT,
     build_text_format,
@@ -31,17 +46,18 @@ from offing_graphs.shared.tagged_text import (
     render_tagged,
     validate_output,
 )
+from offing_graphs.shared.text_repairs import build_label_repair, build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE, parse_report, render_report
 
-MAX_FULL_RECORDS = 8
-"""Number of the latest records that are shown in full. Older records take one line each."""
-MAX_RECORD_LINES = 40
-"""Maximum number of older records that are shown in one line."""
-MAX_MEMORY_CHARS = 12_000
-"""Maximum number of characters of all records together."""
+MAX_PLANNER_EVIDENCE_CHARS = 16_000
+MAX_EXECUTOR_EVIDENCE_CHARS = 32_000
 MAX_VERIFIER_EVIDENCE_CHARS = 16_000
 MAX_WRITER_EVIDENCE_CHARS = 32_000
-"""Maximum number of characters of the passages in one prompt."""
+"""Maximum number of characters of the passages in one prompt, where the window of the model is unknown."""
+MAX_PLANNER_EVIDENCE_TOKENS = 32_000
+MAX_VERIFIER_EVIDENCE_TOKENS = 64_000
+MAX_WRITER_EVIDENCE_TOKENS = 160_000
+"""Maximum estimated tokens of the passages in one prompt, however large the window is."""
 
 ANALYST_PROMPT = (
     "You prepare research on a question that will be answered from a library of documents. Say what is asked, split it "
@@ -49,8 +65,9 @@ ANALYST_PROMPT = (
 )
 PLANNER_PROMPT = (
     "You plan research one step at a time. Choose the single next step that brings the answer closest: one sub-goal "
-    "and one tool. Build on the memory of earlier steps; do not repeat a step that has been taken, and after a search "
-    "that found little, use other words. Mind how many steps remain, and follow what people wrote during the run."
+    "and one tool. Build on the memory of earlier steps and on the passages; do not repeat a step that has been taken, "
+    "and after a search that found little, use other words. If you know all arguments of the tool, give them complete, "
+    "as its JSON schema asks. Mind how many steps remain, and follow what people wrote during the run."
 )
 EXECUTOR_PROMPT = (
     "You turn a planned step into one call of the planned tool. Give arguments that its JSON schema accepts, and no "
@@ -58,20 +75,50 @@ EXECUTOR_PROMPT = (
 )
 VERIFIER_PROMPT = (
     "You judge whether what has been retrieved is enough to answer the question. Say for every sub-question whether "
-    "passages answer it and which. Set stop to true only if the question is answered, or if further steps cannot help; "
-    "otherwise set it to false."
+    "passages answer it and which, and what is missing. Do not repeat what was found: the analysis names only what is "
+    "missing and what contradicts what, in a few words. Set stop to true only if the question is answered, or if "
+    "further steps cannot help; otherwise set it to false."
+)
+PLANNER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run in its first phase, breadth: give each sub-question one step before any of them gets "
+        "another. Choose one that has had no step yet."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run in its second phase, depth: every sub-question has had its step. Look into what is "
+        "contested, where passages contradict each other, and then what is missing. Look for sources other than "
+        "those found so far, with other words. The run ends by itself when several steps in a row find nothing new."
+    ),
+}
+VERIFIER_PHASES = {
+    ResearchPhase.BREADTH: (
+        "This is a deep run, and some sub-questions have had no step yet. Set stop to true only if passages answer "
+        "every sub-question completely and nothing is contested."
+    ),
+    ResearchPhase.DEPTH: (
+        "This is a deep run, and every sub-question has had its step. Say what is contested, and which answers rest on "
+        "a single source. Set stop to true only if every sub-question is answered, and each contested point was "
+        "followed up, or if further steps cannot help."
+    ),
+}
+SEARCH_AGAIN = "The passages of the latest step come first. To see others, search for them or read their source again."
+EARLIER_VERDICT = (
+    "Your judgment after the previous step follows. What it calls covered stays covered, even if its passages are not "
+    "shown now, unless a passage contradicts it: "
 )
 WRITER_PROMPT = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
-    "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer "
-    "and put the ids of the passages it stands on behind it, like [E3]."
+    "the copied words are checked against the stored text. Lead with a short answer and put the ids of the passages it "
+    f"stands on behind it, like [E3]. {WRITING_RULES}"
 )
 PLAN_LABELS = ("Justification", "Context", "Sub-Goal", "Tool Name")
+ARGUMENTS_LABEL = "Arguments"
 PLAN_FORMAT_RULE = """Justification: why this is the best next step
 Context: all that the tool call needs, such as search words, passage ids, positions, numbers
 Sub-Goal: what this step is to find out, in one sentence
-Tool Name: the exact name of one tool"""
+Tool Name: the exact name of one tool
+Arguments: all its arguments as one JSON object, as its schema asks. Leave this line out if you do not know them."""
 ANALYSIS_FORMAT_RULE = """<summary>what the question asks, in one or two sentences</summary>
 <sub_questions>
 one part a line, at most 8, each understandable alone
@@ -80,9 +127,9 @@ one part a line, at most 8, each understandable alone
 <considerations>pitfalls, ambiguities, words that documents may use instead</considerations>"""
 CALL_FORMAT_RULE = """<tool>exact name of the planned tool</tool>
 <args>its arguments as one JSON object</args>"""
-VERDICT_FORMAT_RULE = """<analysis>what has been established, and what is missing</analysis>
+VERDICT_FORMAT_RULE = """<analysis>only what is missing and what contradicts what, in a few words</analysis>
 <coverage>
-a line for each sub-question: yes or no | the sub-question | ids of the passages that answer it | what is missing
+a line for each sub-question: yes or no | its number, from 1 | ids of the passages that answer it | what is missing
 </coverage>
 <stop>true or false</stop>"""
 ANALYSIS_TAGS = ("summary", "sub_questions", "tools", "considerations")
@@ -91,83 +138,103 @@ VERDICT_TAGS = ("analysis", "coverage", "stop")
 STOP_VALUES = {"true": True, "false": False}
 COVERED_VALUES = {"yes": True, "no": False}
 
+_ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
+
 
 def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
-    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools)))
+    template = render_template_hint(inputs.report_style)
+    tools = render_tool_cards(inputs.tools, inputs.context_tokens)
+    return build_prompt(ANALYST_PROMPT, (*render_task(inputs), *template, *tools))
 
 
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
-    parts = (
+    before = (
         *render_task(inputs),
         render_analysis(inputs.analysis),
-        *render_tool_cards(inputs.tools),
-        *_render_memory(inputs.memory),
+        *render_tool_cards(inputs.tools, inputs.context_tokens),
     )
-    return build_prompt(
-        PLANNER_PROMPT,
-        (*parts, *_render_verdict(inputs.verdict), _render_remaining_turns(inputs.turn, inputs.remaining)),
+    phase = () if inputs.phase is None else (PLANNER_PHASES[inputs.phase],)
+    after = (*_render_verdict(inputs.verdict), *phase, _render_remaining_turns(inputs.turn, inputs.remaining))
+    room = compute_room(inputs.context_tokens, Plan, (PLANNER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    history = render_history(inputs, room.allow(0, MAX_MEMORY_TOKENS + MAX_PLANNER_EVIDENCE_TOKENS))
+    if history is not None:
+        return build_prompt(PLANNER_PROMPT, (*before, *history, *after))
+    memory = render_memory(inputs.memory, room, inputs.evidence)
+    latest = inputs.memory[-1].evidence if inputs.memory else ()
+    allowance = room.without(memory).allow(MAX_PLANNER_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages, latest
     )
+    tail = (SEARCH_AGAIN,) if passages.omitted else ()
+    return build_prompt(PLANNER_PROMPT, (*before, *memory, *passages.parts, *tail, *after), passages.omitted)
 
 
 def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
-    plan = "The planned step:\n" + render_json(inputs.plan.model_dump(mode="json"))
-    named = tuple(p for p in inputs.evidence if p.id in _find_evidence_ids(inputs.plan.context, inputs.evidence))
-    passages = (*(render_passage(p) for p in named), *_render_memory(inputs.memory))
-    return build_prompt(
-        EXECUTOR_PROMPT, (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,)), *passages, plan)
-    )
+    before = (f"The question:\n{inputs.question}", *render_tool_cards((inputs.tool,), inputs.context_tokens))
+    planned = shorten_source_ids(render_json(inputs.plan.model_dump(mode="json")), inputs.evidence)
+    plan = f"The planned step:\n{planned}"
+    room = compute_room(inputs.context_tokens, Command, (EXECUTOR_PROMPT, UNTRUSTED_BLOCK_RULE, *before, plan))
+    memory = render_memory(inputs.memory, room, inputs.evidence)
+    named_ids = _find_evidence_ids(inputs.plan.context, inputs.evidence)
+    named = tuple(p for p in inputs.evidence if p.id in named_ids)
+    unnamed = inputs.left_out_passages + len(inputs.evidence) - len(named)
+    allowance = room.without(memory).allow(MAX_EXECUTOR_EVIDENCE_CHARS, MAX_PLANNER_EVIDENCE_TOKENS)
+    passages = render_passages((inputs.plan.sub_goal,), named, allowance, unnamed)
+    return build_prompt(EXECUTOR_PROMPT, (*before, *passages.parts, *memory, plan), passages.omitted - unnamed)
 
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
-    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_VERIFIER_EVIDENCE_CHARS)
-    parts = (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages)
-    return build_prompt(VERIFIER_PROMPT, (*parts, f"Steps that remain after this one: {inputs.remaining}."))
+    before = (*render_task(inputs), render_analysis(inputs.analysis))
+    phase = () if inputs.phase is None else (VERIFIER_PHASES[inputs.phase],)
+    remaining = f"Steps that remain after this one: {inputs.remaining}."
+    after = (*_render_earlier_verdict(inputs.verdict), *phase, remaining)
+    room = compute_room(inputs.context_tokens, Verdict, (VERIFIER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    history = render_history(inputs, room.allow(0, MAX_MEMORY_TOKENS + MAX_VERIFIER_EVIDENCE_TOKENS))
+    if history is not None:
+        return build_prompt(VERIFIER_PROMPT, (*before, *history, *after))
+    memory = render_memory(inputs.memory, room, inputs.evidence)
+    allowance = room.without(memory).allow(MAX_VERIFIER_EVIDENCE_CHARS, MAX_VERIFIER_EVIDENCE_TOKENS)
+    latest = inputs.memory[-1].evidence if inputs.memory else ()
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions), inputs.evidence, allowance, inputs.left_out_passages, latest
+    )
+    return build_prompt(VERIFIER_PROMPT, (*before, *memory, *passages.parts, *after), passages.omitted)
 
 
 def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
-    passages = render_passages(inputs.question, inputs.analysis, inputs.evidence, MAX_WRITER_EVIDENCE_CHARS)
-    ended = f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}."
-    return build_prompt(
-        WRITER_PROMPT,
-        (*render_task(inputs), render_analysis(inputs.analysis), *_render_memory(inputs.memory), *passages, ended),
+    before = (*render_task(inputs), *render_report_style(inputs.report_style), render_analysis(inputs.analysis))
+    after = (
+        *_render_uncited(inputs.uncited_passages),
+        f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",
     )
-
-
-def _render_memory(memory: Sequence[MemoryRecord]) -> tuple[str, ...]:
-    """Render the latest records in full and older ones in one line each, within the limit.
-
-    The number of omitted records is stated.
-    """
-    entries: list[str] = []
-    used = 0
-    for age, record in enumerate(reversed(memory)):
-        part = _render_full_record(record) if age < MAX_FULL_RECORDS else _render_record_line(record)
-        if age >= MAX_FULL_RECORDS + MAX_RECORD_LINES or used + len(part) > MAX_MEMORY_CHARS:
-            break
-        entries.append(part)
-        used += len(part)
-    left_out = len(memory) - len(entries)
-    head = (f"{left_out} earlier steps are not shown.",) if left_out else ()
-    return (*head, *reversed(entries))
-
-
-def _render_full_record(record: MemoryRecord) -> str:
-    call = f"{record.tool} {render_json(record.args)}"
-    after = f"\nVerifier before it: {record.verdict_before}" if record.verdict_before else ""
-    return (
-        f"Step {record.turn}: {record.sub_goal}{after}\nCall: {shorten_line(call, 800)}\n"
-        f"Outcome: {record.status}\n{wrap_untrusted(record.finding)}"
+    room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
+    memory = render_memory(inputs.memory, room, inputs.evidence)
+    allowance = room.without(memory).allow(MAX_WRITER_EVIDENCE_CHARS, MAX_WRITER_EVIDENCE_TOKENS)
+    evidence = sorted(inputs.evidence, key=lambda p: p.id not in inputs.quoted)
+    passages = render_passages(
+        (inputs.question, *inputs.analysis.sub_questions),
+        evidence,
+        allowance,
+        inputs.left_out_passages,
+        inputs.quoted,
     )
+    omitted = passages.omitted + inputs.uncited_passages
+    return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, *after), omitted)
 
 
-def _render_record_line(record: MemoryRecord) -> str:
-    return (
-        f"Step {record.turn}: {shorten_line(record.sub_goal, 120)} ({record.tool}, {record.status}, {record.fresh} new)"
-    )
+def _render_uncited(count: int) -> tuple[str, ...]:
+    return (f"{count} more passages were read by the runs for the parts and not cited by them.",) if count else ()
 
 
 def _render_verdict(verdict: Verdict | None) -> tuple[str, ...]:
     return () if verdict is None else ("The verifier says: " + render_json(verdict.model_dump(mode="json")),)
+
+
+def _render_earlier_verdict(verdict: Verdict | None) -> tuple[str, ...]:
+    """Render the judgment after the previous turn, whose passages may have to make room for new ones."""
+    if verdict is None:
+        return ()
+    return (EARLIER_VERDICT + render_json(verdict.model_dump(mode="json")),)
 
 
 def _render_remaining_turns(turn: int, remaining: int) -> str:
@@ -180,17 +247,26 @@ def _find_evidence_ids(text: str, evidence: Sequence[RetrievedPassage]) -> froze
 
 
 def parse_text_plan(text: str, _inputs: PlannerInput) -> Plan | InvalidOutput:
-    """Parse four labeled sections."""
-    blocks = parse_labeled(text, PLAN_LABELS)
+    """Parse four labeled sections, and perhaps a fifth one with the arguments of the tool."""
+    labels = (*PLAN_LABELS, ARGUMENTS_LABEL) if _ARGUMENTS_LINE.search(text) else PLAN_LABELS
+    blocks = parse_labeled(text, labels)
     if isinstance(blocks, InvalidOutput):
         return blocks
     why, context, goal, tool = (blocks[label].text for label in PLAN_LABELS)
-    return validate_output(Plan, {"justification": why, "context": context, "sub_goal": goal, "tool": tool})
+    fields: dict[str, Any] = {"justification": why, "context": context, "sub_goal": goal, "tool": tool}
+    if ARGUMENTS_LABEL not in blocks:
+        return validate_output(Plan, fields)
+    try:
+        return validate_output(Plan, fields | {"args": json.loads(blocks[ARGUMENTS_LABEL].text)})
+    except ValueError as error:
+        return InvalidOutput(f"{ARGUMENTS_LABEL}: write one JSON object, or leave the line out: {str(error)[:200]}")
 
 
 def render_text_plan(output: Plan, _inputs: PlannerInput) -> str:
     values = (output.justification, output.context, output.sub_goal, output.tool)
-    return "\n".join(f"{label}: {text}" for label, text in zip(PLAN_LABELS, values, strict=True))
+    lines = [f"{label}: {text}" for label, text in zip(PLAN_LABELS, values, strict=True)]
+    args = [] if output.args is None else [f"{ARGUMENTS_LABEL}: {render_json(output.args)}"]
+    return "\n".join([*lines, *args])
 
 
 def find_plan_spans(text: str) -> tuple[CompletionSpan, ...]:
@@ -228,11 +304,13 @@ def render_text_call(output: Command, _inputs: ExecutorInput) -> str:
     return render_tagged((("tool", output.tool), ("args", render_json(output.args))))
 
 
-def parse_text_verdict(text: str, _inputs: VerifierInput) -> Verdict | InvalidOutput:
+def parse_text_verdict(text: str, inputs: VerifierInput) -> Verdict | InvalidOutput:
     """Parse an analysis, one coverage line per part, and a boolean. Only the word `true` stops."""
 
     def fields(blocks: Mapping[str, str]) -> dict[str, Any]:
-        coverage = tuple(_parse_coverage(line) for line in _split_lines(blocks["coverage"]))
+        coverage = tuple(
+            _parse_coverage(line, inputs.analysis.sub_questions) for line in _split_lines(blocks["coverage"])
+        )
         return {
             "analysis": blocks["analysis"],
             "coverage": coverage,
@@ -269,13 +347,20 @@ def _parse_tagged_output(
         return InvalidOutput(str(error)[:400])
 
 
-def _parse_coverage(line: str) -> Coverage:
-    """Parse a coverage line. Raises `ValueError` if the line has another form."""
+def _parse_coverage(line: str, sub_questions: Sequence[str]) -> Coverage:
+    """Parse a coverage line, which names its sub-question by number or in words.
+
+    Raises `ValueError` if the line has another form.
+    """
     parts = [part.strip() for part in line.split("|")]
     if len(parts) != 4 or parts[0] not in COVERED_VALUES:
         raise ValueError(f"coverage: expected yes or no | sub-question | ids | what is missing, and not: {line[:80]!r}")
+    number = int(parts[1]) if re.fullmatch(r"[1-9]\d?", parts[1]) else 0
     return Coverage(
-        sub_question=parts[1], covered=COVERED_VALUES[parts[0]], evidence=_split_items(parts[2]), missing=parts[3]
+        sub_question=sub_questions[number - 1] if 0 < number <= len(sub_questions) else parts[1],
+        covered=COVERED_VALUES[parts[0]],
+        evidence=_split_items(parts[2]),
+        missing=parts[3],
     )
 
 
@@ -298,17 +383,40 @@ def _split_items(text: str) -> tuple[str, ...]:
 
 
 ANALYST_TEXT_FORMAT = build_text_format(
-    render_analyst_prompt, ANALYSIS_FORMAT_RULE, parse_text_analysis, render_text_analysis
+    render_analyst_prompt,
+    ANALYSIS_FORMAT_RULE,
+    parse_text_analysis,
+    render_text_analysis,
+    repair=build_tag_repair(ANALYSIS_TAGS),
 )
 PLANNER_TEXT_FORMAT = build_text_format(
-    render_planner_prompt, PLAN_FORMAT_RULE, parse_text_plan, render_text_plan, SpanKind.PLAN
+    render_planner_prompt,
+    PLAN_FORMAT_RULE,
+    parse_text_plan,
+    render_text_plan,
+    SpanKind.PLAN,
+    build_label_repair(PLAN_LABELS),
 )
 EXECUTOR_TEXT_FORMAT = build_text_format(
-    render_executor_prompt, CALL_FORMAT_RULE, parse_text_call, render_text_call, SpanKind.ACTION
+    render_executor_prompt,
+    CALL_FORMAT_RULE,
+    parse_text_call,
+    render_text_call,
+    SpanKind.ACTION,
+    build_tag_repair(CALL_TAGS),
 )
 VERIFIER_TEXT_FORMAT = build_text_format(
-    render_verifier_prompt, VERDICT_FORMAT_RULE, parse_text_verdict, render_text_verdict
+    render_verifier_prompt,
+    VERDICT_FORMAT_RULE,
+    parse_text_verdict,
+    render_text_verdict,
+    repair=build_tag_repair(VERDICT_TAGS),
 )
 GENERATOR_TEXT_FORMAT = build_text_format(
-    render_writer_prompt, REPORT_FORMAT_RULE, parse_text_report, render_text_report, SpanKind.ANSWER
+    render_writer_prompt,
+    REPORT_FORMAT_RULE,
+    parse_text_report,
+    render_text_report,
+    SpanKind.ANSWER,
+    lambda text, inputs: repair_report(text, inputs.evidence),
 )

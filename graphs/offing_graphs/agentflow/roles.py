@@ -1,8 +1,10 @@
 """The five roles of the graph with their inputs, prompts, headlines and functions without a model."""
 
-from offing.sdk import Headline, ReportDraft, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, ReportDraft, Role, StepKind, shorten_line
 from offing_graphs.agentflow import extractive, prompts
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.choices import choose_sub_question, choose_tool
+from offing_graphs.shared.report_repairs import repair_writer_output
 from offing_graphs.shared.schemas import Analysis, Plan, WriterInput
 
 
@@ -51,6 +53,7 @@ PLANNER = Role(
     label="plan",
     extractive=extractive.plan_next_step,
     prompt_formats=(prompts.PLANNER_TEXT_FORMAT,),
+    choices=lambda inputs: (choose_tool("tool", inputs.tools),),
 )
 EXECUTOR = Role(
     "executor",
@@ -62,6 +65,7 @@ EXECUTOR = Role(
     label="call",
     extractive=extractive.build_tool_call,
     prompt_formats=(prompts.EXECUTOR_TEXT_FORMAT,),
+    choices=lambda inputs: (choose_tool("tool", (inputs.tool,)),),
 )
 VERIFIER = Role(
     "verifier",
@@ -73,6 +77,7 @@ VERIFIER = Role(
     label="verify",
     extractive=extractive.verify_coverage,
     prompt_formats=(prompts.VERIFIER_TEXT_FORMAT,),
+    choices=lambda inputs: (choose_sub_question(inputs.analysis),),
 )
 GENERATOR = Role(
     "generator",
@@ -84,5 +89,8 @@ GENERATOR = Role(
     label="write",
     extractive=extractive.write_report,
     prompt_formats=(prompts.GENERATOR_TEXT_FORMAT,),
+    answer_tokens=REPORT_ANSWER_TOKENS,
+    default_format="text",
+    repair_output=repair_writer_output,
 )
 ROLES = (ANALYST, PLANNER, EXECUTOR, VERIFIER, GENERATOR)

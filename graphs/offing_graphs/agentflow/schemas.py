@@ -7,15 +7,18 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from offing_graphs.shared.depth import ResearchPhase
 from offing_graphs.shared.schemas import (
     Analysis,
     Coverage,
+    EvidenceInput,
     FrozenModel,
     MemoryRecord,
     Plan,
     RetrievedPassage,
     TaskContext,
     ToolCard,
+    is_none,
 )
 
 
@@ -29,7 +32,7 @@ class Command(FrozenModel):
 class Verdict(FrozenModel):
     """The verifier's answer."""
 
-    analysis: str = Field(description="What has been established, and what is missing, in a few sentences.")
+    analysis: str = Field(description="Only what is missing and what contradicts what, in a few words.")
     coverage: tuple[Coverage, ...] = Field(default=(), description="One entry for each sub-question.")
     stop: StrictBool = Field(
         description="true: what was retrieved answers the question, or more work will not help. false: go on."
@@ -49,7 +52,7 @@ class PastTurn(FrozenModel):
     plan: Plan
 
 
-class PlannerInput(TaskContext):
+class PlannerInput(TaskContext, EvidenceInput):
     analysis: Analysis
     tools: tuple[ToolCard, ...]
     memory: tuple[MemoryRecord, ...] = ()
@@ -61,9 +64,11 @@ class PlannerInput(TaskContext):
     turn: int
     remaining: int
     """Number of turns left, including this one."""
+    phase: ResearchPhase | None = Field(default=None, exclude_if=is_none)
+    """Phase of a deep run. `None` means that the run is not deep."""
 
 
-class ExecutorInput(FrozenModel):
+class ExecutorInput(EvidenceInput):
     question: str
     plan: Plan
     tool: ToolCard
@@ -71,11 +76,15 @@ class ExecutorInput(FrozenModel):
     evidence: tuple[RetrievedPassage, ...] = ()
 
 
-class VerifierInput(TaskContext):
+class VerifierInput(TaskContext, EvidenceInput):
     analysis: Analysis
+    verdict: Verdict | None = Field(default=None, exclude_if=is_none)
+    """The judgment after the previous turn. `None` means that there is none."""
     tools: tuple[ToolCard, ...]
     memory: tuple[MemoryRecord, ...] = ()
     evidence: tuple[RetrievedPassage, ...] = ()
     turn: int
     remaining: int
     """Number of turns left after this one."""
+    phase: ResearchPhase | None = Field(default=None, exclude_if=is_none)
+    """Phase of the next turn of a deep run. `None` means that the run is not deep."""

@@ -11,7 +11,13 @@ from offing.sdk import RunContext, StepKind
 from offing_graphs.agentflow.extractive import analyze_question
 from offing_graphs.agentflow.schemas import AnalystInput, PastTurn, Verdict
 from offing_graphs.shared.findings import passages_from_evidence
-from offing_graphs.shared.memory import MAX_EVIDENCE, MAX_RECORDS, has_findings, load_records
+from offing_graphs.shared.memory import (
+    MAX_EVIDENCE,
+    MAX_RECORDS,
+    count_earlier_passages,
+    has_findings,
+    load_records,
+)
 from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan, RetrievedPassage, TaskContext, ToolCard
 from offing_graphs.shared.state import TurnState, find_output, output_from_step
 from offing_graphs.shared.task import build_tool_cards, load_task
@@ -40,6 +46,8 @@ class NodeInputs:
     """The recorded analysis, or one made without a model if the analyst gave none."""
     memory: tuple[MemoryRecord, ...]
     evidence: tuple[RetrievedPassage, ...]
+    left_out_passages: int
+    """Number of retrieved passages that are not in `evidence`."""
     verdict: Verdict | None
 
     @property
@@ -53,7 +61,13 @@ class NodeInputs:
 
     def collected_fields(self) -> dict[str, Any]:
         """Return the task, analysis, memory and evidence as fields of a role's input."""
-        return {**dict(self.task), "analysis": self.analysis, "memory": self.memory, "evidence": self.evidence}
+        return {
+            **dict(self.task),
+            "analysis": self.analysis,
+            "memory": self.memory,
+            "evidence": self.evidence,
+            "left_out_passages": self.left_out_passages,
+        }
 
 
 async def load_inputs(
@@ -68,15 +82,23 @@ async def load_inputs(
     cards = build_tool_cards(ctx.tools)
     has_turns = state["turn"] > 0
     memory = await load_records(ctx, before_turn, MemoryRecord) if has_turns else ()
+    evidence = await ctx.get_evidence(MAX_EVIDENCE) if has_turns else ()
     analysis = await find_output(ctx, state["analysis"], Analysis)
     return NodeInputs(
         task=task,
         cards=cards,
         analysis=analysis or analyze_question(AnalystInput(**dict(task), tools=cards)),
         memory=memory,
-        evidence=passages_from_evidence(await ctx.get_evidence(MAX_EVIDENCE)) if has_turns else (),
+        evidence=passages_from_evidence(evidence),
+        left_out_passages=count_earlier_passages(evidence),
         verdict=await find_output(ctx, state["verdict"], Verdict),
     )
+
+
+async def load_covered_counts(ctx: RunContext) -> tuple[tuple[int, int], ...]:
+    """Load the turns of the latest verifier outputs, each with the number of parts that were covered, oldest first."""
+    steps = await ctx.last_steps(StepKind.VERIFICATION, MAX_RECORDS)
+    return tuple((s.turn, sum(c.covered for c in output_from_step(s, Verdict).coverage)) for s in steps)
 
 
 async def load_past_turns(ctx: RunContext, before_turn: int, after_turn: int = 0) -> tuple[PastTurn, ...]:

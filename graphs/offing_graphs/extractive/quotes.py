@@ -1,6 +1,7 @@
 """Selection of lines and passages that differ from one another, fit a prompt or match a goal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from offing_graphs.extractive.line_scores import ScoredLine, score_lines
 from offing_graphs.extractive.lines import build_pool
@@ -55,17 +56,33 @@ def find_telling_sentence(text: str, goal: str) -> str:
 
 
 def select_relevant(
-    questions: Sequence[str], passages: Sequence[RetrievedPassage], max_chars: int
+    questions: Sequence[str],
+    passages: Sequence[RetrievedPassage],
+    max_size: int,
+    sizes: Mapping[str, int],
+    first_ids: frozenset[str] = frozenset(),
 ) -> tuple[RetrievedPassage, ...]:
-    """Return the passages that best fit the questions within `max_chars`, in their original order."""
+    """Return the passages that best fit the questions within `max_size`, in their original order.
+
+    `sizes` has the size of each passage by its id. Passages in `first_ids` are chosen before others.
+    """
+    if sum(sizes.values()) <= max_size:
+        return tuple(passages)
+    best = _score_passages(tuple(questions), tuple(passages))
+    selected_ids: set[str] = set()
+    for passage in sorted(passages, key=lambda p: (p.id not in first_ids, -best.get(p.id, 0.0))):
+        if sizes[passage.id] <= max_size:
+            selected_ids.add(passage.id)
+            max_size -= sizes[passage.id]
+    return tuple(p for p in passages if p.id in selected_ids)
+
+
+@lru_cache(maxsize=16)
+def _score_passages(questions: tuple[str, ...], passages: tuple[RetrievedPassage, ...]) -> Mapping[str, float]:
+    """Return the best score of each passage by its id. The roles of a turn often ask for the same passages."""
     pool = build_pool(passages)
     best: dict[str, float] = {}
     for question in questions:
         for hit in score_lines(question, pool):
             best[hit.line.passage.id] = max(best.get(hit.line.passage.id, 0.0), hit.score)
-    selected_ids: set[str] = set()
-    for passage in sorted(passages, key=lambda p: -best.get(p.id, 0.0)):
-        if len(passage.text) <= max_chars:
-            selected_ids.add(passage.id)
-            max_chars -= len(passage.text)
-    return tuple(p for p in passages if p.id in selected_ids)
+    return best

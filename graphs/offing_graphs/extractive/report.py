@@ -8,7 +8,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shorten_line
+from offing.sdk import (
+    DraftCitation,
+    DraftSection,
+    DraftSentence,
+    ReportDraft,
+    ReportLength,
+    ReportStyle,
+    StopReason,
+    shorten_line,
+)
 from offing_graphs.extractive.agenda import OTHER_FORMS_PREFIX
 from offing_graphs.extractive.answer_types import is_how_to_question, is_list_question
 from offing_graphs.extractive.coverage import PartStatus, assess_parts
@@ -28,12 +37,8 @@ from offing_graphs.extractive.text_units import (
 from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY
 from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage, WriterInput
 
-MAX_QUOTES = 5
-"""Maximum number of quotes per section."""
-MAX_CLOSEST_QUOTES = 3
-"""Maximum number of quotes where no passage answers the question."""
-MAX_LIST_QUOTES = 7
-"""Maximum number of quotes where the question asks for several things."""
+MAX_LIST_ITEMS = 5
+"""Maximum number of items that are quoted of a list that a sentence introduces."""
 MIN_SCORE = 0.42
 """Minimum score of a sentence that is quoted as an answer."""
 MIN_BEST_FRACTION = 0.75
@@ -61,6 +66,7 @@ SINGLE_PART_HEADING, CLOSEST_HEADING = "What the documents say", "The closest pa
 NOTHING_ANSWER = "Nothing in the documents answers this question."
 INDIRECT_ANSWER = "No passage answers this directly; the closest ones are quoted below."
 EARLY_STOP_TEXTS = {
+    StopReason.SATURATED: "the latest turns found nothing new",
     StopReason.TURN_LIMIT: "the limit on turns was reached",
     StopReason.TOKEN_LIMIT: "the limit on tokens was reached",
     StopReason.SPEND_LIMIT: "the cost limit of the run was reached",
@@ -71,6 +77,27 @@ EARLY_STOP_TEXTS = {
     StopReason.INVALID_OUTPUT: "the model did not answer in the required format",
     StopReason.FINISH_REQUESTED: "a person asked the run to finish early",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteLimits:
+    """Maximum number of quotes per section."""
+
+    answers: int = 5
+    list_answers: int = 7
+    """The same where the question asks for several things."""
+    closest: int = 3
+    """The same where no passage answers the question."""
+
+
+DEFAULT_LIMITS = QuoteLimits()
+LIMITS_BY_LENGTH = {
+    ReportLength.BRIEF: QuoteLimits(2, 3, 1),
+    ReportLength.STANDARD: DEFAULT_LIMITS,
+    ReportLength.LONG: QuoteLimits(12, 16, 6),
+}
+"""A report of quotes is longer or shorter by the number of its quotes."""
+NO_FORM_NOTE = "Without a language model, this part of the report style could not be followed: {names}."
 
 _IMPORT = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|using\s|.*=\s*require\()")
 _MARKER = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
@@ -123,7 +150,8 @@ def build_report(inputs: WriterInput) -> ReportDraft:
     part_statuses = assess_parts(inputs.analysis.sub_questions, inputs.user_messages, inputs.evidence, inputs.memory)
     sums = tuple(r for r in inputs.memory if r.tool == CALCULATE and r.value)
     covered = [s for s in part_statuses if s.covered and s.hits]
-    sections = _build_sections(part_statuses, bool(covered))
+    limits = _choose_limits(inputs.report_style)
+    sections = _build_sections(part_statuses, bool(covered), limits)
     return ReportDraft(
         title=shorten_line(inputs.question.strip(), 120),
         answer=_build_answer(covered, part_statuses, sums),
@@ -132,12 +160,28 @@ def build_report(inputs: WriterInput) -> ReportDraft:
     )
 
 
-def _build_sections(part_statuses: Sequence[PartStatus], any_covered: bool) -> tuple[DraftSection, ...]:
+def _choose_limits(style: ReportStyle | None) -> QuoteLimits:
+    return LIMITS_BY_LENGTH[style.length] if style and style.length else DEFAULT_LIMITS
+
+
+def quote_beginnings(passages: Sequence[RetrievedPassage]) -> tuple[DraftSentence, ...]:
+    """Quote the first sentence of the first passages, where no words tell what to quote."""
+    quotes: list[Quote] = []
+    for passage in passages[: DEFAULT_LIMITS.closest]:
+        units = (u for u in split_units(passage.text) if u.kind not in {UnitKind.HEADING, UnitKind.CODE})
+        if unit := next(units, None):
+            quotes.append(Quote(passage, unit.start, unit.start + find_quote_end(passage.text[unit.start : unit.end])))
+    return tuple(_add_locations(quotes))
+
+
+def _build_sections(
+    part_statuses: Sequence[PartStatus], any_covered: bool, limits: QuoteLimits
+) -> tuple[DraftSection, ...]:
     used: set[tuple[str, int]] = set()
     sections: list[DraftSection] = []
     for s in part_statuses:
         if (s.covered and s.hits) or not any_covered:
-            chosen = _select_quotes(s)
+            chosen = _select_quotes(s, limits)
             quotes = [q for q in chosen if q.position not in used] or (chosen[:1] if s.covered else [])
             used |= {q.position for q in quotes}
             if quotes:
@@ -156,7 +200,7 @@ def _render_heading(s: PartStatus, parts: int) -> str:
     return s.part if s.covered else f"Closest to: {s.part}"
 
 
-def _select_quotes(s: PartStatus, is_brief: bool = False) -> list[Quote]:
+def _select_quotes(s: PartStatus, limits: QuoteLimits = DEFAULT_LIMITS, *, is_brief: bool = False) -> list[Quote]:
     """Select the quotes for one part: the best sentences that differ, each with its context.
 
     Brief quotes leave out the other sentences of a paragraph about the subject.
@@ -165,26 +209,26 @@ def _select_quotes(s: PartStatus, is_brief: bool = False) -> list[Quote]:
         return []
     how = is_how_to_question(s.part)
     quotes: list[Quote] = []
-    for hit in _choose_answers(s) if s.covered else _choose_closest(s):
+    for hit in _choose_answers(s, limits) if s.covered else _choose_closest(s, limits):
         paragraph = _quote_paragraph(hit, s.part, quotes, is_brief)
         quotes += [*_quote_table_header(hit.line), *paragraph, *_quote_following(hit.line, how)]
     return _merge_quotes(quotes)
 
 
-def _choose_answers(s: PartStatus) -> Sequence[ScoredLine]:
+def _choose_answers(s: PartStatus, limits: QuoteLimits) -> Sequence[ScoredLine]:
     """Choose the best sentences of a covered part. The best one that can be quoted is always among them."""
     fitting = [h for h in s.hits if _is_quotable(h)] or ([] if is_comparison(s.part) else list(s.hits[:1]))
     if not fitting:
         return ()
-    limit = MAX_LIST_QUOTES if is_list_question(s.part) else MAX_QUOTES
+    limit = limits.list_answers if is_list_question(s.part) else limits.answers
     min_score = min(fitting[0].score, max(MIN_SCORE, MIN_BEST_FRACTION * s.hits[0].score))
     min_weight = MIN_BEST_WEIGHT_FRACTION * fitting[0].weight_with_heading
     return select_distinct([h for h in fitting if h.weight_with_heading >= min_weight], limit, min_score)
 
 
-def _choose_closest(s: PartStatus) -> Sequence[ScoredLine]:
+def _choose_closest(s: PartStatus, limits: QuoteLimits) -> Sequence[ScoredLine]:
     near = [h for h in s.hits if h.line.unit.kind is not UnitKind.ROW]
-    return select_distinct(near, MAX_CLOSEST_QUOTES, MIN_CLOSEST_SCORE)
+    return select_distinct(near, limits.closest, MIN_CLOSEST_SCORE)
 
 
 def _is_quotable(hit: ScoredLine) -> bool:
@@ -237,7 +281,7 @@ def _quote_following(line: PassageLine, asks_for_steps: bool) -> list[Quote]:
             if asks_for_steps and _is_short_code(line, after[0])
             else []
         )
-    items = tuple(_take_items(after))[:MAX_QUOTES]
+    items = tuple(_take_items(after))[:MAX_LIST_ITEMS]
     return [Quote(line.passage, u.start, u.start + find_quote_end(line.passage.text[u.start : u.end])) for u in items]
 
 
@@ -341,7 +385,14 @@ def _build_limits(inputs: WriterInput, part_statuses: Sequence[PartStatus]) -> s
     thin = f"No quote speaks of: {', '.join(dict.fromkeys(unsaid))}." if unsaid else ""
     early = EARLY_STOP_TEXTS.get(StopReason(inputs.reason)) if inputs.reason else None
     ended = f"Collecting ended early: {early}." if early else ""
-    return " ".join(t for t in (*gaps, _render_searches(inputs) if gaps else "", thin, ended, METHOD_NOTE) if t)
+    form = _render_unmet_form(inputs.report_style)
+    return " ".join(t for t in (*gaps, _render_searches(inputs) if gaps else "", thin, ended, METHOD_NOTE, form) if t)
+
+
+def _render_unmet_form(style: ReportStyle | None) -> str:
+    """Say which part of the report style takes a language model. Empty means none."""
+    names = [name for name in ("language", "template") if style and getattr(style, name)]
+    return NO_FORM_NOTE.format(names=", ".join(names)) if names else ""
 
 
 def _render_gap(s: PartStatus) -> str:

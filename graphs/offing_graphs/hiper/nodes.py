@@ -12,8 +12,10 @@ from offing_graphs.hiper.roles import AGENT
 from offing_graphs.hiper.schemas import ANSWER, AgentInput, Turn
 from offing_graphs.hiper.segments import build_empty_record, build_tool_record, draft_turn_record
 from offing_graphs.hiper.state import State, load_inputs, load_turn_records
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
 from offing_graphs.shared.report import add_title, build_quote_report
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq
@@ -31,7 +33,7 @@ async def agent(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     await ctx.begin_turn(turn)
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     inputs = await load_inputs(ctx, state, turn=turn, last_message_seq=last_message_seq)
-    reply = await ctx.call_role(AGENT, inputs, turn=turn)
+    reply = await call_fitted(ctx, AGENT, inputs, turn=turn)
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "seen_message_seq": last_message_seq, "stop": stop_reason_from_failure(reply)}
     update = {"turn": turn, "output_seq": reply.seq, "seen_message_seq": last_message_seq}
@@ -70,7 +72,7 @@ async def report(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return await _submit_report(ctx, inputs, answer.action.report, reason)
     if reason not in FINAL_ANSWER_REASONS or not has_findings(inputs.evidence, inputs.memory):
         return await _submit_report(ctx, inputs, None, reason)
-    reply = await ctx.call_role(AGENT, inputs)
+    reply = await call_fitted(ctx, AGENT, inputs)
     if isinstance(reply, EngineFailure):
         return await _submit_report(ctx, inputs, None, stop_reason_from_failure(reply))
     await _append_final_record(ctx, inputs, reply.output, reply.seq, 0)
@@ -88,8 +90,11 @@ async def _submit_report(
     ctx: RunContext, inputs: AgentInput, draft: ReportDraft | None, reason: StopReason
 ) -> StateUpdate:
     """Submit a report. `None` means that the agent wrote none, so that a report of quotes is submitted."""
-    draft = draft or build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
-    await ctx.submit_report(add_title(draft, ctx.run.question), reason)
+    if draft is None:
+        quotes = build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
+        await ctx.submit_report(add_title(quotes, ctx.run.question), reason)
+    else:
+        await submit_checked_report(ctx, AGENT, add_title(draft, ctx.run.question), reason)
     return {"stop": reason}
 
 

@@ -9,23 +9,35 @@ record is a boundary in the tokens. No text may stand outside of the blocks, so 
 place for free reasoning.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind, shorten_line, wrap_untrusted
-from offing_graphs.extractive.quotes import select_relevant
+from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
+    CompletionSpan,
+    InvalidOutput,
+    Message,
+    PromptFormat,
+    RepairedText,
+    SpanKind,
+    shorten_line,
+    wrap_untrusted,
+)
 from offing_graphs.hiper.schemas import ANSWER, FINAL_ACTIONS, GIVE_UP, Action, AgentInput, Switch, Turn, TurnRecord
 from offing_graphs.shared.prompt_parts import (
     add_format_rules,
     build_prompt,
     render_json,
-    render_passage,
+    render_passages,
     render_task,
     render_tool_cards,
 )
-from offing_graphs.shared.schemas import RetrievedPassage
+from offing_graphs.shared.prompt_room import MEMORY_FRACTION, PromptRoom, compute_room
+from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import Blocks, parse_tagged, parse_whole, render_tagged, validate_output
+from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
 from offing_graphs.shared.text_reports import (
     CALL_FORMAT_RULE,
     REPORT_FORMAT_RULE,
@@ -34,13 +46,16 @@ from offing_graphs.shared.text_reports import (
     render_call,
     render_report,
 )
+from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_FULL_RECORDS = 2
 """Number of the latest turns whose action and observation are shown."""
 MAX_VALUES = 40
 """Maximum number of earlier results that are not passages, one per line."""
 MAX_EVIDENCE_CHARS = 16_000
-"""Maximum number of characters of the passages."""
+"""Maximum number of characters of the passages, where the window of the model is unknown."""
+MAX_EVIDENCE_TOKENS = 64_000
+"""Maximum estimated tokens of the passages, however large the window is."""
 
 AGENT_PROMPT = (
     "You answer a question from a library, one action a turn, and keep a subgoal that guides several turns. Each turn, "
@@ -49,7 +64,7 @@ AGENT_PROMPT = (
     f"or `{ANSWER}` with the report once the passages and results suffice, or `{GIVE_UP}` with a report that says what "
     "is missing when nothing more can help. Do not repeat an action that has been taken. In a report, every statement "
     "of fact cites a passage by its id and copies from it, letter by letter, the words that carry the statement; the "
-    "copied words are checked. Lead with a short answer."
+    f"copied words are checked. Lead with a short answer. {WRITING_RULES}"
 )
 TAGS = ("switch", "subgoal", "action")
 SPAN_KINDS = {"switch": SpanKind.SWITCH, "subgoal": SpanKind.SUBGOAL, "action": SpanKind.ACTION}
@@ -60,27 +75,35 @@ An action is either {CALL_FORMAT_RULE}; or the word {ANSWER} or {GIVE_UP}, and o
 like this:
 {REPORT_FORMAT_RULE}"""
 
+_repair_blocks = build_tag_repair(TAGS)
+_FINAL_PATTERN = re.compile(rf"<action>\s*({ANSWER}|{GIVE_UP})\s*\n(.*?)</action>", re.DOTALL)
 _ACTION_PATTERN = re.compile(r"<action>.*?</action>", re.DOTALL)
 
 
 def render_agent_prompt(inputs: AgentInput) -> tuple[Message, ...]:
-    passages = (
-        *map(render_passage, _list_citable_passages(inputs)),
-        *_render_values(inputs.memory[:-MAX_FULL_RECORDS]),
-        *map(_render_value_pair, inputs.memory[-MAX_FULL_RECORDS:]),
-    )
-    return build_prompt(
-        AGENT_PROMPT, (*render_task(inputs), *render_tool_cards(inputs.tools), *passages, _render_status(inputs))
-    )
+    style = render_report_style(inputs.report_style)
+    before = (*render_task(inputs), *style, *render_tool_cards(inputs.tools, inputs.context_tokens))
+    latest = tuple(map(_render_value_pair, inputs.memory[-MAX_FULL_RECORDS:]))
+    status = _render_status(inputs)
+    room = compute_room(inputs.context_tokens, Turn, (AGENT_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *latest, status))
+    values = _render_values(inputs.memory[:-MAX_FULL_RECORDS], room)
+    allowance = room.without(values).allow(MAX_EVIDENCE_CHARS, MAX_EVIDENCE_TOKENS)
+    questions = (inputs.question, *filter(None, (inputs.subgoal,)))
+    new_ids = inputs.memory[-1].evidence if inputs.memory and inputs.context_tokens else ()
+    passages = render_passages(questions, inputs.evidence, allowance, inputs.left_out_passages, new_ids)
+    return build_prompt(AGENT_PROMPT, (*before, *passages.parts, *values, *latest, status), passages.omitted)
 
 
-def _list_citable_passages(inputs: AgentInput) -> Sequence[RetrievedPassage]:
-    return select_relevant((inputs.question, *filter(None, (inputs.subgoal,))), inputs.evidence, MAX_EVIDENCE_CHARS)
-
-
-def _render_values(older: Sequence[TurnRecord]) -> tuple[str, ...]:
+def _render_values(older: Sequence[TurnRecord], room: PromptRoom) -> tuple[str, ...]:
+    """Render results that no passage contains, the latest ones that fit, and the number of the others."""
     lines = [f"Turn {r.turn}, {shorten_line(_render_call(r), 160)}: {shorten_line(r.value)}" for r in older if r.value]
-    return ("Results of earlier turns:\n" + wrap_untrusted("\n".join(lines[-MAX_VALUES:])),) if lines else ()
+    latest = lines[-MAX_VALUES:]
+    max_tokens = None if room.tokens is None else math.floor(room.tokens * MEMORY_FRACTION)
+    while max_tokens is not None and latest and estimate_tokens(*latest) > max_tokens:
+        latest = latest[1:]
+    omitted = len(lines) - len(latest)
+    head = (f"{omitted} results of earlier turns are not shown.",) if omitted else ()
+    return (*head, *(("Results of earlier turns:\n" + wrap_untrusted("\n".join(latest)),) if latest else ()))
 
 
 def _render_value_pair(record: TurnRecord) -> str:
@@ -165,6 +188,19 @@ def _build_action(tool: str, args: dict[str, Any]) -> Action | InvalidOutput:
     return InvalidOutput(f"{tool} needs a report.") if tool in FINAL_ACTIONS else Action(tool=tool, args=args)
 
 
+def repair_text_turn(text: str, inputs: AgentInput) -> RepairedText:
+    """Repair the blocks of a turn, and the report of a final action."""
+    repaired = _repair_blocks(text, inputs)
+    match = _FINAL_PATTERN.search(repaired.text)
+    if match is None:
+        return repaired
+    report = repair_report(match.group(2), inputs.evidence)
+    if not report.repairs:
+        return repaired
+    text = f"{repaired.text[: match.start(2)]}{report.text.strip()}\n{repaired.text[match.end(2) :]}"
+    return RepairedText(text, (*repaired.repairs, *report.repairs))
+
+
 def _get_block_text(blocks: Blocks, tag: str) -> str:
     return blocks[tag].text if tag in blocks else ""
 
@@ -178,4 +214,6 @@ def _classify_span(tag: str, blocks: Blocks) -> SpanKind:
     return SpanKind.KEPT if copied else SPAN_KINDS[tag]
 
 
-TEXT_FORMAT = PromptFormat("text", render_text_prompt, parse_text_turn, find_text_spans, render_text_turn)
+TEXT_FORMAT = PromptFormat(
+    "text", render_text_prompt, parse_text_turn, find_text_spans, render_text_turn, repair=repair_text_turn
+)

@@ -1,8 +1,10 @@
 """The role of the graph with its input, prompts, headline and functions without a model."""
 
-from offing.sdk import Headline, Role, StepKind, shorten_line
+from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.hiper import extractive, prompts
-from offing_graphs.hiper.schemas import AgentInput, Switch, Turn
+from offing_graphs.hiper.schemas import FINAL_ACTIONS, AgentInput, Switch, Turn
+from offing_graphs.shared.choices import choose_tool
+from offing_graphs.shared.report_repairs import repair_draft
 
 
 def _render_headline(output: Turn) -> Headline:
@@ -16,6 +18,13 @@ def _render_headline(output: Turn) -> Headline:
     )
 
 
+def _repair_report(output: Turn, inputs: AgentInput) -> tuple[Turn, tuple[str, ...]]:
+    if output.action.report is None:
+        return output, ()
+    report, repairs = repair_draft(output.action.report, inputs.evidence)
+    return output.model_copy(update={"action": output.action.model_copy(update={"report": report})}), repairs
+
+
 AGENT = Role(
     "agent",
     AgentInput,
@@ -26,5 +35,9 @@ AGENT = Role(
     label="act",
     extractive=extractive.choose_turn,
     prompt_formats=(prompts.TEXT_FORMAT,),
+    answer_tokens=REPORT_ANSWER_TOKENS,
+    default_format="text",
+    choices=lambda inputs: (choose_tool("action.tool", inputs.tools, *sorted(FINAL_ACTIONS)),),
+    repair_output=_repair_report,
 )
 ROLES = (AGENT,)

@@ -9,7 +9,14 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from offing.sdk import ReportDraft
-from offing_graphs.shared.schemas import FrozenModel, MemoryRecord, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.schemas import (
+    EvidenceInput,
+    FrozenModel,
+    MemoryRecord,
+    RetrievedPassage,
+    TaskContext,
+    ToolCard,
+)
 
 ANSWER, GIVE_UP = "answer", "give_up"
 """Actions that end the work: with an answer, or without one."""
@@ -92,7 +99,7 @@ class PastTurn(FrozenModel):
     output: Turn
 
 
-class AgentInput(TaskContext):
+class AgentInput(TaskContext, EvidenceInput):
     tools: tuple[ToolCard, ...]
     memory: tuple[TurnRecord, ...] = ()
     """Earlier turns, oldest first."""

@@ -7,7 +7,7 @@ recorded before a given turn is loaded, so that a node that runs again gets the 
 from offing.sdk import RunContext, StepKind
 from offing_graphs.hiper.schemas import AgentInput, PastTurn, Turn, TurnRecord
 from offing_graphs.shared.findings import passages_from_evidence
-from offing_graphs.shared.memory import MAX_EVIDENCE, MAX_RECORDS, load_records
+from offing_graphs.shared.memory import MAX_EVIDENCE, MAX_RECORDS, count_earlier_passages, load_records
 from offing_graphs.shared.state import TurnState, output_from_step
 from offing_graphs.shared.task import build_tool_cards, load_task
 
@@ -32,11 +32,13 @@ async def load_inputs(
     has_turns = state["turn"] > 0
     task = await load_task(ctx, last_message_seq)
     records = await load_turn_records(ctx, turn) if has_turns else ()
+    evidence = await ctx.get_evidence(MAX_EVIDENCE) if has_turns else ()
     return AgentInput(
         **dict(task),
         tools=build_tool_cards(ctx.tools),
         memory=records,
-        evidence=passages_from_evidence(await ctx.get_evidence(MAX_EVIDENCE)) if has_turns else (),
+        evidence=passages_from_evidence(evidence),
+        left_out_passages=count_earlier_passages(evidence),
         past=await _load_past_turns(ctx, turn) if has_turns else (),
         subgoal=records[-1].subgoal if records else "",
         turn=turn,

@@ -61,8 +61,8 @@ def choose_turn(inputs: Workspace) -> Round:
 
 
 def _list_known_passages(inputs: Workspace) -> tuple[RetrievedPassage, ...]:
-    """Return the passages of the report and of the last result, in the order of first retrieval."""
-    new = inputs.result.passages if inputs.result else ()
+    """Return the passages of the report and of the last results, in the order of first retrieval."""
+    new = (piece for result in inputs.results for piece in result.passages)
     by_id = {piece.id: piece for piece in (*inputs.cited, *new)}
     return tuple(sorted(by_id.values(), key=lambda piece: int(piece.id[1:])))
 

@@ -17,7 +17,6 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
-    ToolCall,
     shorten_line,
 )
 from offing_graphs.extractive.report import EARLY_STOP_TEXTS
@@ -25,9 +24,12 @@ from offing_graphs.iterresearch.extractive import is_extractive_report
 from offing_graphs.iterresearch.roles import RESEARCHERS_BY_PHASE
 from offing_graphs.iterresearch.schemas import Round, TurnPhase
 from offing_graphs.iterresearch.state import State, find_last_output, load_workspace
+from offing_graphs.shared.depth import count_barren_turns, is_deep, is_saturated
 from offing_graphs.shared.findings import passages_from_evidence
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
 from offing_graphs.shared.report import add_title, build_quote_report
+from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq, task_from_run
@@ -42,7 +44,7 @@ UNFINISHED_HEADING = "The researcher's report when the run ended"
 async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Begin a turn: rebuild the workspace and call the researcher once."""
     ctx: RunContext = runtime.context
-    reason = _check_limits(ctx, state)
+    reason = _check_limits(ctx, state) or await _find_saturation(ctx, state)
     if reason and not _can_finish_early(reason, state):
         return {"stop": reason}
     turn = state["turn"] + 1
@@ -51,7 +53,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     stage = _select_phase(ctx, state, turn, reason)
     inputs = await load_workspace(ctx, state, stage, last_message_seq)
     reset = BoundaryReason.WORKSPACE_RESET if state["round"] else None
-    reply = await ctx.call_role(RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
+    reply = await call_fitted(ctx, RESEARCHERS_BY_PHASE[stage], inputs, turn=turn, boundary=reset)
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "seen_message_seq": last_message_seq, "stop": stop_reason_from_failure(reply)}
     await ctx.append_steps(_draft_report_note(reply.output, turn))
@@ -63,7 +65,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
 
 
 async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
-    """Make the tool call that the researcher requested.
+    """Make the tool calls that the researcher requested, at the same time.
 
     A call that cannot be made gives an ordinary result. No call is made if an early finish was
     requested or if a user message arrived during an answer. The next turn then handles it.
@@ -73,11 +75,11 @@ async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     if reason and reason is not StopReason.FINISH_REQUESTED:
         return {"stop": reason}
     last = await find_last_output(ctx, state)
-    call = last.action if last else None
-    if reason or call is None:
-        return {"tool": 0}
-    result = await ctx.call_tool(ToolCall(call.tool, dict(call.args)), turn=state["turn"])
-    return {"tool": result.seq}
+    calls = [call.to_tool_call() for call in last.actions] if last else []
+    if reason or not calls:
+        return {"tool": 0, "more_tools": []}
+    first, *more = await ctx.call_tools(calls, turn=state["turn"])
+    return {"tool": first.seq, "more_tools": [result.seq for result in more]}
 
 
 async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -86,10 +88,11 @@ async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     reason = StopReason(state["stop"])
     last = await find_last_output(ctx, state)
     if last and last.answer:
-        draft = add_title(last.answer, ctx.run.question)
+        draft = _add_stop_reason(add_title(last.answer, ctx.run.question), reason)
+        await submit_checked_report(ctx, RESEARCHERS_BY_PHASE[TurnPhase.FINAL], draft, reason)
     else:
         draft = await _build_unfinished_report(ctx, last, reason)
-    await ctx.submit_report(_add_stop_reason(draft, reason), reason)
+        await ctx.submit_report(_add_stop_reason(draft, reason), reason)
     return {"stop": reason}
 
 
@@ -99,12 +102,22 @@ def _check_limits(ctx: RunContext, state: State) -> StopReason | None:
     return StopReason.TURN_LIMIT if reason and state["turn"] >= ctx.run.budget.max_turns else reason
 
 
+async def _find_saturation(ctx: RunContext, state: State) -> StopReason | None:
+    """Return the stop reason of a deep run whose latest turns brought nothing new. `None` means that it continues."""
+    if not is_deep(ctx.run) or state["turn"] < count_barren_turns(ctx.run.budget.max_turns):
+        return None
+    if await find_last_message_seq(ctx, state["seen_message_seq"]) > state["seen_message_seq"]:
+        return None
+    records = await load_call_records(ctx, await ctx.get_evidence(MAX_EVIDENCE))
+    return StopReason.SATURATED if is_saturated(ctx.run, state["turn"], 0, records, ()) else None
+
+
 def _can_finish_early(reason: StopReason, state: State) -> bool:
-    """Return whether the researcher can write the report of an early finish.
+    """Return whether the researcher can write the report of an early finish, or of a deep run that is saturated.
 
     This needs the output of an earlier turn.
     """
-    return reason is StopReason.FINISH_REQUESTED and state["round"] > 0
+    return reason in {StopReason.FINISH_REQUESTED, StopReason.SATURATED} and state["round"] > 0
 
 
 def _select_phase(ctx: RunContext, state: State, turn: int, reason: StopReason | None) -> TurnPhase:
@@ -120,6 +133,8 @@ def _resolve_stop_reason(output: Round, reason: StopReason | None, is_last_turn:
     """
     if output.answer is None:
         return ""
+    if reason is StopReason.SATURATED and not output.answered:
+        return StopReason.NOTHING_FOUND
     if reason or is_last_turn:
         return reason or StopReason.TURN_LIMIT
     if has_new_message:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from offing.sdk import ReportDraft
-from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.call_batches import MAX_CALLS, TOO_MANY_CALLS, Call
+from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard, is_empty, is_false
 from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_REPORT_TOKENS = 6_000
@@ -26,13 +27,6 @@ class TurnPhase(StrEnum):
     """Either a tool is called or the question is answered."""
     FINAL = "final"
     """The question must be answered."""
-
-
-class Call(FrozenModel):
-    """A tool call."""
-
-    tool: str = Field(min_length=1, description="Exact name of one of the tools.")
-    args: dict[str, Any] = Field(description="Its arguments, as its JSON schema asks.")
 
 
 class ToolObservation(FrozenModel):
@@ -63,11 +57,27 @@ class Workspace(TaskContext):
     """The last call. `None` means that there was none."""
     result: ToolObservation | None = None
     """The result of the last call. `None` means that the call was not made."""
+    more_actions: tuple[Call, ...] = Field(default=(), exclude_if=is_empty)
+    """Calls that were made at the same time as the last call."""
+    more_results: tuple[ToolObservation, ...] = Field(default=(), exclude_if=is_empty)
+    """Their results, in their order. Empty means that they were not made."""
     cited: tuple[RetrievedPassage, ...] = ()
     """Passages whose ids the report names, as stored.
 
     No prompt shows them: the report must contain everything that the model needs to know.
     """
+    deep: bool = Field(default=False, exclude_if=is_false)
+    """Whether the run is deep."""
+
+    @property
+    def actions(self) -> tuple[Call, ...]:
+        """The last calls. Empty means that there was none."""
+        return (self.action, *self.more_actions) if self.action else ()
+
+    @property
+    def results(self) -> tuple[ToolObservation, ...]:
+        """The results of the last calls, in the order of the calls. Empty means that they were not made."""
+        return (self.result, *self.more_results) if self.result else ()
 
 
 class Round(FrozenModel):
@@ -79,11 +89,29 @@ class Round(FrozenModel):
         description="The report, rewritten whole: all that must be known in later rounds, with ids of passages such as "
         f"[E3]. Nothing else is carried over. At most {MAX_REPORT_TOKENS:,} tokens.",
     )
-    action: Call | None = Field(default=None, description="One tool call, or null when there is an answer.")
+    action: Call | None = Field(default=None, description="A tool call, or null when there is an answer.")
+    more_actions: tuple[Call, ...] = Field(
+        default=(),
+        exclude_if=is_empty,
+        description=f"Further tool calls to be made at the same time as `action`, which do not need its result or each "
+        f"other's. At most {MAX_CALLS - 1}; usually none.",
+    )
     answer: ReportDraft | None = Field(default=None, description="The final answer, or null when a tool is called.")
     answered: StrictBool = Field(
         default=True, description="false: nothing that was found answers the question, and `answer` says so."
     )
+
+    @property
+    def actions(self) -> tuple[Call, ...]:
+        """All tool calls of the round. Empty means that it answers."""
+        return (self.action, *self.more_actions) if self.action else ()
+
+    @field_validator("more_actions")
+    @classmethod
+    def _check_number_of_calls(cls, more: tuple[Call, ...]) -> tuple[Call, ...]:
+        if len(more) >= MAX_CALLS:
+            raise ValueError(TOO_MANY_CALLS.format(count=len(more) + 1))
+        return more
 
     @field_validator("report")
     @classmethod
@@ -97,17 +125,18 @@ class Round(FrozenModel):
 
     @model_validator(mode="after")
     def _check_one_outcome(self) -> "Round":
-        if (self.action is None) == (self.answer is None):
-            raise ValueError("give either one tool call as `action`, or the final `answer`, and not both")
+        if (self.action is None) == (self.answer is None) or (self.more_actions and self.answer):
+            raise ValueError("give either a tool call as `action`, or the final `answer`, and not both")
         return self
 
 
-def _require_field(required: str, excluded: str) -> Any:
-    """Return a change of the JSON schema that requires one field and removes the other."""
+def _require_field(required: str, *excluded: str) -> Any:
+    """Return a change of the JSON schema that requires one field and removes others."""
 
     def change(schema: dict[str, Any]) -> None:
         fields = schema["properties"]
-        fields.pop(excluded)
+        for name in excluded:
+            fields.pop(name)
         field: dict[str, Any] = fields[required]
         named = next(option for option in field["anyOf"] if "$ref" in option)
         fields[required] = {"description": field["description"], **named}
@@ -126,14 +155,16 @@ class FirstRound(Round):
     @model_validator(mode="after")
     def _check_action(self) -> "FirstRound":
         if self.action is None:
-            raise ValueError("nothing has been looked up yet: make one tool call as `action`")
+            raise ValueError("nothing has been looked up yet: make a tool call as `action`")
         return self
 
 
 class FinalRound(Round):
     """The answer in the final round: no tool is called any more."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_require_field("answer", "action"))
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        json_schema_extra=_require_field("answer", "action", "more_actions")
+    )
 
     @model_validator(mode="after")
     def _check_answer(self) -> "FinalRound":

@@ -3,8 +3,11 @@
 Nothing older is loaded. Passages are looked up by id; stored passages never change.
 """
 
+from collections.abc import Sequence
+
 from offing.sdk import Evidence, RunContext, ToolResult, tool_result_from_step
 from offing_graphs.iterresearch.schemas import Round, ToolObservation, TurnPhase, Workspace
+from offing_graphs.shared.depth import is_deep
 from offing_graphs.shared.findings import (
     extract_evidence_ids,
     list_returned_evidence,
@@ -30,6 +33,8 @@ class State(TurnState):
     """Seq of the latest output, which holds the report and the action or answer."""
     tool: int
     """Seq of the result of the latest requested tool call. 0 means that the call has not been made."""
+    more_tools: list[int]
+    """Seqs of the results of the calls that were made at the same time, in the order of the calls."""
 
 
 async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_message_seq: int) -> Workspace:
@@ -39,16 +44,20 @@ async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_m
     """
     task = await load_task(ctx, last_message_seq)
     before = await find_last_output(ctx, state)
-    result = await _find_result(ctx, state["tool"])
-    known = await _load_evidence(ctx, before, result)
+    results = await _load_results(ctx, state)
+    known = await _load_evidence(ctx, before, results)
+    observations = tuple(_build_observation(result, known) for result in results)
     return Workspace(
         **dict(task),
         phase=phase,
         tools=build_tool_cards(ctx.tools),
         report=before.report if before else "",
         action=before.action if before else None,
-        result=_build_observation(result, known) if result else None,
+        result=observations[0] if observations else None,
+        more_actions=before.more_actions if before else (),
+        more_results=observations[1:],
         cited=_list_cited_passages(before.report, known) if before else (),
+        deep=is_deep(ctx.run),
     )
 
 
@@ -57,8 +66,10 @@ async def find_last_output(ctx: RunContext, state: State) -> Round | None:
     return await find_output(ctx, state["round"], Round)
 
 
-async def _find_result(ctx: RunContext, seq: int) -> ToolResult | None:
-    return tool_result_from_step((await ctx.get_steps([seq]))[0]) if seq else None
+async def _load_results(ctx: RunContext, state: State) -> tuple[ToolResult, ...]:
+    """Load the results of the last calls, in the order of the calls. Empty means that they were not made."""
+    seqs = [state["tool"], *state["more_tools"]] if state["tool"] else []
+    return tuple(tool_result_from_step(step) for step in await ctx.get_steps(seqs))
 
 
 def _build_observation(result: ToolResult, evidence: tuple[Evidence, ...]) -> ToolObservation:
@@ -71,10 +82,12 @@ def _build_observation(result: ToolResult, evidence: tuple[Evidence, ...]) -> To
     )
 
 
-async def _load_evidence(ctx: RunContext, previous: Round | None, result: ToolResult | None) -> tuple[Evidence, ...]:
+async def _load_evidence(
+    ctx: RunContext, previous: Round | None, results: Sequence[ToolResult]
+) -> tuple[Evidence, ...]:
     """Load all evidence if the turn can refer to it, else none."""
     named = previous is not None and bool(extract_evidence_ids(previous.report))
-    return await ctx.get_evidence(MAX_EVIDENCE) if named or (result and result.spans) else ()
+    return await ctx.get_evidence(MAX_EVIDENCE) if named or any(r.spans for r in results) else ()
 
 
 def _list_cited_passages(report: str, evidence: tuple[Evidence, ...]) -> tuple[RetrievedPassage, ...]:

@@ -5,23 +5,22 @@ so nothing can remove them. Source of the rules: "Memory as Action" (arXiv 2510.
 where one action prunes and writes.
 """
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from offing.sdk import StepDraft, StepKind, shorten_line
-from offing_graphs.memact.schemas import Act, PruneArgs, WriteArgs
+from offing_graphs.memact.schemas import PRUNE, WRITE, Act, PruneArgs, WriteArgs
+from offing_graphs.shared.prompt_room import compute_prompt_tokens
 
-PRUNE, WRITE = "prune", "write"
-EDIT_ACTIONS = (PRUNE, WRITE)
-"""Names of the memory actions, called like tools."""
 MIN_SUMMARY_TOKENS = 2_300
 """Tokens that are reserved for the request for a summary and for the summary.
 
-Engines write at most 2,048 tokens by default.
+Policies write at most 2,048 tokens by default. A longer summary of another model takes more of the next context.
 """
 UNREQUESTED_SUMMARY = "No summary was asked for; nothing was changed."
 POSTPONED_ANSWER = "A person wrote to you meanwhile, so the answer has not been handed over yet."
@@ -50,6 +49,8 @@ class ContextConfig:
     """
     max_summaries: int = 0
     """Maximum number of summaries, called S in the README."""
+    shows_room: bool = True
+    """Whether an agent that edits its context sees how much of it is used."""
 
     def __post_init__(self) -> None:
         if (
@@ -74,9 +75,42 @@ SUMMARIZING_CONFIG = ContextConfig(
 )
 
 
+MAX_CONTEXT_TOKENS = 128_000
+"""Maximum tokens of a context, however large the window of the model is."""
+MAX_OBSERVATION_TOKENS = 16_000
+OBSERVATION_FRACTION = 0.2
+"""Fraction of a context that one observation may take."""
+REQUEST_TOKENS = 200
+"""Tokens of the request for a summary."""
+NEARLY_FULL_FRACTION = 0.75
+"""Fraction of a context above which the agent is warned."""
+
+
+def fit_config(config: ContextConfig, context_tokens: int | None) -> ContextConfig:
+    """Return the configuration with the sizes for a context window.
+
+    `None` means that the window is unknown, so that the sizes stay the same.
+    """
+    if context_tokens is None:
+        return config
+    prompt = min(MAX_CONTEXT_TOKENS, compute_prompt_tokens(context_tokens, Act))
+    observation = min(MAX_OBSERVATION_TOKENS, math.floor(prompt * OBSERVATION_FRACTION))
+    if config.summarize_at_tokens is None:
+        return replace(config, max_context_tokens=prompt, max_observation_tokens=observation)
+    return replace(
+        config,
+        max_context_tokens=prompt + MIN_SUMMARY_TOKENS,
+        max_observation_tokens=observation,
+        summarize_at_tokens=prompt - REQUEST_TOKENS,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """The location of a record in the context: its turn, and the seqs of its steps."""
+    """The location of a record in the context: its turn, and the seqs of its steps.
+
+    A record of several tool calls has one location for each of them, one after another.
+    """
 
     turn: int
     action_seq: int
@@ -187,7 +221,7 @@ class MemoryEdit:
             "deleted": list(self.deleted_ids),
             "unknown": list(self.unknown_ids),
             "note": self.note,
-            "remaining": [record.id for record in self.context],
+            "remaining": list(dict.fromkeys(record.id for record in self.context)),
             "message": self.message,
         }
         title = shorten_line(f"{self.operation}: {self.note}" if self.note else f"{self.operation}: {self.message}")
@@ -219,12 +253,14 @@ def postpone_answer(records: Sequence[RecordLocation]) -> MemoryEdit:
     return MemoryEdit("answer", tuple(records), False, POSTPONED_ANSWER)
 
 
-def draft_discard(record: RecordLocation) -> StepDraft:
+def draft_discard(locations: Sequence[RecordLocation]) -> StepDraft:
     """Return a step draft for a record that was discarded before the agent saw it.
 
-    The action stays recorded but is excluded from training.
+    `locations` are those of the record. The action stays recorded but is excluded from training.
     """
+    record, *more = locations
     payload = {"op": "discard", "id": record.id, "action": record.action_seq, "observation": record.observation_seq}
+    payload |= {"more_observations": [one.observation_seq for one in more]} if more else {}
     payload |= {"ok": True, "message": DISCARDED_RECORD, "trainable": False}
     title, detail = f"discard: {record.id}", shorten_line(DISCARDED_RECORD)
     return StepDraft(

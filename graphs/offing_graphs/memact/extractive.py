@@ -13,10 +13,11 @@ from offing_graphs.extractive.agenda import Agenda, build_agenda
 from offing_graphs.extractive.analysis import analyze_task
 from offing_graphs.extractive.arguments import build_arguments
 from offing_graphs.extractive.coverage import list_parts
-from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE, parse_record_turn
+from offing_graphs.memact.context import parse_record_turn
 from offing_graphs.memact.prompts import estimate_size
-from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
+from offing_graphs.memact.schemas import EDIT_ACTIONS, PRUNE, Act, AgentInput, ContextRecord, ToolFinding
 from offing_graphs.shared.memory import MAX_GOAL_CHARS
+from offing_graphs.shared.prompt_parts import render_json
 from offing_graphs.shared.report import build_quote_report
 from offing_graphs.shared.schemas import MemoryRecord, RetrievedPassage, ToolCard
 from offing_graphs.shared.token_estimate import estimate_tokens
@@ -80,13 +81,14 @@ def _list_removable(inputs: AgentInput, agenda: Agenda) -> tuple[ContextRecord, 
     Records with passages that tell nothing come first, then the oldest ones. All notes are
     removed with them. The latest record always stays.
     """
-    over = estimate_size(inputs) - PRUNE_TO_FRACTION * inputs.max_context_tokens
-    if not inputs.allows_edits or estimate_size(inputs) <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
+    size = estimate_size(inputs.model_copy(update={"shows_room": False}))
+    over = size - PRUNE_TO_FRACTION * inputs.max_context_tokens
+    if not inputs.allows_edits or size <= PRUNE_ABOVE_FRACTION * inputs.max_context_tokens:
         return ()
     telling = {hit.line.passage.id for s in agenda.part_statuses for hit in s.hits[:MAX_TELLING_LINES]}
     older = [entry for entry in inputs.records[:-1] if entry.finding]
     removed: set[str] = set()
-    for entry in sorted(older, key=lambda e: bool(e.finding and telling & set(e.finding.evidence))):
+    for entry in sorted(older, key=lambda e: any(telling & set(finding.evidence) for finding in e.findings)):
         if over > 0:
             removed.add(entry.id)
             over -= estimate_tokens(entry.observation)
@@ -118,16 +120,22 @@ def _render_step(step: MemoryRecord, quoted_ids: set[str]) -> str:
 
 def _list_taken_steps(inputs: AgentInput) -> tuple[MemoryRecord, ...]:
     """Return every step in the context, oldest first."""
-    steps_by_turn = {r.turn: r for r in _parse_noted_steps(inputs.summary)}
+    edits = (entry.action for entry in inputs.records if entry.action.tool in EDIT_ACTIONS)
+    notes = (inputs.summary, *(str(edit.args.get("note", "")) for edit in edits))
+    noted = {_identify_step(step): step for note in notes for step in _parse_noted_steps(note)}
+    known = {id for step in noted.values() for id in step.evidence}
+    shown_turns = {entry.turn for entry in inputs.records}
+    taken = [step for step in noted.values() if step.turn not in shown_turns]
     for entry in inputs.records:
-        if entry.action.tool in EDIT_ACTIONS:
-            steps_by_turn |= {r.turn: r for r in _parse_noted_steps(str(entry.action.args.get("note", "")))}
-    known = {id for record in steps_by_turn.values() for id in record.evidence}
-    for entry in inputs.records:
-        if entry.finding:
-            steps_by_turn[entry.turn] = _record_from_entry(entry, known)
-            known |= set(entry.finding.evidence)
-    return tuple(steps_by_turn[turn] for turn in sorted(steps_by_turn))
+        for finding in entry.findings:
+            taken.append(_record_from_finding(entry, finding, known))
+            known |= set(finding.evidence)
+    return tuple(sorted(taken, key=lambda record: record.turn))
+
+
+def _identify_step(step: MemoryRecord) -> tuple[int, str, str]:
+    """Return what is the same in every note of a step. A turn may have several steps."""
+    return step.turn, step.tool, render_json(step.args)
 
 
 def _parse_noted_steps(text: str) -> Iterable[MemoryRecord]:
@@ -136,17 +144,16 @@ def _parse_noted_steps(text: str) -> Iterable[MemoryRecord]:
             yield MemoryRecord.model_validate(json.loads(line.removeprefix(TAKEN_PREFIX)))
 
 
-def _record_from_entry(entry: ContextRecord, known: set[str]) -> MemoryRecord:
-    assert entry.finding
-    ids = entry.finding.evidence
+def _record_from_finding(entry: ContextRecord, finding: ToolFinding, known: set[str]) -> MemoryRecord:
+    ids = finding.evidence
     return MemoryRecord(
         turn=entry.turn,
         sub_goal=entry.action.goal,
-        tool=entry.finding.tool,
-        args=entry.finding.args,
-        status=entry.finding.status,
+        tool=finding.tool,
+        args=finding.args,
+        status=finding.status,
         finding="",
-        value=entry.finding.value,
+        value=finding.value,
         evidence=ids,
         fresh=sum(id not in known for id in ids),
     )

@@ -6,12 +6,23 @@ state gives the same input, so that a node that runs again makes the same call.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal, TypedDict
 
-from offing.sdk import Evidence, RunContext, SourceSpan, Step, StepKind, ToolStatus, tool_result_from_step
-from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE, WRITE, ContextConfig, RecordLocation
-from offing_graphs.memact.prompts import build_observation
-from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord, PruneArgs, ToolFinding, WriteArgs
+from offing.sdk import Evidence, RunContext, SourceSpan, Step, StepKind, ToolResult, ToolStatus, tool_result_from_step
+from offing_graphs.memact.context import ContextConfig, RecordLocation
+from offing_graphs.memact.prompts import Observation, build_observations, join_observations
+from offing_graphs.memact.schemas import (
+    EDIT_ACTIONS,
+    PRUNE,
+    WRITE,
+    Act,
+    AgentInput,
+    ContextRecord,
+    PruneArgs,
+    ToolFinding,
+    WriteArgs,
+)
 from offing_graphs.shared.findings import extract_evidence_ids, passages_from_evidence, render_value
 from offing_graphs.shared.schemas import ToolCard
 from offing_graphs.shared.state import load_output, output_from_step
@@ -48,7 +59,8 @@ class State(TypedDict):
     records: list[int]
     """The records of the context, oldest first.
 
-    Each has three numbers: its turn, and the seqs of its action and observation.
+    Each has three numbers: its turn, and the seqs of its action and observation. A record of several tool
+    calls has three numbers for each of them, one after another.
     """
     since: int
     """Last turn whose record was in the context when the current segment began."""
@@ -63,6 +75,8 @@ class State(TypedDict):
 
     Each has two numbers: its seq, and the turn before which it was first shown.
     """
+    window: int
+    """Context window of the model, as its provider named it. 0 means that it has rejected no prompt as too long."""
     stop: str
     """Reason why the work ended, a `StopReason`. Empty means that it continues."""
 
@@ -90,10 +104,14 @@ async def load_inputs(
     ctx: RunContext,
     state: State,
     config: ContextConfig,
+    context_tokens: int | None,
     request: Literal["action", "summary", "answer"] = "action",
     reason: str = "",
 ) -> AgentInput:
-    """Load the input of turn `state["turn"] + 1` from the context in the state."""
+    """Load the input of turn `state["turn"] + 1` from the context in the state.
+
+    `context_tokens` is the context window of the model, to which `config` is fitted. `None` means that it is unknown.
+    """
     retrieved = await ctx.get_evidence(MAX_EVIDENCE) if state["turn"] else ()
     records = await _load_records(ctx, state, config, retrieved)
     summary = (await load_output(ctx, state["summary"], Act)).summary if state["summary"] else ""
@@ -103,8 +121,9 @@ async def load_inputs(
         (get_message_text(messages[seq]), turn) for seq, turn in seen_messages.items() if seq in messages
     ]
     cards = build_tool_cards(ctx.tools)
+    task = task_from_run(ctx.run, (text for text, _ in messages_with_turns))
     return AgentInput(
-        **dict(task_from_run(ctx.run, (text for text, _ in messages_with_turns))),
+        **dict(task.model_copy(update={"context_tokens": context_tokens})),
         message_turns=tuple(turn for _, turn in messages_with_turns),
         tools=(*cards, *MEMORY_CARDS) if config.allows_edits else cards,
         records=tuple(record.record for record in records),
@@ -115,6 +134,7 @@ async def load_inputs(
         reason=reason,
         max_context_tokens=config.max_context_tokens,
         allows_edits=config.allows_edits,
+        shows_room=config.shows_room,
         turn=state["turn"] + 1,
         remaining=ctx.run.budget.max_turns - state["turn"],
     )
@@ -129,7 +149,8 @@ async def _load_records(
     seqs = sorted({seq for location in live for seq in (location.action_seq, location.observation_seq)})
     steps = {step.seq: step for step in await ctx.get_steps(seqs)}
     by_span = {e.span: e for e in retrieved}
-    return tuple(_build_record(place, steps, by_span, state["since"], config) for place in live)
+    records = [tuple(locations) for _, locations in groupby(live, key=lambda location: location.id)]
+    return tuple(_build_record(locations, steps, by_span, state["since"], config) for locations in records)
 
 
 def _list_visible_evidence(
@@ -147,12 +168,13 @@ def _list_visible_evidence(
 
 
 def _build_record(
-    location: RecordLocation,
+    locations: Sequence[RecordLocation],
     steps: Mapping[int, Step],
     retrieved: Mapping[SourceSpan, Evidence],
     since_turn: int,
     config: ContextConfig,
 ) -> RecordWithEvidence:
+    location = locations[0]
     act = output_from_step(steps[location.action_seq], Act)
     observation_step = steps[location.observation_seq]
     base: dict[str, Any] = {"id": location.id, "turn": location.turn, "seq": location.action_seq, "action": act}
@@ -163,20 +185,28 @@ def _build_record(
                 **base, observation=str(observation_step.payload["message"]), ok=bool(observation_step.payload["ok"])
             )
         )
-    result = tool_result_from_step(observation_step)
-    observation = build_observation(result, retrieved, config.max_observation_tokens)
-    ids = tuple(e.id for e in observation.evidence)
-    finding = ToolFinding(
+    results = [tool_result_from_step(steps[one.observation_seq]) for one in locations]
+    observations = build_observations(results, retrieved, config.max_observation_tokens)
+    finding, *more = map(_build_finding, results, observations)
+    record = ContextRecord(
+        **base,
+        observation=join_observations(results, observations),
+        ok=all(result.status is ToolStatus.OK for result in results),
+        finding=finding,
+        more_findings=tuple(more),
+        omitted_passages=sum(observation.omitted for observation in observations),
+    )
+    return RecordWithEvidence(record, tuple(e for observation in observations for e in observation.evidence))
+
+
+def _build_finding(result: ToolResult, observation: Observation) -> ToolFinding:
+    return ToolFinding(
         tool=result.tool,
         args=result.args,
         status=result.status,
         content=_drop_passage_text(result.content),
         value=render_value(result),
-        evidence=ids,
-    )
-    ok = result.status is ToolStatus.OK
-    return RecordWithEvidence(
-        ContextRecord(**base, observation=observation.text, ok=ok, finding=finding), observation.evidence
+        evidence=tuple(e.id for e in observation.evidence),
     )
 
 

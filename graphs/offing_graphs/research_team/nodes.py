@@ -16,6 +16,7 @@ from offing.sdk import (
     ChildRequest,
     ChildResult,
     ChildRunsUnavailable,
+    Depth,
     EngineFailure,
     RunContext,
     RunStatus,
@@ -37,11 +38,12 @@ from offing_graphs.agentflow.nodes import (
 from offing_graphs.agentflow.schemas import AnalystInput
 from offing_graphs.agentflow.state import NodeInputs, load_past_turns
 from offing_graphs.research_team import roles
-from offing_graphs.research_team.state import State, load_inputs, narrow_to_part
+from offing_graphs.research_team.state import State, count_child_passages, drop_uncited, load_inputs, narrow_to_part
 from offing_graphs.shared.findings import MAX_FINDING_CHARS
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.judge import judge_result
 from offing_graphs.shared.memory import append_record, draft_record
-from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan
+from offing_graphs.shared.schemas import Analysis, ChildOutcome, MemoryRecord, Plan
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq
@@ -56,6 +58,8 @@ REVIEW_TIMEOUT_SECONDS = 1_800.0
 MAX_REPLANS = 3
 """Maximum number of other plans that a person may request."""
 MAX_PARTS = 8
+MAX_LIMITS_CHARS = 800
+"""Maximum number of characters of a child's limits in its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class TeamNodes:
             return {"stop": reason}
         last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
         inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-        reply = await ctx.call_role(roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
+        reply = await call_fitted(ctx, roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
             return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         count = len(reply.output.sub_questions)
@@ -137,7 +141,9 @@ class TeamNodes:
             return {"stop": reason}
         inputs = await load_inputs(ctx, state)
         results = await ctx.run_children(
-            build_child_requests(inputs.analysis.sub_questions, ctx.run.budget.max_turns - state["turn"])
+            build_child_requests(
+                inputs.analysis.sub_questions, ctx.run.budget.max_turns - state["turn"], ctx.run.budget.depth
+            )
         )
         if isinstance(results, ChildRunsUnavailable):
             return {}
@@ -181,7 +187,8 @@ class TeamNodes:
         if reason := check_limits(ctx, state["turn"]):
             return {"stop": reason}
         inputs = await load_inputs(ctx, state, before_turn=state["turn"] + 1)
-        reply = await ctx.call_role(
+        reply = await call_fitted(
+            ctx,
             roles.VERIFIER,
             build_verifier_input(ctx, narrow_to_part(inputs, state), state["turn"]),
             turn=state["turn"],
@@ -210,7 +217,8 @@ class TeamNodes:
     async def write(self, state: State, runtime: "Runtime[Any]") -> StateUpdate:
         """Submit the report, for any stop reason. This is the last action of the run."""
         ctx: RunContext = runtime.context
-        return await submit_report(ctx, await load_inputs(ctx, state), StopReason(state["stop"]))
+        inputs = await load_inputs(ctx, state)
+        return await submit_report(ctx, drop_uncited(inputs), StopReason(state["stop"]), **count_child_passages(inputs))
 
     async def _record_and_judge(
         self, ctx: RunContext, inputs: NodeInputs, plan: Plan, result: ToolResult, turn: int
@@ -227,19 +235,20 @@ class TeamNodes:
         return reply if isinstance(reply, EngineFailure) else None
 
 
-def build_child_requests(parts: Sequence[str], turns: int) -> tuple[ChildRequest, ...]:
-    """Build one child request per part.
+def build_child_requests(parts: Sequence[str], turns: int, depth: Depth = Depth.STANDARD) -> tuple[ChildRequest, ...]:
+    """Build one child request per part, of the same depth.
 
     The parts share three quarters of the turns. The rest is for what is missing afterwards.
     """
-    share = Budget(max_turns=max(1, 3 * turns // (4 * len(parts))))
+    share = Budget(max_turns=max(1, 3 * turns // (4 * len(parts))), depth=depth)
     return tuple(ChildRequest(part, CHILD_GRAPH, share, engines={"analyst": "lead"}) for part in parts)
 
 
 def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
     """Build a memory record from the result of a child run. Its passages have the ids of this run."""
-    finding = "\n".join(f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings)
-    ids = tuple(dict.fromkeys([*(id for f in result.findings for id in f.evidence), *(e.id for e in result.evidence)]))
+    finding = _render_findings(result)
+    cited = (*result.cited, *(id for f in result.findings for id in f.evidence))
+    ids = tuple(dict.fromkeys((*cited, *(e.id for e in result.evidence))))
     ok = result.status is RunStatus.DONE
     return MemoryRecord(
         turn=turn,
@@ -247,10 +256,38 @@ def record_from_child(result: ChildResult, turn: int) -> MemoryRecord:
         tool=CHILD_RUN,
         args={"question": result.question},
         status=ToolStatus.OK if ok else ToolStatus.FAILED,
-        finding=(finding or f"It ended without a report: {result.stop.replace('_', ' ')}.")[:MAX_FINDING_CHARS],
+        finding=finding or f"It ended without a report: {result.stop.replace('_', ' ')}.",
         value="" if ids else shorten_line(result.answer, 800),
         evidence=ids,
         fresh=len(ids),
+        child=_build_child_outcome(result),
+    )
+
+
+def _render_findings(result: ChildResult) -> str:
+    """Render the sentences of a child's report that fit, with the number of those that do not."""
+    lines = [f"{f.text} {' '.join(f'[{id}]' for id in f.evidence)}".strip() for f in result.findings]
+    rendered, room = list[str](), MAX_FINDING_CHARS
+    for line in lines:
+        if rendered and len(line) + 1 > room:
+            break
+        rendered.append(line[:MAX_FINDING_CHARS])
+        room -= len(line) + 1
+    omitted = len(lines) - len(rendered)
+    notice = [f"({omitted} more sentences of its report are not shown here.)"] if omitted else []
+    return "\n".join((*rendered, *notice))
+
+
+def _build_child_outcome(result: ChildResult) -> ChildOutcome:
+    cited = tuple(dict.fromkeys((*result.cited, *(id for f in result.findings for id in f.evidence))))
+    return ChildOutcome(
+        stop=result.stop,
+        limits=shorten_line(result.limits, MAX_LIMITS_CHARS),
+        open_points=result.open_points,
+        read_passages=max(result.read_passages, len(result.evidence)),
+        quoted=result.quoted,
+        cited=cited,
+        uncited=tuple(e.id for e in result.evidence if e.id not in cited) if result.findings else (),
     )
 
 

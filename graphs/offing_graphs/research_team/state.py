@@ -4,6 +4,7 @@ What the judge discarded is not loaded.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from offing.sdk import RunContext, Step, StepKind
 from offing_graphs.agentflow import state as agentflow
@@ -45,7 +46,9 @@ async def load_inputs(
     if not state["turn"]:
         return inputs
     records, discarded = filter_discarded(inputs.memory, await load_judgments(ctx, before_turn or 1_000_000_000))
-    return replace(inputs, memory=records, evidence=tuple(p for p in inputs.evidence if p.id not in discarded))
+    useful = tuple(p for p in inputs.evidence if p.id not in discarded)
+    left_out = inputs.left_out_passages + len(inputs.evidence) - len(useful)
+    return replace(inputs, memory=records, evidence=useful, left_out_passages=left_out)
 
 
 def narrow_to_part(inputs: NodeInputs, state: State) -> NodeInputs:
@@ -63,6 +66,30 @@ def narrow_to_part(inputs: NodeInputs, state: State) -> NodeInputs:
         analysis=Analysis(summary=part, sub_questions=(part,)),
         memory=tuple(r for r in inputs.memory if r.turn > state["since"]),
     )
+
+
+def drop_uncited(inputs: NodeInputs) -> NodeInputs:
+    """Return the inputs without the passages that child runs only read.
+
+    A passage stays if a child run cites it or if the run retrieved it itself. The passages of a child
+    run without a report stay, too. `count_child_passages` counts what is dropped.
+    """
+    children = [record.child for record in inputs.memory if record.child]
+    used_ids = {id for record in inputs.memory if not record.child for id in record.evidence}
+    used_ids |= {id for child in children for id in child.cited}
+    dropped = {id for child in children for id in child.uncited} - used_ids
+    return replace(inputs, evidence=tuple(p for p in inputs.evidence if p.id not in dropped))
+
+
+def count_child_passages(inputs: NodeInputs) -> dict[str, Any]:
+    """Return the fields of the writer's input about the passages of child runs.
+
+    A passage that two child runs read counts twice, as in their own records.
+    """
+    children = [(record.child, record.evidence) for record in inputs.memory if record.child]
+    quoted = dict.fromkeys(id for child, _ in children for id in child.quoted)
+    uncited = sum(child.read_passages - len(set(ids) - set(child.uncited)) for child, ids in children)
+    return {"quoted": tuple(quoted), "uncited_passages": uncited}
 
 
 def _is_comment(step: Step) -> bool:

@@ -18,6 +18,8 @@ from offing_graphs.extractive.tool_names import CALCULATE, SEARCH_LIBRARY, SEARC
 from offing_graphs.router import roles
 from offing_graphs.router.schemas import Mode, ModeOption, RankedMode, RouterInput
 from offing_graphs.router.state import State
+from offing_graphs.shared.depth import is_deep
+from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.schemas import ToolCard
 from offing_graphs.shared.state import StateUpdate
@@ -42,8 +44,8 @@ async def route(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         await ctx.search_thread(ctx.run.question)  # evidence that the thread has quoted before can be cited again
     node_inputs = await load_inputs(ctx, state)
     parts = analyze_task(node_inputs.task).sub_questions
-    options = list_modes(len(parts), ctx.run.budget.max_turns, node_inputs.cards)
-    reply = await ctx.call_role(roles.ROUTER, RouterInput(**dict(node_inputs.task), parts=parts, options=options))
+    options = list_modes(len(parts), ctx.run.budget.max_turns, node_inputs.cards, deep=is_deep(ctx.run))
+    reply = await call_fitted(ctx, roles.ROUTER, RouterInput(**dict(node_inputs.task), parts=parts, options=options))
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply)}
     ranked = rank_modes(options, reply.output.chances_by_mode())
@@ -101,13 +103,13 @@ def _list_parts(state: State, node_inputs: NodeInputs) -> tuple[str, ...]:
     return (node_inputs.question,) if state["mode"] == Mode.INSTANT else node_inputs.analysis.sub_questions
 
 
-def list_modes(parts: int, turns: int, tools: Iterable[ToolCard]) -> tuple[ModeOption, ...]:
-    """Return the modes that a run with `turns` turns can take, cheapest first.
+def list_modes(parts: int, turns: int, tools: Iterable[ToolCard], *, deep: bool = False) -> tuple[ModeOption, ...]:
+    """Return the modes that a run with `turns` turns can take, cheapest first. A deep run always takes the loop.
 
     `parts` is the number of parts of the question.
     """
     loop = ModeOption(mode=Mode.AGENTIC, calls=2 + CALLS_PER_TURN * min(turns, TURNS_PER_PART * parts))
-    if not any(tool.name in DIRECT_TOOLS for tool in tools):
+    if deep or not any(tool.name in DIRECT_TOOLS for tool in tools):
         return (loop,)
     instant = ModeOption(mode=Mode.INSTANT, calls=2)
     by_parts = (ModeOption(mode=Mode.REASONING, calls=parts + 2),) if 1 < parts <= turns else ()

@@ -4,6 +4,7 @@ from offing.sdk import InvalidOutput, Message, SpanKind, shorten_line
 from offing_graphs.router.schemas import Chance, Mode, Route, RouterInput
 from offing_graphs.shared.prompt_parts import build_prompt, render_task
 from offing_graphs.shared.tagged_text import build_text_format, parse_tagged, render_tagged
+from offing_graphs.shared.text_repairs import build_tag_repair
 
 ROUTER_SYSTEM_PROMPT = (
     "You decide how much work a question needs. For each mode that is offered, estimate the chance, 0 to 1, that it "
@@ -42,4 +43,6 @@ def render_output(output: Route, _inputs: RouterInput) -> str:
     return render_tagged((("why", " ".join(output.why.split())), ("chances", lines)))
 
 
-TEXT_FORMAT = build_text_format(render_prompt, TEXT_FORMAT_RULE, parse_output, render_output, SpanKind.PLAN)
+TEXT_FORMAT = build_text_format(
+    render_prompt, TEXT_FORMAT_RULE, parse_output, render_output, SpanKind.PLAN, build_tag_repair(TAGS)
+)

@@ -31,6 +31,7 @@ def passages_from_evidence(evidence: Iterable[Evidence]) -> tuple[RetrievedPassa
             heading=e.heading,
             name=e.name,
             text=e.text,
+            source_label=e.source_label,
         )
         for e in evidence
     )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field, StrictBool
 
 from offing.sdk import (
+    UNTRUSTED_BLOCK_RULE,
     EngineFailure,
     Evidence,
     Headline,
@@ -28,8 +29,10 @@ from offing.sdk import (
 )
 from offing_graphs.extractive.word_forms import extract_stems, extract_terms
 from offing_graphs.shared.findings import passages_from_evidence, render_value
-from offing_graphs.shared.prompt_parts import build_prompt, render_passage
-from offing_graphs.shared.schemas import FrozenModel, MemoryRecord, RetrievedPassage
+from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.prompt_parts import build_prompt, render_passages
+from offing_graphs.shared.prompt_room import compute_room
+from offing_graphs.shared.schemas import FrozenModel, MemoryRecord, RetrievedPassage, RoleInput
 from offing_graphs.shared.state import output_from_step
 from offing_graphs.shared.tagged_text import build_text_format, parse_tagged, render_tagged
 
@@ -41,11 +44,15 @@ TEXT_FORMAT_RULE = """<why>one sentence</why>
 <helps>true or false</helps>
 <discard>ids of the passages that do not help, with commas between; nothing where all help</discard>"""
 TAGS = ("why", "helps", "discard")
+MAX_PASSAGE_CHARS = 120_000
+"""Maximum number of characters of the judged passages, where the window of the model is unknown."""
+MAX_PASSAGE_TOKENS = 32_000
+"""Maximum estimated tokens of the judged passages."""
 MAX_JUDGMENTS = 64
 """Maximum number of judgments that are read back."""
 
 
-class JudgeInput(FrozenModel):
+class JudgeInput(RoleInput):
     """One observation, with the question and the sub-goal of its call."""
 
     question: str
@@ -66,9 +73,13 @@ class Judgment(FrozenModel):
 
 
 def render_prompt(inputs: JudgeInput) -> tuple[Message, ...]:
-    parts = [render_passage(p) for p in inputs.passages] or [wrap_untrusted(inputs.value or "Nothing was found.")]
     request = f"The question:\n{inputs.question}\nThe step was to: {inputs.goal}\nTool: {inputs.tool}, {inputs.status}"
-    return build_prompt(JUDGE_SYSTEM_PROMPT, (request, *parts))
+    if not inputs.passages:
+        return build_prompt(JUDGE_SYSTEM_PROMPT, (request, wrap_untrusted(inputs.value or "Nothing was found.")))
+    room = compute_room(inputs.context_tokens, Judgment, (JUDGE_SYSTEM_PROMPT, UNTRUSTED_BLOCK_RULE, request))
+    allowance = room.allow(MAX_PASSAGE_CHARS, MAX_PASSAGE_TOKENS)
+    rendered = render_passages((inputs.question, inputs.goal), inputs.passages, allowance)
+    return build_prompt(JUDGE_SYSTEM_PROMPT, (request, *rendered.parts), rendered.omitted)
 
 
 def judge_by_words(inputs: JudgeInput) -> Judgment:
@@ -150,7 +161,7 @@ async def judge_result(
         passages=passages_from_evidence(evidence),
         value=render_value(result),
     )
-    return await ctx.call_role(JUDGE, inputs, turn=turn)
+    return await call_fitted(ctx, JUDGE, inputs, turn=turn)
 
 
 async def load_judgments(ctx: RunContext, before_turn: int) -> dict[int, Judgment]:

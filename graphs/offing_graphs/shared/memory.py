@@ -37,6 +37,11 @@ async def load_records(ctx: RunContext, before_turn: int | None, schema: type[Re
     return tuple(r for r in records if before_turn is None or r.turn < before_turn)
 
 
+def count_earlier_passages(evidence: Sequence[Evidence]) -> int:
+    """Return how many passages of the run were retrieved before these. Their ids start at E1 and have no gaps."""
+    return int(evidence[0].id.removeprefix("E")) - 1 if evidence else 0
+
+
 async def load_call_records(ctx: RunContext, evidence: Sequence[Evidence]) -> tuple[MemoryRecord, ...]:
     """Build records from the results of the run's tool calls, for graphs that store no records."""
     records: list[MemoryRecord] = []

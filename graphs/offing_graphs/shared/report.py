@@ -24,6 +24,7 @@ def build_quote_report(
         question=task.question,
         earlier=task.earlier,
         user_messages=task.user_messages,
+        report_style=task.report_style,
         analysis=analyze_task(task),
         memory=memory,
         evidence=evidence,

@@ -7,11 +7,47 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from offing.sdk import ReportStyle
+
 
 class FrozenModel(BaseModel):
     """An immutable model that rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def is_none(value: object) -> bool:
+    """Return whether an optional field is not set.
+
+    Such a field is not part of the recorded form, so that values without it stay the same.
+    """
+    return value is None
+
+
+def is_false(value: bool) -> bool:
+    return not value
+
+
+def is_zero(value: int) -> bool:
+    return value == 0
+
+
+def is_empty(value: tuple[Any, ...]) -> bool:
+    return not value
+
+
+class RoleInput(FrozenModel):
+    """The input of a role whose prompt is fitted to the model's context window."""
+
+    context_tokens: int | None = Field(default=None, exclude_if=is_none)
+    """Tokens of the context window of the model that answers. `None` means that there is none or that it is unknown."""
+
+
+class EvidenceInput(RoleInput):
+    """The input of a role that sees retrieved passages."""
+
+    left_out_passages: int = Field(default=0, exclude_if=is_zero)
+    """Number of retrieved passages that are not part of the input: older ones, and those that a judge discarded."""
 
 
 class PriorExchange(FrozenModel):
@@ -45,6 +81,32 @@ class RetrievedPassage(FrozenModel):
     name: str = ""
     """Path of the document within its folder."""
     text: str
+    source_label: str = Field(default="", exclude=True)
+    """Short id of the source in prompts, such as S2. Not recorded, because it follows from the order of retrieval."""
+
+    @property
+    def source_reference(self) -> str:
+        """The id by which a prompt names the source: the short one, if there is one."""
+        return self.source_label or self.source
+
+
+class ChildOutcome(FrozenModel):
+    """How a child run ended, beside its findings. The texts are untrusted, like its findings."""
+
+    stop: str
+    """Why it ended, a `StopReason`."""
+    limits: str = ""
+    """What it could not establish, according to its report."""
+    open_points: tuple[str, ...] = ()
+    """Parts of its question that its last verification did not find covered, with what is missing."""
+    read_passages: int = 0
+    """Number of passages that it read."""
+    quoted: tuple[str, ...] = ()
+    """Ids of the passages that its report quotes."""
+    cited: tuple[str, ...] = ()
+    """Ids of all passages that its report cites, the quoted ones first."""
+    uncited: tuple[str, ...] = ()
+    """Ids of passages that it read and passed on, but did not cite. Empty if it wrote no report."""
 
 
 class MemoryRecord(FrozenModel):
@@ -66,15 +128,19 @@ class MemoryRecord(FrozenModel):
     """Number of returned passages that the run had not seen before."""
     verdict_before: str = ""
     """Analysis by the verifier at the end of the previous turn. Empty means that there was none."""
+    child: ChildOutcome | None = Field(default=None, exclude_if=is_none)
+    """How the child run ended whose result this is. `None` means that it is the result of a tool."""
 
 
-class TaskContext(FrozenModel):
+class TaskContext(RoleInput):
     """The task as every role receives it."""
 
     question: str
     earlier: tuple[PriorExchange, ...] = ()
     user_messages: tuple[str, ...] = ()
     """Messages that the user sent during the run, oldest first."""
+    report_style: ReportStyle | None = Field(default=None, exclude_if=is_none)
+    """What the user asks of the form of the report, for roles that write one. `None` means nothing."""
 
 
 class Analysis(FrozenModel):
@@ -107,11 +173,20 @@ class Plan(FrozenModel):
     context: str = Field(description="All that the tool call needs: search words, passage ids, positions, numbers.")
     sub_goal: str = Field(min_length=1, description="What this step is to find out, in one sentence.")
     tool: str = Field(description="Exact name of one of the tools.")
+    args: dict[str, Any] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="The tool's complete arguments, as its JSON schema asks. null: not all of them are known.",
+    )
 
 
-class WriterInput(TaskContext):
+class WriterInput(TaskContext, EvidenceInput):
     analysis: Analysis
     memory: tuple[MemoryRecord, ...] = ()
     evidence: tuple[RetrievedPassage, ...] = ()
     reason: str
     """Reason why collecting ended, a `StopReason`."""
+    quoted: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Ids of passages that reports of child runs quote. They are shown first."""
+    uncited_passages: int = Field(default=0, exclude_if=is_zero)
+    """Number of passages that child runs read and did not cite, so that they are not in `evidence`."""

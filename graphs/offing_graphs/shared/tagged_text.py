@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
+from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, RepairedText, SpanKind
 from offing_graphs.shared.prompt_parts import add_format_rules
 
 InputT = TypeVar("InputT", bound=BaseModel)
@@ -36,6 +36,8 @@ class Block:
 
 
 Blocks = Mapping[str, Block]
+NamedBlocks = tuple[tuple[str, Block], ...]
+"""Blocks with their names, in the order of the text."""
 
 
 def find_thoughts_end(text: str) -> int:
@@ -63,17 +65,39 @@ def parse_tagged(text: str, names: Sequence[str], optional: Sequence[str] = ()) 
 
     The blocks must stand in this order, each once, with only white space between them.
     """
-    blocks: dict[str, Block] = {}
+    blocks = parse_tagged_list(text, names, optional)
+    return blocks if isinstance(blocks, InvalidOutput) else dict(blocks)
+
+
+def parse_tagged_list(
+    text: str, names: Sequence[str], optional: Sequence[str] = (), repeated: Sequence[str] = ()
+) -> NamedBlocks | InvalidOutput:
+    """Parse blocks as `parse_tagged` does. Those in `repeated` may stand there several times, one after another."""
+    blocks: list[tuple[str, Block]] = []
     at = find_thoughts_end(text)
     for name in names:
-        match = re.compile(rf"\s*(<{name}>(.*?)</{name}>)", re.DOTALL).match(text, at)
-        if match:
-            blocks[name] = Block(match.group(2).strip(), match.start(1), match.end(1))
-            at = match.end()
-        elif name not in optional:
-            return InvalidOutput(f"Expected the block <{name}>…</{name}> at: {_quote_start(text[at:])}")
+        matches = _match_blocks(text, name, at, repeats=name in repeated)
+        if not matches and name not in optional:
+            return InvalidOutput(
+                f"Expected the block <{name}>…</{name}> at: {_quote_start(text[at:])}. {_render_form(names)}"
+            )
+        blocks += [(name, block) for block in matches]
+        at = matches[-1].end if matches else at
     rest = text[at:].strip()
-    return InvalidOutput(f"Nothing may stand beside the blocks, but there is: {_quote_start(rest)}") if rest else blocks
+    if rest:
+        return InvalidOutput(
+            f"Nothing may stand beside the blocks, but there is: {_quote_start(rest)}. {_render_form(names)}"
+        )
+    return tuple(blocks)
+
+
+def _match_blocks(text: str, name: str, at: int, *, repeats: bool) -> list[Block]:
+    """Return the blocks of a name that begin at a position, at most one unless it may be repeated."""
+    pattern, blocks = re.compile(rf"\s*(<{name}>(.*?)</{name}>)", re.DOTALL), list[Block]()
+    while (match := pattern.match(text, at)) and (repeats or not blocks):
+        blocks.append(Block(match.group(2).strip(), match.start(1), match.end(1)))
+        at = match.end()
+    return blocks
 
 
 def parse_labeled(text: str, labels: Sequence[str]) -> Blocks | InvalidOutput:
@@ -85,7 +109,7 @@ def parse_labeled(text: str, labels: Sequence[str]) -> Blocks | InvalidOutput:
         re.compile(rf"^[ \t]*({'|'.join(map(re.escape, labels))}):", re.M).finditer(text, find_thoughts_end(text))
     )
     if [h.group(1) for h in heads] != list(labels):
-        return InvalidOutput(f"Expected the sections {', '.join(labels)}, each once and in this order.")
+        return InvalidOutput(_describe_labels([h.group(1) for h in heads], labels))
     if before := text[find_thoughts_end(text) : heads[0].start()].strip():
         return InvalidOutput(f"Nothing may stand before {labels[0]}, but there is: {_quote_start(before)}")
     ends = [*(h.start() for h in heads[1:]), len(text)]
@@ -98,11 +122,13 @@ def build_text_format(
     parse: Callable[[str, InputT], OutputT | InvalidOutput],
     write: Callable[[OutputT, InputT], str],
     span_kind: SpanKind | None = None,
+    repair: Callable[[str, InputT], RepairedText] | None = None,
 ) -> PromptFormat[InputT, OutputT]:
     """Return the `text` format of a role.
 
     `render` renders the prompt for JSON, to which the rules of the format are added. `span_kind` is
-    the kind of the whole completion. `None` means that it has no span.
+    the kind of the whole completion. `None` means that it has no span. `repair` repairs the text of a
+    provider's model.
     """
     return PromptFormat(
         "text",
@@ -110,6 +136,7 @@ def build_text_format(
         parse,
         lambda text: find_whole_span(text, span_kind) if span_kind else (),
         write,
+        repair=repair,
     )
 
 
@@ -129,6 +156,22 @@ def validate_output(schema: type[OutputT], fields: Mapping[str, Any], whole_name
 def render_tagged(blocks: Iterable[tuple[str, str]]) -> str:
     """Render blocks as text that `parse_tagged` can parse."""
     return "\n".join(f"<{name}>{text}</{name}>" for name, text in blocks)
+
+
+def _render_form(names: Sequence[str]) -> str:
+    return f"The form is: {' '.join(f'<{name}>…</{name}>' for name in names)}"
+
+
+def _describe_labels(present: Sequence[str], labels: Sequence[str]) -> str:
+    """Describe which labels are missing or repeated, with the form that is expected."""
+    missing = [label for label in labels if label not in present]
+    repeated = [label for label in labels if present.count(label) > 1]
+    problems = [
+        *([f"No line begins with: {', '.join(f'{label}:' for label in missing)}."] if missing else []),
+        *([f"More than one line begins with: {', '.join(f'{label}:' for label in repeated)}."] if repeated else []),
+    ]
+    form = " / ".join(f"{label}: …" for label in labels)
+    return " ".join([*(problems or ["The sections are not in order."]), f"Write one line each, in this order: {form}"])
 
 
 def _build_section(text: str, head: re.Match[str], end: int) -> Block:

@@ -1,10 +1,10 @@
 """The task of a run as its roles receive it: the question, what people wrote, and the tools."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from offing.sdk import RunContext, RunInfo, Step, ToolSpec
 from offing_graphs.shared.schemas import PriorExchange, TaskContext, ToolCard
@@ -16,7 +16,9 @@ MAX_USER_MESSAGES = 20
 def task_from_run(run: RunInfo, user_messages: Iterable[str] = ()) -> TaskContext:
     """Return the task of a run."""
     earlier = tuple(PriorExchange(question=q, answer=a) for q, a in run.prior_exchanges)
-    return TaskContext(question=run.question, earlier=earlier, user_messages=tuple(user_messages))
+    return TaskContext(
+        question=run.question, earlier=earlier, user_messages=tuple(user_messages), report_style=run.report_style
+    )
 
 
 async def load_task(ctx: RunContext, last_message_seq: int) -> TaskContext:
@@ -46,6 +48,18 @@ def build_tool_cards(specs: Iterable[ToolSpec]) -> tuple[ToolCard, ...]:
         )
         for spec in specs
     )
+
+
+def find_args_problem(ctx: RunContext, tool: str, args: Mapping[str, Any]) -> str | None:
+    """Return why arguments do not fit the schema of a tool. `None` means that they do."""
+    spec = next((spec for spec in ctx.tools if spec.name == tool), None)
+    if spec is None:
+        return f"There is no tool {tool}."
+    try:
+        spec.args.model_validate(dict(args))
+    except ValidationError as error:
+        return error.errors(include_url=False)[0]["msg"]
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -2,22 +2,44 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from offing.sdk import DraftCitation, DraftSection, DraftSentence, InvalidOutput, ReportDraft, shorten_line
+from offing.sdk import InvalidOutput, ReportDraft, shorten_line
 from offing_graphs.shared.prompt_parts import render_json
+from offing_graphs.shared.report_blocks import (
+    collapse_white_space,
+    extract_citations,
+    is_row,
+    parse_sections,
+    render_section,
+)
 
 CALL_FORMAT_RULE = "the tool's name, a space, and its arguments as one JSON object on the same line"
-REPORT_FORMAT_RULE = """# A title
+SECTION_BODY_RULE = """\
+Connected prose. Each statement of fact is followed by its citation. [E3: "words copied letter by letter from \
+passage E3"] The next sentence goes on in the same paragraph. [E3: "other words"] [E5: "words of passage E5"]
+
+An empty line begins the next paragraph.
+- An item, where a list serves. [E5: "words"]
+
+| A table | where it serves |
+| --- | --- |
+| a cell | a cell [E7: "words"] |"""
+"""How the body of a section is written, with all that may stand in it."""
+REPORT_FORMAT_RULE = f"""# A title
 The short answer in a sentence or two, with the ids of the passages it stands on, like [E3].
+
 ## A heading
-- One statement of fact. [E3: "words copied letter by letter from passage E3"]
-- Another one. [E3: "other words"] [E5: "words of passage E5"]
+{SECTION_BODY_RULE}
+
 Limits: what could not be established. Leave this line out when there is nothing."""
+REPORT_EXAMPLE = (
+    'Write it like this: a line "# A title", the short answer, then sections that begin with "## A heading".'
+)
 
 _CALL = re.compile(r"([\w.\-]+)\s*(\{.*\})?", re.DOTALL)
-_CITED = re.compile(r"\s*\[(E\d+):\s*\"(.*?)(?<!\\)\"\]", re.DOTALL)
+_BEGINS_BODY = re.compile(r"#|[-*+\u2022]\s|\d{1,3}[.)]\s")
 
 
 def render_call(tool: str, args: Mapping[str, Any]) -> str:
@@ -41,69 +63,46 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]] | InvalidOutput:
 
 def render_report(draft: ReportDraft) -> str:
     """Render a draft as text. White space within sentences and quotes becomes single spaces."""
-    sections = [
-        line
-        for s in draft.sections
-        for line in (f"## {_collapse_white_space(s.heading)}", *map(_render_bullet, s.sentences))
-    ]
-    limits = [f"Limits: {_collapse_white_space(draft.limits)}"] if draft.limits.strip() else []
-    answer = [_collapse_white_space(draft.answer)] if draft.answer.strip() else []
-    return "\n".join([f"# {_collapse_white_space(draft.title)}", *answer, *sections, *limits])
+    sections = [line for section in draft.sections for line in render_section(section)]
+    limits = [f"Limits: {collapse_white_space(draft.limits)}"] if draft.limits.strip() else []
+    marks = [f"[{c.evidence}: {render_json(collapse_white_space(c.quote))}]" for c in draft.answer_citations]
+    lead = " ".join([collapse_white_space(draft.answer), *marks]).strip()
+    return "\n".join([f"# {collapse_white_space(draft.title)}", *([lead] if lead else []), *sections, *limits])
 
 
 def parse_report(text: str, title: str) -> ReportDraft | InvalidOutput:
     """Parse a draft from text.
 
-    `title` is used if the text has none. A text without headings is a short answer.
+    `title` is used if the text has none. What stands before the first section is the short answer; a
+    text without headings is one, too, up to its first empty line.
     """
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    if not lines:
-        return InvalidOutput("The report is empty.")
+    lines = text.strip().splitlines()
+    if not text.strip():
+        return InvalidOutput("The report is empty. " + REPORT_EXAMPLE)
     if lines[0].startswith("# "):
         title, lines = lines[0][2:].strip(), lines[1:]
-    limits = next((line.partition(":")[2].strip() for line in lines if line.startswith("Limits:")), "")
-    body = [line for line in lines if not line.startswith("Limits:")]
-    first = next((n for n, line in enumerate(body) if line.startswith(("##", "- "))), len(body))
+    body, limits = split_limits(lines)
+    lead, rest = _split_lead(body)
+    answer, citations = extract_citations(" ".join(line.strip() for line in lead))
     return ReportDraft(
-        title=title, answer=" ".join(body[:first]), sections=_parse_sections(body[first:]), limits=limits
+        title=title, answer=answer, answer_citations=citations, sections=parse_sections(rest), limits=limits
     )
 
 
-def _parse_sections(lines: Iterable[str]) -> tuple[DraftSection, ...]:
-    sections: list[tuple[str, list[DraftSentence]]] = []
-    for line in lines:
-        if line.startswith("##"):
-            sections.append((line[2:].strip(), []))
-            continue
-        if not sections:
-            sections.append(("", []))
-        sections[-1][1].append(_parse_sentence(line.removeprefix("- ")))
-    return tuple(DraftSection(heading=h, sentences=tuple(s)) for h, s in sections if s)
+def split_limits(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Return the lines without those of the limits, and the limits. Empty limits mean that there are none."""
+    limits = next((line.strip().partition(":")[2].strip() for line in lines if _is_limits(line)), "")
+    return [line for line in lines if not _is_limits(line)], limits
 
 
-def _parse_sentence(line: str) -> DraftSentence:
-    citations = tuple(DraftCitation(evidence=id, quote=_unescape(quote)) for id, quote in _CITED.findall(line))
-    return DraftSentence(text=_CITED.sub("", line).strip(), citations=citations)
+def _is_limits(line: str) -> bool:
+    return line.strip().startswith("Limits:")
 
 
-def _render_bullet(sentence: DraftSentence) -> str:
-    marks = [
-        f"[{c.evidence}: {json.dumps(_collapse_white_space(c.quote), ensure_ascii=False)}]" for c in sentence.citations
-    ]
-    return " ".join(["-", _collapse_white_space(sentence.text), *marks])
-
-
-def _unescape(quote: str) -> str:
-    """Remove JSON escapes from a quote.
-
-    Models often copy words without escapes; a quote that is no JSON string is returned
-    unchanged.
-    """
-    try:
-        return str(json.loads(f'"{quote}"'))
-    except ValueError:
-        return quote
-
-
-def _collapse_white_space(text: str) -> str:
-    return " ".join(text.split())
+def _split_lead(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the first paragraph before any section, list or table, and the lines after it."""
+    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
+    end = start
+    while end < len(lines) and (line := lines[end].strip()) and not _BEGINS_BODY.match(line) and not is_row(line):
+        end += 1
+    return lines[start:end], lines[end:]

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
-from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE, WRITE
-from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord
+from offing_graphs.memact.schemas import EDIT_ACTIONS, PRUNE, WRITE, Act, AgentInput, ContextRecord
 from offing_world.compact_notation import (
     MAX_RECORDS,
     EntityIndex,

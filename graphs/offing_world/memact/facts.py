@@ -6,8 +6,8 @@ The module also renders facts for notes and parses them.
 import re
 from collections.abc import Iterable, Sequence
 
-from offing_graphs.memact.context import EDIT_ACTIONS
-from offing_graphs.memact.schemas import AgentInput, ContextRecord
+from offing.sdk import ToolStatus
+from offing_graphs.memact.schemas import EDIT_ACTIONS, AgentInput, ContextRecord
 from offing_world.lookup_rules import render_fact
 from offing_world.question_solver import KnownFact, fact_from_call, find_missing_look_ups
 
@@ -26,8 +26,8 @@ def list_record_facts(entry: ContextRecord) -> tuple[KnownFact, ...]:
     """Return the facts of one record."""
     if entry.action.tool in EDIT_ACTIONS:
         return parse_facts(str(entry.action.args.get("note", "")))
-    fact = fact_from_call(entry.finding.args, entry.finding.content) if entry.finding and entry.ok else None
-    return (fact,) if fact else ()
+    facts = (fact_from_call(one.args, one.content) for one in entry.findings if one.status == ToolStatus.OK)
+    return tuple(fact for fact in facts if fact)
 
 
 def render_facts(known: Iterable[KnownFact]) -> str:

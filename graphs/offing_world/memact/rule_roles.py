@@ -7,8 +7,7 @@ is missing.
 from collections.abc import Mapping
 
 from offing.sdk import RuleContext, RuleFunction
-from offing_graphs.memact.context import EDIT_ACTIONS, PRUNE
-from offing_graphs.memact.schemas import Act, AgentInput
+from offing_graphs.memact.schemas import EDIT_ACTIONS, PRUNE, Act, AgentInput
 from offing_world.lookup_rules import TOOL_CHOOSERS, build_args, build_solution_report, find_next_look_up
 from offing_world.memact.facts import list_known_facts, render_facts, select_needed_facts
 from offing_world.question_solver import KnownFact, find_answer, find_missing_look_ups

@@ -10,7 +10,7 @@ from offing.sdk import InvalidOutput, ReportDraft, SpanKind
 from offing.tools.environment import extend_role
 from offing_graphs.agentflow import graph, prompts
 from offing_graphs.agentflow.roles import ANALYST, EXECUTOR, GENERATOR, PLANNER, VERIFIER
-from offing_graphs.agentflow.schemas import AnalystInput, Command, PlannerInput, Verdict
+from offing_graphs.agentflow.schemas import AnalystInput, Command, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, Plan
 from offing_world.agentflow import compact_format
 from offing_world.compact_notation import VOCABULARY
@@ -21,6 +21,9 @@ from tests.graphs.world_runs import accuracy, held_out, trial, trials
 
 PLAIN = {role.name: "text" for role in graph.roles}
 ANY: Any = None
+VERIFYING = VerifierInput(
+    question="q", analysis=Analysis(summary="s", sub_questions=("q",)), tools=(), turn=1, remaining=1
+)
 """For parsers that do not look at their input."""
 QUESTION = "Who taught Velan Torsk?"
 
@@ -149,22 +152,22 @@ def verdict(stop: str, coverage: str = "yes | q | E1, E2 | ") -> str:
 
 
 def test_a_verdict_is_read_and_written() -> None:
-    read = prompts.parse_text_verdict(verdict("true", "yes | q | E1, E2 | \nno | p || all of it"), ANY)
+    read = prompts.parse_text_verdict(verdict("true", "yes | q | E1, E2 | \nno | p || all of it"), VERIFYING)
     covered = Coverage(sub_question="q", covered=True, evidence=("E1", "E2"))
     missing = Coverage(sub_question="p", covered=False, missing="all of it")
     assert read == Verdict(analysis="a", coverage=(covered, missing), stop=True)
     assert not isinstance(read, InvalidOutput)
-    assert prompts.parse_text_verdict(prompts.render_text_verdict(read, ANY), ANY) == read
+    assert prompts.parse_text_verdict(prompts.render_text_verdict(read, VERIFYING), VERIFYING) == read
 
 
 @pytest.mark.parametrize("stop", ["", "TRUE", "True", "yes", "stop", "1", "not true", "true."])
 def test_only_the_word_true_stops(stop: str) -> None:
-    assert isinstance(prompts.parse_text_verdict(verdict(stop), ANY), InvalidOutput)
+    assert isinstance(prompts.parse_text_verdict(verdict(stop), VERIFYING), InvalidOutput)
 
 
 @pytest.mark.parametrize("coverage", ["q", "maybe | q | E1 | ", "yes | q", "yes | a | b | c | d"])
 def test_coverage_of_another_form_is_rejected(coverage: str) -> None:
-    assert isinstance(prompts.parse_text_verdict(verdict("true", coverage), ANY), InvalidOutput)
+    assert isinstance(prompts.parse_text_verdict(verdict("true", coverage), VERIFYING), InvalidOutput)
 
 
 def test_a_command_is_read_and_written() -> None:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from offing.core.run import Budget
 from offing.sdk import Message, wrap_untrusted
-from offing_graphs.agentflow import graph, prompts
+from offing_graphs.agentflow import graph, history, prompts
 from offing_graphs.agentflow.prompts import render_planner_prompt, render_writer_prompt
-from offing_graphs.agentflow.schemas import PlannerInput, Verdict
-from offing_graphs.shared.schemas import Analysis, MemoryRecord, RetrievedPassage, ToolCard, WriterInput
+from offing_graphs.agentflow.schemas import PlannerInput, Verdict, VerifierInput
+from offing_graphs.shared.schemas import Analysis, Coverage, MemoryRecord, RetrievedPassage, ToolCard, WriterInput
 from tests.graphs.corpus import harbour
 from tests.graphs.in_memory_context import InMemoryContext, carry_out
 
@@ -60,7 +60,7 @@ def test_the_planner_is_told_what_it_needs() -> None:
 def test_a_long_memory_is_bounded_and_says_what_is_left_out() -> None:
     for size in (10, 1_000, 100_000):
         text = prompt_text(planner_prompt(tuple(record(n, size) for n in range(1, 200))))
-        assert len(text) < prompts.MAX_MEMORY_CHARS + 4_000
+        assert len(text) < history.MAX_MEMORY_CHARS + 4_000
     assert re.search(r"\d+ earlier steps are not shown", text)
     many = prompt_text(planner_prompt(tuple(record(n, 10) for n in range(1, 65))))
     assert "Step 64: goal 64\n" in many
@@ -126,3 +126,25 @@ def test_passages_in_a_prompt_are_bounded_and_the_fitting_ones_are_kept() -> Non
     text = prompt_text(render_writer_prompt(inputs))
     assert "swordfish" in text
     assert len(text) < prompts.MAX_WRITER_EVIDENCE_CHARS + 8_000
+
+
+def test_the_verifier_sees_the_passages_of_the_latest_step_and_its_earlier_judgment() -> None:
+    old = [passage("How often? Twice a year. " * 80).model_copy(update={"id": f"E{n}"}) for n in range(1, 12)]
+    new = passage("Nothing of use here. " * 80).model_copy(update={"id": "E12"})
+    earlier = Verdict(analysis="A name.", coverage=(Coverage(sub_question="How often?", covered=True),), stop=False)
+    record = MemoryRecord(turn=2, sub_goal="g", tool="t", args={}, status="ok", finding="f", evidence=("E12",), fresh=1)
+    inputs = VerifierInput(
+        question="How often?",
+        analysis=Analysis(summary="s", sub_questions=("How often?", "By whom?")),
+        tools=(),
+        memory=(record,),
+        evidence=(*old, new),
+        verdict=earlier,
+        turn=2,
+        remaining=2,
+    )
+    text = "\n".join(part for message in prompts.render_verifier_prompt(inputs) for part in message.parts)
+    assert "Passage E12 " in text
+    assert "retrieved passages are not shown here" in text
+    assert '"covered": true' in text
+    assert "What it calls covered stays covered" in text

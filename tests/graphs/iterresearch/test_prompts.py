@@ -188,7 +188,10 @@ def test_each_round_is_told_its_form() -> None:
     first, middle, final = (prompt(phase=stage) for stage in TurnPhase)
     assert "first round" in first
     assert "Your report so far" not in first
-    assert "Either make one tool call" in middle
+    assert "Either call a tool" in middle
+    assert "up to 5" in first
+    assert "up to 5" in middle
+    assert "up to 5" not in final
     assert "Tool search_library" in middle
     assert "last round" in final
     assert "Tool search_library" not in final
@@ -203,10 +206,14 @@ def test_each_round_is_told_its_form() -> None:
 CALL = {"tool": "search_library", "args": {"query": "x"}}
 DRAFT: dict[str, Any] = {"title": "T", "answer": "Yes.", "sections": []}
 REJECTED: list[tuple[TurnPhase, dict[str, Any], str]] = [
-    (TurnPhase.FIRST, {"answer": DRAFT}, "make one tool call"),
+    (TurnPhase.FIRST, {"answer": DRAFT}, "make a tool call"),
     (TurnPhase.FINAL, {"action": CALL}, "give the final `answer`"),
     (TurnPhase.MIDDLE, {}, "and not both"),
     (TurnPhase.MIDDLE, {"action": CALL, "answer": DRAFT}, "and not both"),
+    (TurnPhase.MIDDLE, {"answer": DRAFT, "more_actions": [CALL]}, "and not both"),
+    (TurnPhase.MIDDLE, {"more_actions": [CALL]}, "a tool call as `action`"),
+    (TurnPhase.MIDDLE, {"action": CALL, "more_actions": [CALL] * 5}, "At most 5 tool calls"),
+    (TurnPhase.FINAL, {"answer": DRAFT, "more_actions": [CALL]}, "and not both"),
     (TurnPhase.MIDDLE, {"action": CALL, "report": " "}, "empty"),
     (TurnPhase.MIDDLE, {"action": CALL, "report": FULL + "é"}, "write a shorter one, of at most 6,000"),
     (TurnPhase.MIDDLE, {"action": CALL, "answered": "no"}, "answered"),
@@ -230,7 +237,7 @@ def test_a_report_of_just_the_limit_is_taken_whole() -> None:
 
 def test_the_schema_of_each_round_asks_for_what_it_allows() -> None:
     first, middle, final = (OUTPUTS_BY_PHASE[stage].model_json_schema() for stage in TurnPhase)
-    assert set(first["properties"]) == {"think", "report", "action"}
+    assert set(first["properties"]) == {"think", "report", "action", "more_actions"}
     assert set(first["required"]) == {"report", "action"}
     assert {"action", "answer"} <= set(middle["properties"])
     assert set(final["properties"]) == {"think", "report", "answer", "answered"}
@@ -269,7 +276,10 @@ def test_tagged_blocks_are_read_as_a_round() -> None:
         REPORT,
         TEXT_CALL,
         f"{REPORT}{TEXT_CALL}<answer>Yes.</answer>",
-        f"{REPORT}{TEXT_CALL}{TEXT_CALL}",
+        f"{REPORT}{TEXT_CALL}{REPORT}",
+        f"{REPORT}{TEXT_CALL}and{TEXT_CALL}",
+        f"{REPORT}<tool_call>[]</tool_call>",
+        f"{REPORT}{''.join(TEXT_CALL.replace('x', str(n)) for n in range(6))}",
         f"{TEXT_CALL}{REPORT}",
         f"{REPORT}{TEXT_CALL} and so on",
         f"{REPORT}<tool_call>search_library</tool_call>",

@@ -7,9 +7,9 @@ from offing.core.model import Message
 from offing.core.trajectory import SegmentTail, find_boundary
 from offing.sdk import Graph, ReportDraft, ToolSpec
 from offing_graphs.memact import prompts
-from offing_graphs.memact.context import MIN_SUMMARY_TOKENS, PRUNE, WRITE, ContextConfig
+from offing_graphs.memact.context import MIN_SUMMARY_TOKENS, ContextConfig
 from offing_graphs.memact.graph import configure_graph
-from offing_graphs.memact.schemas import Act, AgentInput
+from offing_graphs.memact.schemas import PRUNE, WRITE, Act, AgentInput
 from offing_graphs.shared.schemas import ToolCard
 from tests.graphs.corpus import harbour
 from tests.graphs.in_memory_context import SPECS as LIBRARY

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from offing.core.step import StepKind
 from offing_graphs.memact import extractive, graph
-from offing_graphs.memact.context import PRUNE, WRITE, apply_edit, build_record_id, parse_record_turn
-from offing_graphs.memact.schemas import Act, AgentInput, ContextRecord, ToolFinding
+from offing_graphs.memact.context import apply_edit, build_record_id, parse_record_turn
+from offing_graphs.memact.schemas import PRUNE, WRITE, Act, AgentInput, ContextRecord, ToolFinding
 from tests.graphs.in_memory_context import carry_out
 from tests.graphs.memact.builders import DONE, SEARCH, acts, blank, prune, run, texts
 

@@ -7,8 +7,9 @@ from offing.core.step import StepKind
 from offing.core.tokens import SpanKind
 from offing.core.trajectory import BoundaryReason
 from offing_graphs.memact import supo
-from offing_graphs.memact.context import EDIT_ACTIONS, MIN_SUMMARY_TOKENS, SUMMARIZING_CONFIG, ContextConfig
+from offing_graphs.memact.context import MIN_SUMMARY_TOKENS, SUMMARIZING_CONFIG, ContextConfig
 from offing_graphs.memact.graph import configure_graph
+from offing_graphs.memact.schemas import EDIT_ACTIONS
 from offing_graphs.shared.token_estimate import estimate_tokens
 from tests.graphs.in_memory_context import carry_out
 from tests.graphs.memact.builders import DONE, SEARCH, acts, limits, prune, rows, run, summarizing, summing, trained

@@ -1,6 +1,9 @@
 """The research team: parts, a plan that a person may change, colleagues or a sequence, and one report of it all."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +29,7 @@ from offing.sdk import (
 )
 from offing_graphs.research_team import graph, reviewed
 from offing_graphs.research_team.graph import configure_graph
-from offing_graphs.research_team.nodes import TeamConfig
+from offing_graphs.research_team.nodes import TeamConfig, record_from_child
 from offing_graphs.research_team.state import State
 from offing_graphs.shared.schemas import Analysis
 from tests.graphs.corpus import harbour
@@ -134,6 +137,77 @@ async def test_what_colleagues_bring_can_be_cited_by_a_model_by_the_ids_it_was_s
     assert ctx.report.sentences()[0].is_supported
     (rendered,) = [inputs for name, inputs in ctx.role_inputs if name == "generator"]
     assert all("[E" in record.finding for record in rendered.memory)
+
+
+def team_that_cites(library: Library, *, read: int = 12) -> Team:
+    """Colleagues who bring four passages of those that they read, quote the first, and name the second."""
+    numbers = count()
+
+    def work(request: ChildRequest) -> tuple[ChildResult, Sequence[SourceSpan]]:
+        result, _ = team(library)(request)
+        finding = ChildFinding("It is so.", ("0", "1"))
+        fields: dict[str, Any] = {"cited": ("0", "1"), "quoted": ("0",), "read_passages": read, "findings": (finding,)}
+        fields |= {"limits": "Nobody says since when.", "open_points": ("How one pays: in cash?",)}
+        first = 4 * next(numbers)
+        spans = [span for _, span, *_ in library.passages[first : first + 4]]
+        return replace(result, stop=StopReason.TURN_LIMIT, **fields), spans
+
+    return work
+
+
+async def test_what_children_left_open_and_why_they_stopped_reaches_the_lead() -> None:
+    library = harbour()
+    ctx = InMemoryContext(library, TWO, team=team_that_cites(library), engines={"verifier": lambda _: _verdict(True)})
+    await carry_out(ctx, graph)
+    for role in ("verifier", "generator"):
+        (prompt,) = ["\n".join(m.text for m in messages) for name, messages in ctx.prompts if name == role]
+        assert prompt.count("It ended: turn limit. It read 12 passages and cited 2.") == 2
+        assert prompt.count("Nobody says since when.") == 2
+        assert prompt.count("How one pays: in cash?") == 2
+
+
+async def test_the_writer_gets_what_children_cited_and_every_other_passage_is_counted() -> None:
+    library = harbour()
+    ctx = InMemoryContext(library, TWO, team=team_that_cites(library), engines={"verifier": lambda _: _verdict(True)})
+    await carry_out(ctx, graph)
+    (inputs,) = [inputs for name, inputs in ctx.role_inputs if name == "generator"]
+    (messages,) = [messages for name, messages in ctx.prompts if name == "generator"]
+    prompt = "\n".join(m.text for m in messages)
+    children = [record.child for record in inputs.memory]
+    cited = {id for child in children for id in child.cited}
+    shown_ids = re.findall(r"^Passage (E\d+) ", prompt, re.MULTILINE)
+    (uncited,) = map(int, re.findall(r"(\d+) more passages were read", prompt))
+    assert set(shown_ids) == cited
+    assert set(shown_ids[:2]) == {id for child in children for id in child.quoted}
+    assert sum(child.read_passages for child in children) == uncited + sum(len(child.cited) for child in children)
+    assert sum(m.omitted_passages for m in messages) == uncited == 20
+    verifier = next(inputs for name, inputs in ctx.role_inputs if name == "verifier")
+    assert len(verifier.evidence) > len(shown_ids)
+
+
+async def test_the_passages_of_a_child_without_a_report_stay() -> None:
+    library = harbour()
+
+    def work(request: ChildRequest) -> tuple[ChildResult, Sequence[SourceSpan]]:
+        result, _ = team(library, status=RunStatus.CANCELLED)(request)
+        return replace(result, findings=()), [span for _, span, _ in library.search(request.question, 2)]
+
+    ctx = InMemoryContext(library, TWO, team=work, engines={"verifier": lambda _: _verdict(True)})
+    await carry_out(ctx, graph)
+    (inputs,) = [inputs for name, inputs in ctx.role_inputs if name == "generator"]
+    assert len(inputs.evidence) == len(ctx.collected) > 0
+    assert inputs.uncited_passages == 0
+
+
+async def test_a_long_report_of_a_child_says_how_many_sentences_are_not_shown() -> None:
+    result = replace(
+        team(harbour())(ChildRequest(ONE))[0],
+        findings=tuple(ChildFinding(f"Sentence {n} of the report of a child run.") for n in range(80)),
+    )
+    finding = record_from_child(result, 3).finding
+    sentence_count = finding.count("Sentence ")
+    assert f"({80 - sentence_count} more sentences of its report are not shown here.)" in finding
+    assert len(finding) < 1_700
 
 
 async def test_where_something_is_missing_the_loop_continues_with_the_whole_question() -> None:

@@ -121,6 +121,10 @@ def test_only_what_the_tools_and_turns_allow_is_offered() -> None:
     ]
 
 
+def test_a_deep_run_always_takes_the_loop() -> None:
+    assert [o.mode for o in list_modes(3, 40, (SEARCH,), deep=True)] == [Mode.AGENTIC]
+
+
 def test_the_text_format_reads_what_it_writes_and_guesses_nothing() -> None:
     inputs = RouterInput(question=SIMPLE, parts=(SIMPLE,), options=list_modes(1, 12, (SEARCH,)))
     text = extractive.estimate_by_words(inputs)

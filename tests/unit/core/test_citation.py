@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from offing.core.citation import locate_quote, verify_citations
+from offing.core.citation import verify_citations
+from offing.core.quote_matching import locate_quote
 from offing.core.report import (
     DraftCitation,
     DraftSection,
@@ -59,9 +60,11 @@ def test_a_quote_found_exactly_is_cited_with_its_span() -> None:
     assert report.status is ReportStatus.COMPLETE
 
 
-def test_an_empty_quote_is_the_whole_passage() -> None:
+def test_a_citation_without_a_quote_names_the_passage_and_supports_nothing() -> None:
     known = (evidence("One two three."),)
     report = checked(sentence("All of it.", ("E1", "")), known=known)
+    (one,) = report.sections[0].sentences
+    assert (one.citations, one.passages, one.is_supported) == ((), (1,), False)
     assert report.citations[0].quote == "One two three."
     assert report.citations[0].span == known[0].span
 
@@ -122,7 +125,8 @@ def test_markers_in_a_text_are_citations_and_do_not_stay_in_it() -> None:
     assert report.answer.text == "Short, and more."
     assert report.answer.rejected == ("E7 was not retrieved in this run.",)
     by_number = {c.number: c.quote for c in report.citations}
-    assert [by_number[n] for n in report.answer.citations] == ["Three four.", "Five six."]
+    assert [by_number[n] for n in report.answer.citations] == ["Three four."]
+    assert [by_number[n] for n in report.answer.passages] == ["Five six."], "no sentence quotes E2"
 
 
 def test_partial_unless_answered() -> None:
@@ -198,7 +202,7 @@ def test_any_accepted_quote_is_the_stored_text(text: str, data: st.DataObject | 
     stored(report, known)
     (one,) = report.sections[0].sentences if report.sections else (None,)
     assert one is not None
-    assert bool(one.citations) != bool(one.rejected)
+    assert [bool(one.citations), bool(one.rejected), bool(one.passages)].count(True) == 1
 
 
 @given(

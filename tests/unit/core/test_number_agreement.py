@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from offing.core.number_agreement import NumberAgreement, compare_numbers, find_numbers
+from offing.core.number_agreement import NumberAgreement, compare_numbers
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
 from offing.core.tool import SourceSpan
+from offing.core.written_numbers import find_numbers
 
 
 def a_report(*sentences: tuple[str, tuple[int, ...]], quotes: tuple[str, ...] = ()) -> Report:

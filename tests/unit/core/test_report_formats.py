@@ -1,6 +1,9 @@
 """Reports as files: complete, and with nothing of their content live."""
 
 import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from uuid import UUID
 
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.report import Citation, Report, ReportStatus, Section, Sentence, SourceDetails, TextPosition
 from offing.core.report_formats import compute_report_score, render_html, render_markdown, report_to_json
 from offing.core.run import StopReason
 from offing.core.tool import SourceSpan
@@ -61,7 +64,8 @@ HOSTILE = [
 
 def report(text: str = "Plain words.", **more: object) -> Report:
     """A report that has this text in every place where content can stand."""
-    citation = Citation(1, SourceSpan(TEXT_ID, 10, 10 + len(text)), text, SOURCE, text)
+    position, details = TextPosition(f"In {text}"), SourceDetails(f"files/{text}", author=text)
+    citation = Citation(1, SourceSpan(TEXT_ID, 10, 10 + len(text)), text, SOURCE, text, position, details)
     sentences = (Sentence("s2", text, (1,)), Sentence("s3", text, (), (text,)), Sentence("s4", text))
     values: dict[str, object] = {
         "title": text,
@@ -85,8 +89,8 @@ def markdown_tokens(text: str) -> set[str]:
 EXPECTED = {
     *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "text_special"),
     *("em_open", "em_close", "strong_open", "strong_close", "softbreak"),
-    *("ordered_list_open", "ordered_list_close", "list_item_open", "list_item_close"),
-    *("blockquote_open", "blockquote_close"),
+    *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
+    *("blockquote_open", "blockquote_close", "code_inline"),
 }
 
 
@@ -115,6 +119,16 @@ ADDRESSES = [
 @pytest.mark.parametrize("text", ADDRESSES)
 def test_an_address_in_content_stands_escaped_so_that_readers_who_link_bare_addresses_do_not(text: str) -> None:
     assert text not in render_markdown(report(text))
+
+
+@pytest.mark.parametrize("inside", ["<b>", "[a](https://evil.example)", "*a*", "a_b", "\\", "__proto__", "$x$"])
+def test_code_stays_code_and_nothing_acts_in_it(inside: str) -> None:
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = parser.parse(render_markdown(report(f"Set `{inside}` to *two*.")))
+    children = [child for token in tokens for child in token.children or ()]
+    assert {child.content for child in children if child.type == "code_inline"} == {inside}
+    assert "link_open" not in {child.type for child in children}
+    assert "html_inline" not in {child.type for child in children}
 
 
 class Page(HTMLParser):
@@ -167,7 +181,7 @@ def test_what_a_reader_sees_is_what_was_written(text: str) -> None:
     rendered = MarkdownIt("commonmark", {"html": True}).render(render_markdown(report(words)))
     parsed = Page()
     parsed.feed(rendered)
-    assert words in "".join(parsed.texts)
+    assert re.sub(r"(?<!`)`([^`\s]|[^`\s][^`]*[^`\s])`(?!`)", r"\1", words) in "".join(parsed.texts)
 
 
 def test_an_id_cannot_leave_its_attribute() -> None:
@@ -196,11 +210,30 @@ def test_every_reason_to_stop_has_a_sentence(reason: StopReason) -> None:
     assert "The run ended:" not in render_markdown(report(stop_reason=reason.value))
 
 
-def test_sources_stand_with_number_span_and_quote() -> None:
-    citation = Citation(1, SourceSpan(TEXT_ID, 10, 14), "word", SOURCE, "Guide")
-    created = report(citations=(citation,))
-    assert f"1. **Guide**, characters 10 to 14 (source {SOURCE}, text {TEXT_ID})\n   > word" in render_markdown(created)
-    assert 'id="c1"' in render_html(created)
+def test_a_source_is_listed_once_with_the_positions_and_quotes_of_its_citations() -> None:
+    details = SourceDetails("docs/guide.md", retrieved_at=datetime(2026, 3, 1, tzinfo=UTC))
+    first = Citation(1, SourceSpan(TEXT_ID, 10, 14), "word", SOURCE, "Guide", TextPosition("Use", 0, 4, 4), details)
+    other = Citation(2, SourceSpan(TEXT_ID, 10, 14), "else", UUID(int=9), "Notes")
+    third = Citation(3, SourceSpan(TEXT_ID, 90, 94), "more", SOURCE, "Guide", TextPosition("", 0, 9, 12), details)
+    created = report(citations=(first, other, third))
+    assert (
+        render_markdown(created)
+        .partition("## Sources\n\n")[2]
+        .startswith(
+            "**S1. Guide** \u00b7 docs/guide.md \u00b7 added to the library 1 March 2026\n\n"
+            "- [1] section \u201cUse\u201d, line 4\n  > word\n- [3] lines 9 to 12\n  > more\n\n"
+            "**S2. Notes**\n\n- [2]\n  > else\n\n"
+        )
+    )
+    parsed = Page()
+    parsed.feed(render_html(created))
+    assert [parsed.tags.count(tag) for tag in ("h3", "blockquote")] == [2, 3]
+
+
+@pytest.mark.parametrize("form", [render_markdown, render_html])
+def test_readers_see_no_id_of_the_database(form: Callable[[Report], str]) -> None:
+    assert str(SOURCE) not in form(report())
+    assert str(TEXT_ID) not in form(report())
 
 
 def test_an_empty_report_is_still_a_report() -> None:
@@ -216,6 +249,8 @@ def test_json_holds_everything_exactly() -> None:
     assert json.loads(json.dumps(created)) == created
     assert created["citations"][0] == {
         "number": 1,
+        "source": "S1",
+        "position": f"section \u201cIn {text}\u201d",
         "source_id": str(SOURCE),
         "text_id": str(TEXT_ID),
         "title": text,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offing.core.citation import locate_quote
+from offing.core.quote_matching import locate_quote
 from offing.core.untrusted_block import MAX_BLOCK_CHARS, sanitize_text, wrap_untrusted
 
 BLOCK = re.compile(r"^data ([0-9a-f]{16})\n.*?\nend \1$", re.DOTALL | re.MULTILINE)

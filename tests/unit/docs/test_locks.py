@@ -208,6 +208,15 @@ def test_demo_documents_that_do_not_match_are_not_unpacked(tmp_path: Path) -> No
     assert list((tmp_path / "docs").rglob("*")) == []
 
 
+def test_demo_documents_are_fetched_into_a_folder_of_the_working_directory(tmp_path: Path) -> None:
+    command = [ROOT / "deploy/fetch-demo-docs", "demo/docs"]
+    fetched = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110)
+    documents = list((tmp_path / "demo/docs").rglob("*.md"))
+    assert (fetched.returncode, fetched.stderr) == (0, "")
+    assert f"{len(documents)} documents in" in fetched.stdout
+    assert {"fastify", "undici"} == {path.relative_to(tmp_path / "demo/docs").parts[0] for path in documents}
+
+
 @pytest.fixture
 def page(project: Path) -> Path:
     """The project with a page that needs a package from a file."""

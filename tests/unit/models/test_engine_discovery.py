@@ -160,3 +160,11 @@ def test_only_a_number_up_to_two_after_the_last_at_is_a_temperature(
 ) -> None:
     expected = EngineConfig(engine="litellm", model=model, temperature=temperature)
     assert parse_engine_config(text, "--engine") == expected
+
+
+async def test_llama_cpp_and_lm_studio_are_found_as_well() -> None:
+    async with Listing({"data": [{"id": "qwen3-8b"}]}) as llama, Listing({"data": [{"id": "gemma"}]}) as studio:
+        env = {"LLAMAFILE_API_BASE": f"{llama.url}/v1", "LM_STUDIO_API_BASE": f"{studio.url}/v1"}
+        servers = {one.name: one for one in await probe_model_servers(env)}
+    assert servers["litellm:llamafile"].models == ("llamafile/qwen3-8b",)
+    assert servers["litellm:lm_studio"].models == ("lm_studio/gemma",)

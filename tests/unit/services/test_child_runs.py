@@ -14,7 +14,8 @@ from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus, RunUsage
 from offing.core.tool_policy import ToolPolicy, ToolRule, find_unproven_restriction
 from offing.kernel.run_store import ParentUsage
-from offing.sdk import ChildRequest
+from offing.models.model_limits import RoleLimits, resolve_model_limits
+from offing.sdk import REPORT_ANSWER_TOKENS, ChildRequest
 from offing.services.child_runs import (
     build_child_scope,
     choose_child_engines,
@@ -152,7 +153,7 @@ def test_no_scope_grows() -> None:
 
 
 def test_a_childs_roles_are_answered_by_its_parents_engines() -> None:
-    quick, good = EngineConfig(engine="litellm", model="quick"), EngineConfig(engine="litellm", model="good")
+    quick, good = EngineConfig(engine="rules", model="quick"), EngineConfig(engine="rules", model="good")
     same = row(engines={"lead": good, "writer": good})
     assert choose_child_engines(same, counting, ChildRequest("q")) == {"speaker": good}
     by_name = row(engines={"lead": good, "speaker": quick})
@@ -161,3 +162,15 @@ def test_a_childs_roles_are_answered_by_its_parents_engines() -> None:
     assert choose_child_engines(by_name, counting, mapped) == {"speaker": good}
     mixed = row(engines={"lead": good, "writer": quick})
     assert choose_child_engines(mixed, counting, ChildRequest("q")) == {"speaker": EngineConfig()}
+
+
+def test_a_child_of_roles_with_different_limits_has_the_common_engine_with_the_limits_of_its_own_roles() -> None:
+    model = EngineConfig(engine="litellm", model="openai/gpt-4o")
+    limited = {
+        "lead": resolve_model_limits(model, RoleLimits()),
+        "writer": resolve_model_limits(model, RoleLimits(REPORT_ANSWER_TOKENS)),
+    }
+    assert choose_child_engines(row(engines=limited), counting, ChildRequest("q")) == {"speaker": limited["lead"]}
+    set_by_user = {"lead": model.model_copy(update={"max_tokens": 99})}
+    child = choose_child_engines(row(engines=set_by_user), counting, ChildRequest("q"))["speaker"]
+    assert child.answer_tokens == 99

@@ -156,12 +156,14 @@ def acting(*calls: ToolCall, own: tuple[Any, ...] = (double, launch)) -> Graph:
 async def test_own_tools_are_checked_as_the_platform_checks_them() -> None:
     expected = [{"n": 4}, {"n": "x"}, {"n": 1, "more": 2}, {"n": 13}, {"n": 14}, {"n": 15}]
     run = await simulate_run(acting(*(ToolCall("double", args) for args in expected)), "Double")
-    ok, *failed = run.tool_results
+    ok, mistyped, repaired, *failed = run.tool_results
     assert (ok.status, ok.content) == (ToolStatus.OK, {"n": 8})
-    invalid, failing = ToolStatus.INVALID, ToolStatus.FAILED
-    assert [result.status for result in failed] == [invalid, invalid, failing, failing, failing]
-    assert "a fault" in failed[3].message
-    assert "library" in failed[4].message
+    assert mistyped.status is ToolStatus.INVALID
+    assert (repaired.status, repaired.content["n"]) == (ToolStatus.OK, 2)
+    assert "more" in repaired.content["notices"][0]
+    assert [result.status for result in failed] == [ToolStatus.FAILED] * 3
+    assert "a fault" in failed[1].message
+    assert "library" in failed[2].message
 
 
 async def test_a_tool_that_the_graph_does_not_declare_is_not_there() -> None:

@@ -82,6 +82,29 @@ async def test_reading_on_goes_window_by_window_to_the_end() -> None:
     assert read == TEXT
 
 
+@dataclass(frozen=True)
+class KnownById(OneDocument):
+    async def read(self, reference: str, start: int, length: int) -> TextWindow | None:
+        return await super().read("pools.md" if reference == str(SOURCE) else reference, start, length)
+
+
+async def find_source(label: str) -> UUID | None:
+    return SOURCE if label == "S1" else None
+
+
+@pytest.mark.parametrize("reference", ["S1", "s1", "[S1]", str(SOURCE), "pools.md"])
+async def test_a_source_is_read_by_its_short_id_its_id_or_its_name(reference: str) -> None:
+    scope = ToolScope(UUID(int=9), RUN, "key", KnownById(), find_source=find_source)
+    output = await ReadSource()(ReadSourceArgs(source=reference), scope)
+    assert output.content["source"] == str(SOURCE)
+
+
+async def test_a_short_id_that_the_run_does_not_have_is_a_name() -> None:
+    scope = ToolScope(UUID(int=9), RUN, "key", KnownById(), find_source=find_source)
+    with pytest.raises(ToolFailedError, match="No source is called S2"):
+        await ReadSource()(ReadSourceArgs(source="S2"), scope)
+
+
 async def test_an_unknown_source_is_answered_with_known_ones() -> None:
     with pytest.raises(ToolFailedError, match=r"pools\.md"):
         await ReadSource()(ReadSourceArgs(source="other.md"), SCOPE)

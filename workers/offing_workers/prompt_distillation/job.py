@@ -29,6 +29,7 @@ from offing.sdk import Graph
 from offing.services import prompt_distillation, prompt_library
 from offing.services.prompt_distillation import DistillationRequest
 from offing.services.prompt_library import StoredPromptLibrary
+from offing.services.providers import TenantProviders
 from offing.services.rated_run_groups import RatedRunGroup, render_steps, select_cases
 from offing.services.tenant_meter import TenantMeter
 from offing.services.training_job_lease import hold_lease
@@ -251,8 +252,10 @@ async def _run_comparison(
     meter = LimitedMeter(
         TenantMeter(job.context.database, job.token.tenant_id), request.max_cost_usd, progress.cost_usd
     )
+    find_provider = TenantProviders(job.context.database, job.token.tenant_id).find
+    number = progress.compared + 1
     answer = await engine.answer(
-        RoleRequest(DISTILLER, distiller_input, request.engine, progress.compared + 1, 0, meter)
+        RoleRequest(DISTILLER, distiller_input, request.engine, number, 0, meter, find_provider=find_provider)
     )
     job = job.with_progress(**_add_usage(progress, answer.usage))
     if isinstance(answer, EngineFailure):

@@ -11,7 +11,7 @@ from offing.api.auth import Caller, CurrentCaller
 from offing.api.dependencies import AppDependencies, Deps
 from offing.api.feed import RunEventFeed
 from offing.api.routes.responses import EVENT_STREAM_RESPONSES, RUN_NOT_FOUND, TOO_MANY_STREAMS, describe_problems
-from offing.api.schemas import FullStepPage, StepDetail, StepPage
+from offing.api.schemas import AnswerDraftList, FullStepPage, StepDetail, StepPage
 from offing.api.strict_route import StrictRoute
 from offing.core.step import StepKind
 from offing.services import run_summaries
@@ -65,6 +65,17 @@ async def get_step(
     )
 
 
+@router.get("/runs/{run_id}/drafts", responses=RUN_NOT_FOUND)
+async def list_drafts(caller: CurrentCaller, deps: Deps, run_id: UUID) -> AnswerDraftList:
+    """List the answers that models are writing for the run, each with its text so far.
+
+    They are not durable, not checked, and replaced by the steps of the answers. The list is empty if there are none
+    or if Redis is unavailable.
+    """
+    drafts = await run_summaries.list_drafts(deps.database, deps.bus, caller.tenant_id, run_id)
+    return AnswerDraftList(items=[serializers.serialize_draft(run_id, part) for part in drafts])
+
+
 @router.get(
     "/runs/{run_id}/events",
     response_class=Response,
@@ -82,9 +93,10 @@ async def follow_run(
     """Stream the events of one run as server-sent events.
 
     `step` events carry a StepOut and are durable: each is sent once, in order, with its seq as `id:`. `run`
-    (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. After the last
-    step of the run comes an `end` event, and the server closes the stream. A comment every 15 seconds keeps the
-    connection open.
+    (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. `draft`
+    (AnswerDraftOut) events carry text of an answer while a model writes it, and `draft_end` (`{run_id, call_id}`)
+    withdraws it: its step was recorded, or its attempt was lost. After the last step of the run comes an `end` event,
+    and the server closes the stream. A comment every 15 seconds keeps the connection open.
     """
     feed = _open_feed(deps, caller, {run_id: streams.parse_last_event_id(last_event_id, after)})
     return await streams.open_event_stream(feed, _count_stream(deps, caller))

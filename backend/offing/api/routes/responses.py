@@ -44,7 +44,7 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
     "type": "object",
     "required": ["event", "data"],
     "properties": {
-        "event": {"type": "string", "enum": ["step", "run", "live", "end"]},
+        "event": {"type": "string", "enum": ["step", "run", "live", "draft", "draft_end", "end"]},
         "data": {"type": "string", "contentMediaType": "application/json"},
         "id": {
             "type": "string",

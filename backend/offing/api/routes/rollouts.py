@@ -157,7 +157,7 @@ async def _build_request(
         group_size=body.group_size,
         engines=engines,
         scorers=scorers,
-        budget=Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds),
+        budget=Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds, limits.depth),
         durability=body.durability,
         attempts=body.max_attempts,
         seed=body.seed,

@@ -32,7 +32,8 @@ from offing.api.schemas.runs import RunTreeOut, serialize_run_tree
 from offing.api.strict_route import StrictRoute
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
-from offing.services import child_runs, forks, run_summaries, runs
+from offing.models.preset_table import Preset
+from offing.services import child_runs, forks, presets, run_summaries, runs
 from offing.services.forks import ForkRequest
 from offing.services.runs import RunRequest
 from offing.storage.run_summaries import RunFilter
@@ -69,7 +70,8 @@ async def create_run(
     caller: CurrentCaller, deps: Deps, body: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
     """Submit a question. The response is sent as soon as the run is stored; follow the run with its events."""
-    request = _build_request(deps, body, idempotency_key)
+    preset = await presets.get_preset(deps.database, caller.tenant_id, body.preset) if body.preset else None
+    request = _build_request(deps, body, idempotency_key, preset)
     submitted = await runs.submit_run(
         deps.database,
         deps.notifier,
@@ -193,7 +195,7 @@ async def _load_detail(deps: AppDependencies, caller: Caller, run_id: UUID) -> R
 
 def _build_budget(limits: BudgetIn) -> Budget:
     usd = None if limits.max_cost_usd is None else Decimal(str(limits.max_cost_usd))
-    return Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds)
+    return Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds, limits.depth)
 
 
 def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None) -> ForkRequest:
@@ -208,17 +210,25 @@ def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None)
     )
 
 
-def _build_request(deps: AppDependencies, body: RunIn, idempotency_key: str | None) -> RunRequest:
+def _build_request(
+    deps: AppDependencies, body: RunIn, idempotency_key: str | None, preset: Preset | None
+) -> RunRequest:
+    engines, budget = operator_engines(deps, body.graph), body.budget
+    if preset is not None:
+        roles = [role.name for role in deps.graphs[body.graph].roles] if body.graph in deps.graphs else []
+        engines |= preset.choose_engines(roles)
+        budget = BudgetIn.model_validate({**preset.budget, **budget.model_dump(exclude_unset=True)})
     return RunRequest(
         question=body.question,
         graph=body.graph,
         thread_id=body.thread_id,
-        budget=_build_budget(body.budget),
-        engines=operator_engines(deps, body.graph) | body.engines,
+        budget=_build_budget(budget),
+        engines=engines | body.engines,
         scope=_build_scope(body.scope),
         deadline=body.deadline,
         seed=body.seed,
         tool_policy=body.tool_policy,
+        report_style=body.report_style,
         idempotency_key=idempotency_key,
         traceparent=current_traceparent(),
     )

@@ -1,13 +1,14 @@
 """API schemas under /api/v1. The types of the web UI are generated from these."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from offing.core.model import EngineConfig
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.report_style import ReportStyle
+from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
 from offing.sdk import StateView
@@ -39,7 +40,16 @@ class ApiModel(BaseModel):
 class BudgetIn(ApiModel):
     """Limits of a run. When one is reached, the run writes a report from its evidence so far."""
 
-    max_turns: int = Field(default=12, ge=0, le=2048, description="Maximum turns of the graph's loop.")
+    depth: Depth = Field(
+        default=Depth.STANDARD,
+        description="deep: breadth first, then depth on what is contested or missing, until nothing new is found.",
+    )
+    max_turns: int = Field(
+        default=TURNS_BY_DEPTH[Depth.STANDARD],
+        ge=0,
+        le=2048,
+        description="Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.",
+    )
     max_tokens: int | None = Field(
         default=None, ge=0, le=10**12, description="Maximum prompt and completion tokens. null: no limit."
     )
@@ -52,6 +62,12 @@ class BudgetIn(ApiModel):
     max_seconds: float | None = Field(
         default=None, gt=0, le=10**8, description="Maximum seconds of work. null: no limit."
     )
+
+    @model_validator(mode="after")
+    def _derive_turns(self) -> Self:
+        if "depth" in self.model_fields_set and "max_turns" not in self.model_fields_set:
+            self.max_turns = TURNS_BY_DEPTH[self.depth]
+        return self
 
 
 class ScopeIn(ApiModel):
@@ -81,6 +97,11 @@ class RunIn(ApiModel):
     engines: dict[str, EngineConfig] = Field(
         default={}, description="Engine config by role. Other roles use the default of the installation."
     )
+    preset: str | None = Field(
+        default=None,
+        max_length=64,
+        description="A preset, such as fast, for the roles and the limits that the request does not name. null: none.",
+    )
     scope: ScopeIn = ScopeIn()
     deadline: Deadline | None = Field(
         default=None, description="Time at which the run stops collecting and writes its report."
@@ -91,6 +112,11 @@ class RunIn(ApiModel):
         description="Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its "
         "last question; otherwise the default for the scope.",
     )
+    report_style: ReportStyle | None = Field(
+        default=None,
+        description="The form of the report. null: in an existing thread, that of its last question; otherwise as the "
+        "question needs. An empty object asks for nothing.",
+    )
 
 
 class UsageOut(ApiModel):
@@ -98,6 +124,19 @@ class UsageOut(ApiModel):
     tokens: int
     cost_usd: float
     seconds: float
+
+
+class TokenDetailsOut(ApiModel):
+    """Tokens of a run's role calls. Calls that failed and child runs are not included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_prompt_tokens: int = Field(
+        description="Part of prompt_tokens that providers read from their caches. 0 also means unknown."
+    )
+    reasoning_tokens: int = Field(
+        description="Part of completion_tokens that models thought before they answered. 0 also means unknown."
+    )
 
 
 class RunOut(ApiModel):
@@ -136,6 +175,9 @@ class RunOut(ApiModel):
         description="Seq of the last step that was copied from the original run. `usage` includes the copied steps. "
         "null: it is not a fork.",
     )
+    report_style: ReportStyle | None = Field(
+        default=None, description="What is asked of the form of the report. null: nothing."
+    )
 
 
 class RunFileOut(ApiModel):
@@ -160,12 +202,32 @@ class LiveStatusOut(ApiModel):
     worker_heartbeat_at: datetime | None = None
 
 
+class AnswerDraftOut(ApiModel):
+    """Text of an answer while a model writes it. It is not durable: the step of the answer replaces it."""
+
+    run_id: UUID
+    call_id: str = Field(description="Identifies the role call in its run.", examples=["3/planner/0/9f86d081884c"])
+    attempt: int = Field(ge=1, description="Number of the attempt. Another number replaces the text so far.")
+    role: str = Field(examples=["planner"])
+    label: str = Field(examples=["plan"])
+    is_unverified: bool = Field(
+        description="The text may become part of a report, and its claims are checked only when it is complete."
+    )
+    offset: int = Field(ge=0, description="Number of Unicode code points of the draft before `text`.")
+    text: str
+
+
+class AnswerDraftList(ApiModel):
+    items: list[AnswerDraftOut]
+
+
 class RunDetail(RunOut):
     live: LiveStatusOut | None = None
     step_marks: str = Field(
         description="One letter per step, in order. p plan, s search, r read, c calculate, m memory, v verify, w "
         "report, f failed, h human, answer or resumed, n other."
     )
+    token_details: TokenDetailsOut | None = Field(default=None, description="null: not part of a live update.")
 
 
 class Page(ApiModel):
@@ -239,6 +301,23 @@ class CitationOut(ApiModel):
     end: int = Field(description="Code point after the span.")
     quote: str
     verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
+    source: str = Field(description="Short id of the source in the report's list of sources, such as S1.")
+    position: str = Field(description="Where in the source it is, in words: section, lines. Empty: unknown.")
+
+
+class CitedSourceOut(ApiModel):
+    """A source that a report cites."""
+
+    id: str = Field(description="S1, S2 and so on, in the order in which the report first cites the sources.")
+    source_id: UUID
+    title: str
+    name: str = Field(description="Path in its folder, name of the file, or address of the web page. Empty: unknown.")
+    site: str = Field(description="Host of a web page. Empty: the source is no web page.")
+    author: str = Field(description="Empty: unknown.")
+    published: str = Field(description="Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.")
+    retrieved_at: datetime | None = Field(description="When the cited text was retrieved or added. null: unknown.")
+    description: str = Field(description="What is known about the source besides its title, in words.")
+    citations: list[int] = Field(description="Numbers of its citations.")
 
 
 class SentenceOut(ApiModel):
@@ -247,6 +326,25 @@ class SentenceOut(ApiModel):
     citations: list[int]
     supported: bool
     rejected: list[str]
+    passages: list[int] = Field(
+        description="Numbers of citations that name a passage and quote no words of it. They support nothing."
+    )
+    unsupported_values: list[str] = Field(
+        description="Numbers, dates and names of the sentence that are in none of its quotes and in no calculation."
+    )
+    verdict: Literal["supported", "partly", "contradicted", "not_found"] | None = Field(
+        description="Whether the cited passages support the sentence. Null: it cites nothing."
+    )
+    reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
+    layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
+        description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
+    )
+
+
+class RevisionOut(ApiModel):
+    problems_before: int = Field(description="Sentences of the first draft that would be marked.")
+    problems_after: int = Field(description="The same for the draft that became the report.")
+    skipped: str = Field(description="Why the corrections were not made or not used. Empty: they were used.")
 
 
 class SectionOut(ApiModel):
@@ -263,8 +361,12 @@ class ReportOut(ApiModel):
     answer: SentenceOut | None
     sections: list[SectionOut]
     citations: list[CitationOut]
+    sources: list[CitedSourceOut] = Field(description="The cited sources, each once.")
     limitations: str
     author: str
+    revision: RevisionOut | None = Field(
+        description="The draft went back to its writer because of sentences without support. Null: it did not."
+    )
     created_at: datetime
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field, StringConstraints, model_validator
 
 from offing.api.schemas import ApiModel, BudgetIn, Page
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, hide_options
 from offing.core.run import RunStatus, StopReason
 from offing.core.trajectory import Outcome
 from offing.services.rollouts import BatchStatus, GroupWithScores, RolloutWithScores
@@ -322,7 +322,7 @@ def serialize_group_detail(group: GroupWithScores) -> RolloutGroupDetail:
 
 def _group_fields(group: GroupRow) -> dict[str, Any]:
     # Engine options may be long and may be private to the engine, so they are not returned.
-    engines = {role: EngineConfig.model_validate({**choice, "options": {}}) for role, choice in group.engines.items()}
+    engines = {role: hide_options(EngineConfig.model_validate(choice)) for role, choice in group.engines.items()}
     return {
         "id": group.id,
         "batch_id": group.batch_id,

@@ -159,7 +159,8 @@ def _public_config(job: TrainingJobRow) -> dict[str, Any]:
 
 def _strip_options(name: str, option: Any) -> Any:
     if name == "engine":
-        return option | {"options": {}}
+        fallbacks = [_strip_options(name, one) for one in option.get("fallbacks") or ()]
+        return option | {"options": {}} | ({"fallbacks": fallbacks} if fallbacks else {})
     if name == "gate" and option:
         return {inner: _strip_options(inner, value) for inner, value in option.items()}
     return option

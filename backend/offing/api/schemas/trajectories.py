@@ -68,6 +68,12 @@ class TrajectoryRoleCallOut(ApiModel):
     failed_attempts: int = Field(description="Number of earlier requests whose answers were not accepted.")
     prompt_tokens: int
     completion_tokens: int
+    cached_prompt_tokens: int = Field(
+        description="Part of prompt_tokens that the provider read from its cache. 0 also means unknown."
+    )
+    reasoning_tokens: int = Field(
+        description="Part of completion_tokens that the model thought before its answer. 0 also means unknown."
+    )
     cost_usd: float
     checkpoint_id: str | None
     at: datetime
@@ -152,6 +158,8 @@ def _serialize_role_call(role_call: RoleCallRecord, token_texts: TokenTexts | No
         ends_run=role_call.is_final,
         prompt_tokens=role_call.prompt_tokens,
         completion_tokens=role_call.completion_tokens,
+        cached_prompt_tokens=role_call.cached_prompt_tokens,
+        reasoning_tokens=role_call.reasoning_tokens,
         cost_usd=role_call.cost_usd,
         checkpoint_id=role_call.checkpoint_id,
         at=role_call.at,
@@ -248,6 +256,8 @@ TRAJECTORY_EXAMPLE: dict[str, Any] = {
             "failed_attempts": 0,
             "prompt_tokens": 2,
             "completion_tokens": 2,
+            "cached_prompt_tokens": 0,
+            "reasoning_tokens": 0,
             "cost_usd": 0.0,
             "checkpoint_id": None,
             "at": "2026-11-21T09:00:00Z",

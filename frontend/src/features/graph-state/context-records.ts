@@ -63,9 +63,10 @@ function addRecord(records: Map<string, ContextRecord>, step: StepWithPayload, i
   });
 }
 
+/** Add the result of a tool call to its record. A record of several calls shows all of their results. */
 function addObservation(records: Map<string, ContextRecord>, step: StepWithPayload): void {
   const record = records.get(`r${step.turn}`);
-  if (record) record.observation = [step.title, step.detail].filter(Boolean).join(" · ");
+  if (record) record.observation = [record.observation, step.title, step.detail].filter(Boolean).join(" · ");
 }
 
 function applyMemoryStep(records: Map<string, ContextRecord>, step: StepWithPayload): void {

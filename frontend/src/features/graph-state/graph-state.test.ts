@@ -24,6 +24,12 @@ const PRUNED = [
   memoryEdit(3, 7, { op: "prune", id: "r3", deleted: ["r1", "r9"], note: "keep this", said: "Removed r1." }),
 ];
 
+test("a record of several tool calls shows all of their results", () => {
+  const [record] = recordsAfterTurn([roleCall(1, 2), sees(1, 3), sees(1, 4)], 1);
+  const [single] = recordsAfterTurn([roleCall(1, 2), sees(1, 3)], 1);
+  expect(record?.observation).toBe(`${single?.observation} · ${single?.observation}`);
+});
+
 test("a pruned record stays visible with the turn in which it was removed", () => {
   const records = recordsAfterTurn(PRUNED, 3);
   expect(records.map(({ id, status, removedInTurn }) => [id, status, removedInTurn])).toEqual([

@@ -31,8 +31,15 @@ function draft(part: Partial<QuestionDraft> = {}): QuestionDraft {
 }
 
 test("empty limits are no limits, minutes become seconds", () => {
-  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({ max_turns: 12, max_cost_usd: null, max_seconds: null });
+  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({
+    depth: "standard",
+    max_turns: 12,
+    max_cost_usd: null,
+    max_seconds: null,
+  });
+  expect(buildRunRequest(draft({ turns: 40 }), GRAPHS).budget?.depth).toBe("deep");
   expect(buildRunRequest(draft({ usd: "2.5", minutes: "3" }), GRAPHS).budget).toEqual({
+    depth: "standard",
     max_turns: 12,
     max_cost_usd: 2.5,
     max_seconds: 180,

@@ -1,5 +1,6 @@
 /** Converts a draft of the composer into a request. Pure. */
 
+import { depthOfTurns } from "@/shared/api/depth";
 import { type Engine, type Graph, parseEngineConfig } from "@/shared/api/installation";
 import { collectionLabel } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
@@ -102,6 +103,7 @@ export function buildRunRequest(draft: QuestionDraft, graphs: readonly Graph[]):
     question: draft.question.trim(),
     graph: draft.graph,
     budget: {
+      depth: depthOfTurns(draft.turns),
       max_turns: draft.turns,
       max_cost_usd: parseLimit(draft.usd),
       max_seconds: minutes === null ? null : minutes * 60,

@@ -1,7 +1,7 @@
 import type { Report } from "@/shared/api/reports";
 import { pluralize } from "@/shared/format/numbers";
 import { QuoteCard } from "./quote-card";
-import { listUnsupported } from "./unsupported";
+import { listUnsupported, sentenceMark } from "./unsupported";
 import "./evidence.css";
 
 interface EvidenceProps {
@@ -45,11 +45,7 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
                 <button type="button" onClick={() => scrollToSentence(sentence.id)}>
                   “{sentence.text}”
                 </button>
-                <span className="quiet">
-                  {sentence.rejected.length > 0
-                    ? sentence.rejected.join(" ")
-                    : "No passage that the run has read supports this sentence. It is marked in every export."}
-                </span>
+                <span className="quiet">{sentenceMark(sentence)?.reason}</span>
               </li>
             ))}
           </ul>

@@ -27,7 +27,10 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
         <VerificationStatus citation={citation} />
-        <span className="quote-title">{citation.title}</span>
+        <span className="quote-title">
+          {citation.title}
+          {citation.position && `, ${citation.position}`}
+        </span>
         <SnapshotHash citation={citation} />
         {onUnpin && (
           <span className="quote-actions">

@@ -1,11 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { type Citation, type Rating, type Report, ratingsQuery, type Sentence } from "@/shared/api/reports";
+import { pluralize } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
 import { latestRatings, ReportRating } from "./ratings";
+import { ReportBlock } from "./report-block";
+import { groupSentences } from "./report-blocks";
 import { RunImages } from "./run-images";
 import { SentenceView } from "./sentence-view";
+import { listSentences, listUnsupported } from "./unsupported";
 import "./report-view.css";
 
 interface ReportViewProps {
@@ -26,9 +30,10 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
   const ratingsResult = useQuery(ratingsQuery(report.run_id));
   const ratings = ratingsResult.data ? latestRatings(ratingsResult.data) : NO_RATINGS;
   const citations = new Map<number, Citation>(report.citations.map((citation) => [citation.number, citation]));
-  const renderSentence = (sentence: Sentence) => (
+  const renderSentence = (sentence: Sentence, text?: string) => (
     <SentenceView
       key={sentence.id}
+      text={text}
       runId={report.run_id}
       sentence={sentence}
       citations={citations}
@@ -40,6 +45,11 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
   return (
     <article className={`report ${compact ? "compact" : ""} ${isExtractive(report) ? "findings" : ""}`}>
       {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
+      {report.status === "complete" && !hasSupport(report) && (
+        <div className="notice sun report-partial">
+          <b>No sentence of this report is supported by a source.</b> Read it as what the writer stated.
+        </div>
+      )}
       <h2>{report.title}</h2>
       {report.answer && <p className="report-answer">{renderSentence(report.answer)}</p>}
       {report.sections.map((section, at) => (
@@ -47,7 +57,9 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
         <section key={at}>
           {section.heading && <h3>{section.heading}</h3>}
-          <p>{section.sentences.map(renderSentence)}</p>
+          {groupSentences(section.sentences).map((block) => (
+            <ReportBlock key={block.sentences[0]?.id} block={block} renderSentence={renderSentence} />
+          ))}
         </section>
       ))}
       <RunImages runId={report.run_id} />
@@ -55,7 +67,8 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
         {report.limitations && <p>{report.limitations}</p>}
         <p className="quiet">
           Version {report.version}
-          {report.author && `, written by ${report.author}`},{" "}
+          {report.author && `, written by ${report.author}`}
+          {report.revision && `, ${describeRevision(report.revision)}`},{" "}
           {new Date(report.created_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
         </p>
         <Loaded query={ratingsResult} label="your ratings">
@@ -69,6 +82,16 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
 /** Return whether the report is a list of extracts. They are shown as separate findings, not as prose. */
 function isExtractive(report: Report): boolean {
   return report.author.startsWith("extractive");
+}
+
+function hasSupport(report: Report): boolean {
+  return listUnsupported(report).length < listSentences(report).length;
+}
+
+function describeRevision(revision: NonNullable<Report["revision"]>): string {
+  const before = pluralize(revision.problems_before, "sentence");
+  if (revision.skipped) return `${before} without support not corrected (${revision.skipped.replace(/\.$/, "")})`;
+  return `${before} without support before correction, ${revision.problems_after} after`;
 }
 
 function PartialNote({ report, remedy }: { report: Report; remedy: ReactNode }) {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { aReport } from "@/testing/builders";
+import { aReport, aSentence } from "@/testing/builders";
 import { positionCard } from "./card-position";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
-import { listSentences, listUnsupported } from "./unsupported";
+import { listSentences, listUnsupported, sentenceMark } from "./unsupported";
 
 test("context is truncated at word boundaries", () => {
   expect(truncateStart("one two three", 8)).toBe("… three");
@@ -37,4 +37,16 @@ test("the answer counts as a sentence, and unsupported sentences are listed", ()
   expect(listSentences(aReport()).map((sentence) => sentence.id)).toEqual(["s1", "s2"]);
   expect(listUnsupported(aReport()).map((sentence) => sentence.id)).toEqual(["s2"]);
   expect(listSentences(aReport({ answer: null }))).toHaveLength(1);
+});
+
+test("a mark names the words that no quote contains, or says that only a passage is named", () => {
+  expect(sentenceMark(aSentence())).toBeNull();
+  const partly = sentenceMark(aSentence({ citations: [1], supported: false, unsupported_values: ["42%", "Ada Lund"] }));
+  expect(partly?.label).toBe("not in the quotes: 42%, Ada Lund");
+  expect(partly?.reason).toContain("no calculation of the run gives it");
+  expect(sentenceMark(aSentence({ passages: [2], supported: false }))?.label).toBe("passage only");
+  expect(sentenceMark(aSentence({ supported: false, rejected: ["E9 was not retrieved."] }))).toEqual({
+    label: "no source",
+    reason: "E9 was not retrieved.",
+  });
 });

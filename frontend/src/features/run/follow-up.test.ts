@@ -12,6 +12,12 @@ test("a follow-up stays in the thread with its graph and engines", () => {
   });
 });
 
+test("a follow-up with the turns of its run has its depth", () => {
+  const run = aRun({ budget: { max_turns: 60, depth: "deep" } });
+  expect(buildFollowUp(run, "And then?", 60).budget?.depth).toBe("deep");
+  expect(buildFollowUp(run, "And then?", 4).budget?.depth).toBe("quick");
+});
+
 test("a follow-up has the scope of its run, and describes it", () => {
   const scope = { collections: ["/home/me/papers", "notes"], sources: [], web: true, code: true, mcp: ["tickets"] };
   const run = aRun({ scope });
@@ -23,8 +29,9 @@ test("a follow-up has the scope of its run, and describes it", () => {
 });
 
 test("digging deeper uses the next preset and twice the other limits", () => {
-  const budget = { max_turns: 12, max_tokens: null, max_cost_usd: 1.5, max_seconds: 60 };
+  const budget = { depth: "standard" as const, max_turns: 12, max_tokens: null, max_cost_usd: 1.5, max_seconds: 60 };
   expect(buildDeeperRequest(aRun({ budget })).budget).toEqual({
+    depth: "deep",
     max_turns: 40,
     max_tokens: null,
     max_cost_usd: 3,
@@ -33,6 +40,7 @@ test("digging deeper uses the next preset and twice the other limits", () => {
 });
 
 test("beyond the presets the turn limit doubles, up to the maximum", () => {
-  const turns = (given: number) => buildDeeperRequest(aRun({ budget: { max_turns: given } })).budget?.max_turns;
+  const turns = (given: number) =>
+    buildDeeperRequest(aRun({ budget: { max_turns: given, depth: "standard" } })).budget?.max_turns;
   expect([0, 4, 40, 2_000].map(turns)).toEqual([4, 12, 80, 2_048]);
 });

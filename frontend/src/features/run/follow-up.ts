@@ -1,5 +1,6 @@
 /** Requests that follow an ended run. Pure. */
 
+import { type Depth, depthOfTurns, TURNS_BY_DEPTH } from "@/shared/api/depth";
 import { collectionLabel } from "@/shared/api/library";
 import type { Run, RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
@@ -14,10 +15,15 @@ export function buildFollowUp(run: PreviousRun, question: string, turns: number)
     graph: run.graph,
     thread_id: run.thread_id,
     engines: run.engines,
-    budget: { ...run.budget, max_turns: turns },
+    budget: { ...run.budget, max_turns: turns, depth: chooseDepth(run, turns) },
     scope: run.scope,
     seed: 0,
   };
+}
+
+/** A follow-up with as many turns as its run has the depth of the run. */
+function chooseDepth(run: PreviousRun, turns: number): Depth {
+  return turns === run.budget.max_turns ? run.budget.depth : depthOfTurns(turns);
 }
 
 const MAX_TURNS = 2048;
@@ -25,11 +31,17 @@ const MAX_TURNS = 2048;
 /** Build a request for the same question with the next larger turn limit and twice the other limits that are set. */
 export function buildDeeperRequest(run: PreviousRun): RunRequest {
   const { max_turns: turns, max_tokens: tokens, max_cost_usd: usd, max_seconds: seconds } = run.budget;
-  const next = [4, 12, 40].find((preset) => preset > turns) ?? Math.min(MAX_TURNS, turns * 2);
+  const next = Object.values(TURNS_BY_DEPTH).find((preset) => preset > turns) ?? Math.min(MAX_TURNS, turns * 2);
   const double = (limit: number | null | undefined) => (limit == null ? null : limit * 2);
   return {
     ...buildFollowUp(run, run.question, next),
-    budget: { max_turns: next, max_tokens: double(tokens), max_cost_usd: double(usd), max_seconds: double(seconds) },
+    budget: {
+      depth: next < TURNS_BY_DEPTH.deep ? depthOfTurns(next) : "deep",
+      max_turns: next,
+      max_tokens: double(tokens),
+      max_cost_usd: double(usd),
+      max_seconds: double(seconds),
+    },
   };
 }
 

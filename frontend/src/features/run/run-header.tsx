@@ -45,7 +45,8 @@ function describeEngines(run: RunDetail): string {
 }
 
 function describeEngine(config: RunDetail["engines"][string]): string {
-  const name = config.model || config.engine;
+  const fallbacks = (config.fallbacks ?? []).map((one) => one.model);
+  const name = [config.model || config.engine, ...fallbacks].join(" or ");
   return config.prompt_library ? `${name} with ${config.prompt_library}` : name;
 }
 

@@ -3,18 +3,23 @@
 import type { Citation, Report } from "@/shared/api/reports";
 
 export interface CitedSource {
+  /** Short id, such as S1. */
+  label: string;
   id: string;
   title: string;
+  /** What is known about the source besides its title, in words. */
+  description: string;
   citations: Citation[];
 }
 
 /** Return the sources in the order in which the report first cites them. */
 export function groupBySource(report: Report | null): CitedSource[] {
-  const sources = new Map<string, CitedSource>();
-  for (const citation of report?.citations ?? []) {
-    const source = sources.get(citation.source_id) ?? { id: citation.source_id, title: citation.title, citations: [] };
-    source.citations.push(citation);
-    sources.set(citation.source_id, source);
-  }
-  return [...sources.values()];
+  const citations = new Map(report?.citations.map((citation) => [citation.number, citation]));
+  return (report?.sources ?? []).map((source) => ({
+    label: source.id,
+    id: source.source_id,
+    title: source.title,
+    description: source.description,
+    citations: source.citations.flatMap((number) => citations.get(number) ?? []),
+  }));
 }

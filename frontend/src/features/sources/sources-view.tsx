@@ -90,8 +90,9 @@ function CitedSourceList({
       {sources.map((source) => (
         <li key={source.id} className="cited">
           <Link to="/library" search={{ source: source.id }}>
-            {source.title}
+            {source.label}. {source.title}
           </Link>
+          {source.description && <p className="cited-description">{source.description}</p>}
           <ul>
             {source.citations.map((citation) => (
               <li key={citation.number}>
@@ -101,7 +102,10 @@ function CitedSourceList({
                   onClick={() => onPin(citation.number)}
                 >
                   <span className="cite static">{citation.number}</span>
-                  <span className="cited-quote">{citation.quote}</span>
+                  <span>
+                    <span className="cited-quote">{citation.quote}</span>
+                    {citation.position && <span className="cited-position">{citation.position}</span>}
+                  </span>
                 </button>
               </li>
             ))}

@@ -466,6 +466,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Presets
+         * @description List the presets that runs can name: your tenant's own ones, and those that the configured providers allow.
+         */
+        get: operations["list_presets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/presets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Preset
+         * @description Create or replace a preset of your tenant.
+         */
+        put: operations["put_preset"];
+        post?: never;
+        /**
+         * Delete Preset
+         * @description Delete a preset of your tenant. A built-in preset of the same name takes effect again.
+         */
+        delete: operations["delete_preset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/prompt-libraries/{name}/distill": {
         parameters: {
             query?: never;
@@ -504,6 +548,74 @@ export interface paths {
         get: operations["preview_distillation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Providers
+         * @description List your tenant's providers, without their keys.
+         */
+        get: operations["list_providers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Provider
+         * @description Get a provider without its key.
+         */
+        get: operations["get_provider"];
+        /**
+         * Put Provider
+         * @description Create or replace a provider. Its key is encrypted, and is sent only to the address stored with it.
+         */
+        put: operations["put_provider"];
+        post?: never;
+        /**
+         * Delete Provider
+         * @description Delete a provider with its key. Workers stop using the key within 10 seconds.
+         */
+        delete: operations["delete_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Provider Test
+         * @description Try what a model can do, with one short call each, and store the result. Takes at most about 100 seconds.
+         */
+        post: operations["run_provider_test"];
         delete?: never;
         options?: never;
         head?: never;
@@ -722,6 +834,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/drafts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Drafts
+         * @description List the answers that models are writing for the run, each with its text so far.
+         *
+         *     They are not durable, not checked, and replaced by the steps of the answers. The list is empty if there are none
+         *     or if Redis is unavailable.
+         */
+        get: operations["list_drafts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/events": {
         parameters: {
             query?: never;
@@ -734,9 +869,10 @@ export interface paths {
          * @description Stream the events of one run as server-sent events.
          *
          *     `step` events carry a StepOut and are durable: each is sent once, in order, with its seq as `id:`. `run`
-         *     (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. After the last
-         *     step of the run comes an `end` event, and the server closes the stream. A comment every 15 seconds keeps the
-         *     connection open.
+         *     (RunDetail) and `live` (LiveStatusOut or null) events carry the current state and have no id. `draft`
+         *     (AnswerDraftOut) events carry text of an answer while a model writes it, and `draft_end` (`{run_id, call_id}`)
+         *     withdraws it: its step was recorded, or its attempt was lost. After the last step of the run comes an `end` event,
+         *     and the server closes the stream. A comment every 15 seconds keeps the connection open.
          */
         get: operations["follow_run"];
         put?: never;
@@ -1425,6 +1561,81 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AnswerDraftList
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempt": 1,
+         *           "call_id": "3/planner/0/9f86d081884c",
+         *           "is_unverified": false,
+         *           "label": "plan",
+         *           "offset": 0,
+         *           "role": "planner",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "text": "The pool's size is not known yet."
+         *         }
+         *       ]
+         *     }
+         */
+        AnswerDraftList: {
+            /** Items */
+            items: components["schemas"]["AnswerDraftOut"][];
+        };
+        /**
+         * AnswerDraftOut
+         * @description Text of an answer while a model writes it. It is not durable: the step of the answer replaces it.
+         * @example {
+         *       "attempt": 1,
+         *       "call_id": "3/planner/0/9f86d081884c",
+         *       "is_unverified": false,
+         *       "label": "plan",
+         *       "offset": 0,
+         *       "role": "planner",
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "text": "The pool's size is not known yet."
+         *     }
+         */
+        AnswerDraftOut: {
+            /**
+             * Attempt
+             * @description Number of the attempt. Another number replaces the text so far.
+             */
+            attempt: number;
+            /**
+             * Call Id
+             * @description Identifies the role call in its run.
+             * @example 3/planner/0/9f86d081884c
+             */
+            call_id: string;
+            /**
+             * Is Unverified
+             * @description The text may become part of a report, and its claims are checked only when it is complete.
+             */
+            is_unverified: boolean;
+            /**
+             * Label
+             * @example plan
+             */
+            label: string;
+            /**
+             * Offset
+             * @description Number of Unicode code points of the draft before `text`.
+             */
+            offset: number;
+            /**
+             * Role
+             * @example planner
+             */
+            role: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * ArgumentSource
          * @description Source of an argument of a substitute call: an argument of the original call or a fixed value.
          */
@@ -1484,6 +1695,11 @@ export interface components {
          */
         BudgetIn: {
             /**
+             * @description deep: breadth first, then depth on what is contested or missing, until nothing new is found.
+             * @default standard
+             */
+            depth: components["schemas"]["Depth"];
+            /**
              * Max Cost Usd
              * @description Maximum cost in USD. null: only the tenant's daily spending limit applies.
              */
@@ -1500,7 +1716,7 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Max Turns
-             * @description Maximum turns of the graph's loop.
+             * @description Maximum turns of the graph's loop. Without it: 4, 12 or 40, by the depth quick, standard or deep.
              * @default 12
              */
             max_turns: number;
@@ -1533,6 +1749,18 @@ export interface components {
          * @enum {string}
          */
         CancelMode: "discard" | "finish";
+        /** CapabilityOut */
+        CapabilityOut: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "works" | "fails" | "unknown" | "not tested";
+        };
         /** CaseOut */
         CaseOut: {
             /**
@@ -1606,8 +1834,18 @@ export interface components {
             end: number;
             /** Number */
             number: number;
+            /**
+             * Position
+             * @description Where in the source it is, in words: section, lines. Empty: unknown.
+             */
+            position: string;
             /** Quote */
             quote: string;
+            /**
+             * Source
+             * @description Short id of the source in the report's list of sources, such as S1.
+             */
+            source: string;
             /**
              * Source Id
              * Format: uuid
@@ -1630,6 +1868,59 @@ export interface components {
              * @description Whether the quote is in the stored text. This is checked for each response.
              */
             verified: boolean;
+        };
+        /**
+         * CitedSourceOut
+         * @description A source that a report cites.
+         */
+        CitedSourceOut: {
+            /**
+             * Author
+             * @description Empty: unknown.
+             */
+            author: string;
+            /**
+             * Citations
+             * @description Numbers of its citations.
+             */
+            citations: number[];
+            /**
+             * Description
+             * @description What is known about the source besides its title, in words.
+             */
+            description: string;
+            /**
+             * Id
+             * @description S1, S2 and so on, in the order in which the report first cites the sources.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Path in its folder, name of the file, or address of the web page. Empty: unknown.
+             */
+            name: string;
+            /**
+             * Published
+             * @description Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.
+             */
+            published: string;
+            /**
+             * Retrieved At
+             * @description When the cited text was retrieved or added. null: unknown.
+             */
+            retrieved_at: string | null;
+            /**
+             * Site
+             * @description Host of a web page. Empty: the source is no web page.
+             */
+            site: string;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Title */
+            title: string;
         };
         /**
          * CollectionOut
@@ -1699,6 +1990,12 @@ export interface components {
             type: components["schemas"]["ToolReviewDecisionType"];
         };
         /**
+         * Depth
+         * @description How a run uses its turns.
+         * @enum {string}
+         */
+        Depth: "quick" | "standard" | "deep";
+        /**
          * DistillIn
          * @description What to distill from, and which engine compares runs.
          * @example {
@@ -1711,7 +2008,7 @@ export interface components {
          */
         DistillIn: {
             /** @description Engine that compares runs. null: the default of the installation. The extractive engine copies corrections. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /** @description null: the candidate is registered without measuring it. */
             gate?: components["schemas"]["GateConfigIn"] | null;
             /**
@@ -1836,22 +2133,25 @@ export interface components {
          * EngineConfig
          * @description Which engine answers a role, and with which options.
          */
-        EngineConfig: {
+        "EngineConfig-Input": {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
             /**
              * Api Base
              * @default
              */
             api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
             /**
              * Engine
              * @default extractive
              */
             engine: string;
-            /**
-             * Max Tokens
-             * @default 2048
-             */
-            max_tokens: number;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Input"][] | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
             /**
              * Model
              * @default
@@ -1864,6 +2164,8 @@ export interface components {
             options: {
                 [key: string]: unknown;
             };
+            /** Output Tokens */
+            output_tokens?: number | null;
             /**
              * Prompt Format
              * @default
@@ -1874,13 +2176,70 @@ export interface components {
              * @default
              */
             prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
             /** Temperature */
             temperature?: number | null;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
+        };
+        /**
+         * EngineConfig
+         * @description Which engine answers a role, and with which options.
+         */
+        "EngineConfig-Output": {
+            /** Answer Tokens */
+            answer_tokens?: number | null;
             /**
-             * Timeout Seconds
-             * @default 120
+             * Api Base
+             * @default
              */
-            timeout_seconds: number;
+            api_base: string;
+            /** Context Tokens */
+            context_tokens?: number | null;
+            /**
+             * Engine
+             * @default extractive
+             */
+            engine: string;
+            /** Fallbacks */
+            fallbacks?: components["schemas"]["EngineConfig-Output"][] | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /**
+             * Model
+             * @default
+             */
+            model: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /** Output Tokens */
+            output_tokens?: number | null;
+            /**
+             * Prompt Format
+             * @default
+             */
+            prompt_format: string;
+            /**
+             * Prompt Library
+             * @default
+             */
+            prompt_library: string;
+            /** Reasoning Effort */
+            reasoning_effort?: ("none" | "minimal" | "low" | "medium" | "high") | null;
+            /** Temperature */
+            temperature?: number | null;
+            /** Thinking Tokens */
+            thinking_tokens?: number | null;
+            /** Timeout Seconds */
+            timeout_seconds?: number | null;
         };
         /**
          * EngineOut
@@ -2164,11 +2523,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "message": "Look at the newer release."
@@ -2188,7 +2547,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Message
@@ -2241,7 +2600,7 @@ export interface components {
              */
             dataset: string;
             /** @description Engine that reads the library and answers every role. null: the default of the installation. */
-            engine?: components["schemas"]["EngineConfig"] | null;
+            engine?: components["schemas"]["EngineConfig-Input"] | null;
             /**
              * Graph
              * @default agentflow
@@ -2783,6 +3142,76 @@ export interface components {
             state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
+         * PresetBudgetIn
+         * @description Limits of a run with the preset. A limit that is null is that of the run.
+         */
+        PresetBudgetIn: {
+            /** @description How a run uses its turns. */
+            depth?: components["schemas"]["Depth"] | null;
+            /** Max Cost Usd */
+            max_cost_usd?: number | null;
+            /** Max Seconds */
+            max_seconds?: number | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Max Turns */
+            max_turns?: number | null;
+        };
+        /**
+         * PresetIn
+         * @description Engines for the roles of any graph, and limits of a run.
+         */
+        PresetIn: {
+            /** @default {} */
+            budget: components["schemas"]["PresetBudgetIn"];
+            /**
+             * Engines
+             * @description Engine config by role. `all` stands for the other roles.
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig-Input"];
+            };
+        };
+        /**
+         * PresetOut
+         * @description A preset that runs can name.
+         * @example {
+         *       "budget": {
+         *         "max_cost_usd": 0.1,
+         *         "max_seconds": 180,
+         *         "max_tokens": null,
+         *         "max_turns": 4
+         *       },
+         *       "built_in": true,
+         *       "engines": {
+         *         "all": {
+         *           "api_base": "",
+         *           "engine": "litellm",
+         *           "max_tokens": null,
+         *           "model": "openai/gpt-5-mini",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": null
+         *         }
+         *       },
+         *       "name": "fast"
+         *     }
+         */
+        PresetOut: {
+            budget: components["schemas"]["PresetBudgetIn"];
+            /**
+             * Built In
+             * @description It was built from the configured providers.
+             */
+            built_in: boolean;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig-Output"];
+            };
+            /** Name */
+            name: string;
+        };
+        /**
          * Problem
          * @description RFC 9457 problem details. `field` and `remedy` say what to change.
          * @example {
@@ -2930,6 +3359,162 @@ export interface components {
             removed_cases: number;
         };
         /**
+         * ProviderIn
+         * @description A provider to store under the name in the path.
+         */
+        ProviderIn: {
+            /**
+             * Api Base
+             * @description Address that the key is sent to; the operator must have accepted it. Empty: the provider's own.
+             * @default
+             */
+            api_base: string;
+            /**
+             * Key
+             * @description The API key. It is never returned. null: keep the stored key. Empty: remove it.
+             */
+            key?: string | null;
+            /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls of your tenant at the same time. Others wait. null: no limit.
+             */
+            max_concurrent_calls?: number | null;
+            /**
+             * Provider
+             * @description litellm's name of the provider, such as hosted_vllm. Empty: the name in the path.
+             * @default
+             */
+            provider: string;
+        };
+        /**
+         * ProviderOut
+         * @description A stored provider.
+         * @example {
+         *       "api_base": "",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "key_set": true,
+         *       "key_set_at": "2026-11-21T09:00:00Z",
+         *       "last_test": {
+         *         "capabilities": [
+         *           {
+         *             "detail": "1.4 s",
+         *             "name": "tool call",
+         *             "outcome": "works"
+         *           }
+         *         ],
+         *         "cost_usd": 0.0011,
+         *         "model": "openai/gpt-5-mini",
+         *         "priced": true,
+         *         "seconds": 6.2,
+         *         "tested_at": "2026-11-21T09:00:00Z",
+         *         "tokens": 910
+         *       },
+         *       "max_concurrent_calls": null,
+         *       "name": "openai",
+         *       "provider": "openai",
+         *       "updated_at": "2026-11-21T09:00:00Z"
+         *     }
+         */
+        ProviderOut: {
+            /**
+             * Api Base
+             * @description Empty: the provider's own address.
+             */
+            api_base: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Key Set */
+            key_set: boolean;
+            /**
+             * Key Set At
+             * @description null: no key is set.
+             */
+            key_set_at: string | null;
+            /** @description null: it was not tested since its last change. */
+            last_test: components["schemas"]["ProviderTestOut"] | null;
+            /**
+             * Max Concurrent Calls
+             * @description Maximum number of calls at the same time. null: no limit.
+             */
+            max_concurrent_calls: number | null;
+            /**
+             * Name
+             * @description What precedes the slash in the name of a model.
+             */
+            name: string;
+            /**
+             * Provider
+             * @description litellm's name of the provider.
+             */
+            provider: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * ProviderTestIn
+         * @description Which model to test.
+         */
+        ProviderTestIn: {
+            /**
+             * Max Cost Usd
+             * @description Maximum cost of the test in USD.
+             * @default 0.05
+             */
+            max_cost_usd: number;
+            /**
+             * Model
+             * @description Name of the model at the provider.
+             */
+            model: string;
+        };
+        /**
+         * ProviderTestOut
+         * @description What a model of a provider can do, and what the test cost.
+         * @example {
+         *       "capabilities": [
+         *         {
+         *           "detail": "1.4 s",
+         *           "name": "tool call",
+         *           "outcome": "works"
+         *         }
+         *       ],
+         *       "cost_usd": 0.0011,
+         *       "model": "openai/gpt-5-mini",
+         *       "priced": true,
+         *       "seconds": 6.2,
+         *       "tested_at": "2026-11-21T09:00:00Z",
+         *       "tokens": 910
+         *     }
+         */
+        ProviderTestOut: {
+            /** Capabilities */
+            capabilities: components["schemas"]["CapabilityOut"][];
+            /** Cost Usd */
+            cost_usd: number;
+            /** Model */
+            model: string;
+            /**
+             * Priced
+             * @description false: the price is unknown, and `cost_usd` is too low.
+             */
+            priced: boolean;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Tested At
+             * Format: date-time
+             */
+            tested_at: string;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
          * RatingIn
          * @description A person's rating of a report or of one of its sentences. A new rating supersedes the previous one.
          * @example {
@@ -3000,6 +3585,11 @@ export interface components {
             version: number;
         };
         /**
+         * ReportLength
+         * @enum {string}
+         */
+        ReportLength: "brief" | "standard" | "long";
+        /**
          * ReportOut
          * @example {
          *       "answer": {
@@ -3007,16 +3597,23 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "layout": "statement",
+         *         "passages": [],
+         *         "reasons": [],
          *         "rejected": [],
          *         "supported": true,
-         *         "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *         "unsupported_values": [],
+         *         "verdict": "supported"
          *       },
          *       "author": "extractive",
          *       "citations": [
          *         {
          *           "end": 196,
          *           "number": 1,
+         *           "position": "section “Class: Pool”, lines 12 to 14",
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source": "S1",
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,
          *           "text_id": "01980000-0000-7000-8000-00000000000d",
@@ -3027,6 +3624,7 @@ export interface components {
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "limitations": "Assembled from quoted sentences without a language model.",
          *       "reason": "answered",
+         *       "revision": null,
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "sections": [
          *         {
@@ -3037,11 +3635,32 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "layout": "statement",
+         *               "passages": [],
+         *               "reasons": [],
          *               "rejected": [],
          *               "supported": true,
-         *               "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *               "unsupported_values": [],
+         *               "verdict": "supported"
          *             }
          *           ]
+         *         }
+         *       ],
+         *       "sources": [
+         *         {
+         *           "author": "",
+         *           "citations": [
+         *             1
+         *           ],
+         *           "description": "docs/api/Pool.md · added to the library 21 November 2026",
+         *           "id": "S1",
+         *           "name": "docs/api/Pool.md",
+         *           "published": "",
+         *           "retrieved_at": "2026-11-21T09:00:00Z",
+         *           "site": "",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "title": "Pool"
          *         }
          *       ],
          *       "status": "complete",
@@ -3063,6 +3682,8 @@ export interface components {
             /** Limitations */
             limitations: string;
             reason: components["schemas"]["StopReason"];
+            /** @description The draft went back to its writer because of sentences without support. Null: it did not. */
+            revision: components["schemas"]["RevisionOut"] | null;
             /**
              * Run Id
              * Format: uuid
@@ -3070,6 +3691,11 @@ export interface components {
             run_id: string;
             /** Sections */
             sections: components["schemas"]["SectionOut"][];
+            /**
+             * Sources
+             * @description The cited sources, each once.
+             */
+            sources: components["schemas"]["CitedSourceOut"][];
             /**
              * Status
              * @enum {string}
@@ -3079,6 +3705,26 @@ export interface components {
             title: string;
             /** Version */
             version: number;
+        };
+        /**
+         * ReportStyle
+         * @description What the user asks of the form of a report. It never changes the rules for citations.
+         */
+        ReportStyle: {
+            /**
+             * Language
+             * @description Language of the report as a tag, such as zh. null: the language of the question.
+             * @example zh
+             */
+            language?: string | null;
+            /** @description brief: about 200 words. standard: 800 to 1,500. long: up to 10,000, in sections. null: as long as the question needs. */
+            length?: components["schemas"]["ReportLength"] | null;
+            /**
+             * Template
+             * @description Headings of the report, or other instructions on its form. Empty: none.
+             * @default
+             */
+            template: string;
         };
         /**
          * Responder
@@ -3111,6 +3757,24 @@ export interface components {
          * @enum {string}
          */
         ReviewDecision: "approved" | "edited" | "commented";
+        /** RevisionOut */
+        RevisionOut: {
+            /**
+             * Problems After
+             * @description The same for the draft that became the report.
+             */
+            problems_after: number;
+            /**
+             * Problems Before
+             * @description Sentences of the first draft that would be marked.
+             */
+            problems_before: number;
+            /**
+             * Skipped
+             * @description Why the corrections were not made or not used. Empty: they were used.
+             */
+            skipped: string;
+        };
         /**
          * RollbackOut
          * @example {
@@ -3151,6 +3815,7 @@ export interface components {
         RolloutBatchIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -3166,7 +3831,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -3422,11 +4087,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "policy",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "planner@3",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "graph": "agentflow",
@@ -3503,7 +4168,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -3568,7 +4233,7 @@ export interface components {
             created_at: string;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Graph */
             graph: string;
@@ -3622,11 +4287,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "policy",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "planner@3",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "graph": "agentflow",
@@ -3774,11 +4439,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -3810,6 +4475,12 @@ export interface components {
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
+         *       "token_details": {
+         *         "cached_prompt_tokens": 3800,
+         *         "completion_tokens": 900,
+         *         "prompt_tokens": 5200,
+         *         "reasoning_tokens": 250
+         *       },
          *       "usage": {
          *         "cost_usd": 0,
          *         "seconds": 1.4,
@@ -3833,7 +4504,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
@@ -3867,6 +4538,8 @@ export interface components {
             pending_input_requests: number;
             /** Question */
             question: string;
+            /** @description What is asked of the form of the report. null: nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
@@ -3888,6 +4561,8 @@ export interface components {
              * @description Title of its latest report.
              */
             title?: string | null;
+            /** @description null: not part of a live update. */
+            token_details?: components["schemas"]["TokenDetailsOut"] | null;
             usage: components["schemas"]["UsageOut"];
             /**
              * Waiting For
@@ -3977,6 +4652,7 @@ export interface components {
         RunIn: {
             /**
              * @default {
+             *       "depth": "standard",
              *       "max_turns": 12
              *     }
              */
@@ -3992,7 +4668,7 @@ export interface components {
              * @default {}
              */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Input"];
             };
             /**
              * Graph
@@ -4001,10 +4677,17 @@ export interface components {
              */
             graph: string;
             /**
+             * Preset
+             * @description A preset, such as fast, for the roles and the limits that the request does not name. null: none.
+             */
+            preset?: string | null;
+            /**
              * Question
              * @example How does undici reuse connections?
              */
             question: string;
+            /** @description The form of the report. null: in an existing thread, that of its last question; otherwise as the question needs. An empty object asks for nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /**
              * @default {
              *       "code": false,
@@ -4045,11 +4728,11 @@ export interface components {
          *         "planner": {
          *           "api_base": "",
          *           "engine": "extractive",
-         *           "max_tokens": 2048,
+         *           "max_tokens": null,
          *           "model": "",
          *           "options": {},
          *           "temperature": null,
-         *           "timeout_seconds": 120
+         *           "timeout_seconds": null
          *         }
          *       },
          *       "error": null,
@@ -4098,7 +4781,7 @@ export interface components {
             ended_at: string | null;
             /** Engines */
             engines: {
-                [key: string]: components["schemas"]["EngineConfig"];
+                [key: string]: components["schemas"]["EngineConfig-Output"];
             };
             /** Error */
             error: string | null;
@@ -4131,6 +4814,8 @@ export interface components {
             pending_input_requests: number;
             /** Question */
             question: string;
+            /** @description What is asked of the form of the report. null: nothing. */
+            report_style?: components["schemas"]["ReportStyle"] | null;
             /** @description What the run may see and use. A follow-up question without a scope gets the scope of its thread. */
             scope: components["schemas"]["ScopeIn"];
             /** Started At */
@@ -4177,11 +4862,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -4423,12 +5108,38 @@ export interface components {
             citations: number[];
             /** Id */
             id: string;
+            /**
+             * Layout
+             * @description Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.
+             * @enum {string}
+             */
+            layout: "statement" | "paragraph" | "continued" | "item" | "header" | "row";
+            /**
+             * Passages
+             * @description Numbers of citations that name a passage and quote no words of it. They support nothing.
+             */
+            passages: number[];
+            /**
+             * Reasons
+             * @description Why the sentence is marked, in words. Empty: it is supported.
+             */
+            reasons: string[];
             /** Rejected */
             rejected: string[];
             /** Supported */
             supported: boolean;
             /** Text */
             text: string;
+            /**
+             * Unsupported Values
+             * @description Numbers, dates and names of the sentence that are in none of its quotes and in no calculation.
+             */
+            unsupported_values: string[];
+            /**
+             * Verdict
+             * @description Whether the cited passages support the sentence. Null: it cites nothing.
+             */
+            verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
         };
         /**
          * SessionOut
@@ -4676,7 +5387,7 @@ export interface components {
          * StopReason
          * @enum {string}
          */
-        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
+        StopReason: "answered" | "nothing_found" | "saturated" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
         /**
          * Substitute
          * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
@@ -5050,11 +5761,11 @@ export interface components {
          *             "planner": {
          *               "api_base": "",
          *               "engine": "extractive",
-         *               "max_tokens": 2048,
+         *               "max_tokens": null,
          *               "model": "",
          *               "options": {},
          *               "temperature": null,
-         *               "timeout_seconds": 120
+         *               "timeout_seconds": null
          *             }
          *           },
          *           "error": null,
@@ -5131,11 +5842,11 @@ export interface components {
          *                 "planner": {
          *                   "api_base": "",
          *                   "engine": "extractive",
-         *                   "max_tokens": 2048,
+         *                   "max_tokens": null,
          *                   "model": "",
          *                   "options": {},
          *                   "temperature": null,
-         *                   "timeout_seconds": 120
+         *                   "timeout_seconds": null
          *                 }
          *               },
          *               "error": null,
@@ -5185,6 +5896,26 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+        };
+        /**
+         * TokenDetailsOut
+         * @description Tokens of a run's role calls. Calls that failed and child runs are not included.
+         */
+        TokenDetailsOut: {
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that providers read from their caches. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that models thought before they answered. 0 also means unknown.
+             */
+            reasoning_tokens: number;
         };
         /**
          * ToolPolicy
@@ -5729,6 +6460,7 @@ export interface components {
          *       "role_calls": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
+         *           "cached_prompt_tokens": 0,
          *           "checkpoint_id": null,
          *           "completion": "Bo",
          *           "completion_tokens": 2,
@@ -5749,6 +6481,7 @@ export interface components {
          *           "position": 0,
          *           "prompt_tokens": 2,
          *           "quarantine": "",
+         *           "reasoning_tokens": 0,
          *           "role": "agent",
          *           "sampling": {
          *             "temperature": 1
@@ -5863,6 +6596,11 @@ export interface components {
              * Format: date-time
              */
             at: string;
+            /**
+             * Cached Prompt Tokens
+             * @description Part of prompt_tokens that the provider read from its cache. 0 also means unknown.
+             */
+            cached_prompt_tokens: number;
             /** Checkpoint Id */
             checkpoint_id: string | null;
             /** Completion */
@@ -5906,6 +6644,11 @@ export interface components {
              * @description Why the role call must not be used for training. Empty: it can be used.
              */
             quarantine: string;
+            /**
+             * Reasoning Tokens
+             * @description Part of completion_tokens that the model thought before its answer. 0 also means unknown.
+             */
+            reasoning_tokens: number;
             /** Role */
             role: string;
             /** Sampling */
@@ -6313,7 +7056,7 @@ export interface operations {
                     "text/event-stream": {
                         data: string;
                         /** @enum {string} */
-                        event: "step" | "run" | "live" | "end";
+                        event: "step" | "run" | "live" | "draft" | "draft_end" | "end";
                         /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };
@@ -8018,6 +8761,236 @@ export interface operations {
             };
         };
     };
+    list_presets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the preset. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PresetIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the preset. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such preset. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     distill_prompt_library: {
         parameters: {
             query?: never;
@@ -8164,6 +9137,427 @@ export interface operations {
             };
             /** @description The name belongs to weights. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_providers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key file of this installation cannot be used. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_provider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_provider_test: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderTestOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The provider cannot be called. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9227,6 +10621,85 @@ export interface operations {
             };
         };
     };
+    list_drafts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerDraftList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     follow_run: {
         parameters: {
             query?: {
@@ -9255,7 +10728,7 @@ export interface operations {
                     "text/event-stream": {
                         data: string;
                         /** @enum {string} */
-                        event: "step" | "run" | "live" | "end";
+                        event: "step" | "run" | "live" | "draft" | "draft_end" | "end";
                         /** @description Only for `step` events. Send it as Last-Event-ID to continue after this event. */
                         id?: string;
                     };

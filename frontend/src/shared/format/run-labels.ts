@@ -50,6 +50,11 @@ const STOP_REASONS: Record<StopReason, StopReasonInfo> = {
     suggestion: "Add more documents, widen the scope, or use the wording of the documents in the question.",
     canDigDeeper: false,
   },
+  saturated: {
+    explanation: "The latest turns of the deep run found nothing new.",
+    suggestion: "Its findings are shown below. To find more, add documents, allow the web, or ask in other words.",
+    canDigDeeper: false,
+  },
   turn_limit: {
     explanation: "The run used all its turns before it had enough evidence.",
     suggestion: DIG_DEEPER,

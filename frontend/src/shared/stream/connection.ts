@@ -6,7 +6,7 @@
 
 import { advanceCursor, renderCursor, type StreamCursor } from "./cursor";
 
-export const EVENT_NAMES = ["step", "run", "live", "end"] as const;
+export const EVENT_NAMES = ["step", "run", "live", "draft", "draft_end", "end"] as const;
 
 export interface StreamEvent {
   runId: string;

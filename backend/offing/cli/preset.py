@@ -1,0 +1,111 @@
+"""`offing preset`: which model answers which role, and the limits of a run, under one name."""
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from offing.cli.options import Json
+from offing.cli.show import run_with_database
+from offing.cli.terminal import print_json, strip_control
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineConfig, describe_engine
+from offing.models.preset_table import Preset
+from offing.storage.migrate import LOCAL_TENANT
+
+app = App(name="preset", help="Presets of engines for roles: list, set, remove.")
+
+
+@app.command(name="list")
+def list_presets(*, json: Json = False) -> int:
+    """List the presets: those of this installation, and those that the configured providers allow."""
+    from offing.services import presets
+
+    listed = run_with_database(lambda database: presets.list_presets(database, LOCAL_TENANT))
+    if json:
+        return print_json([_describe(preset) for preset in listed])
+    for preset in listed:
+        print(f"{preset.name}{'  (built-in)' if preset.is_built_in else ''}")
+        for role, config in sorted(preset.engines.items()):
+            print(f"  {role}={strip_control(describe_engine(config))}")
+        for limit, value in preset.budget.items():
+            print(f"  {limit}={value}" if isinstance(value, str) else f"  {limit}={value:g}")
+    return 0
+
+
+@app.command(name="set")
+def set_preset(
+    name: str,
+    *,
+    engines: Annotated[tuple[str, ...], Parameter(name="--engine", negative="")],
+    max_turns: int | None = None,
+    max_tokens: int | None = None,
+    max_cost_usd: float | None = None,
+    max_seconds: float | None = None,
+    depth: Literal["quick", "standard", "deep"] | None = None,
+) -> int:
+    """Create or replace a preset. Use it with `offing ask --preset NAME`.
+
+    Parameters
+    ----------
+    name
+        A name, such as fast, thorough or local.
+    engines
+        `role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every other role. Repeat the option.
+    max_turns
+        Maximum number of turns.
+    max_tokens
+        Maximum number of tokens.
+    max_cost_usd
+        Maximum cost of a run in US dollars.
+    max_seconds
+        Maximum working time in seconds.
+    depth
+        How runs use their turns.
+    """
+    from offing.services import presets
+
+    limits = {
+        "max_turns": max_turns,
+        "max_tokens": max_tokens,
+        "max_cost_usd": max_cost_usd,
+        "max_seconds": max_seconds,
+        "depth": depth,
+    }
+    budget = {limit: value for limit, value in limits.items() if value is not None}
+    preset = Preset(name, parse_engines(engines), budget)
+    run_with_database(lambda database: presets.put_preset(database, LOCAL_TENANT, preset))
+    print(f'Use it with: offing ask "QUESTION" --preset {name}')
+    return 0
+
+
+@app.command
+def remove(name: str) -> int:
+    """Delete a preset of this installation. A built-in one of the same name takes effect again."""
+    from offing.services import presets
+
+    run_with_database(lambda database: presets.delete_preset(database, LOCAL_TENANT, name))
+    return 0
+
+
+def parse_engines(texts: tuple[str, ...]) -> dict[str, EngineConfig]:
+    """Parse `role=engine` texts of any graph. Raises InvalidInput."""
+    from offing.models.engine_discovery import parse_engine_config
+
+    engines: dict[str, EngineConfig] = {}
+    for text in texts:
+        role, equals, engine = text.partition("=")
+        if not equals or not role or not engine:
+            problem = f"{text!r} does not have the form role=engine"
+            raise InvalidInput("--engine", problem, "For example, use all=litellm:openai/gpt-5-mini.")
+        engines[role] = parse_engine_config(engine, "--engine")
+    return engines
+
+
+def _describe(preset: Preset) -> dict[str, Any]:
+    engines = {role: describe_engine(config) for role, config in preset.engines.items()}
+    return {
+        "name": preset.name,
+        "engines": engines,
+        "budget": dict(preset.budget),
+        "built_in": preset.is_built_in,
+    }

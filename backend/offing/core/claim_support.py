@@ -1,0 +1,78 @@
+"""Whether the words of a cited sentence are those of its quotes. The functions are pure.
+
+Compared are numbers, dates and names, see `core.written_numbers`, `core.written_dates` and `core.written_names`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from offing.core.written_dates import WrittenDate, read_dates
+from offing.core.written_names import contains_name, read_names, shares_language
+from offing.core.written_numbers import NumberSupport, collect_numbers, read_numbers, replace_chinese_dates
+
+_ENUMERATOR = re.compile(r"(?<!\S)\(?\d\)(?=\s)")
+"""A number that only counts the parts of a sentence, such as `(1)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSupport:
+    """The texts that may support a cited sentence."""
+
+    quotes: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    """Titles, headings and names of the cited documents, which count like quotes."""
+    calculations: tuple[str, ...] = ()
+    """Results of the run's calculations. A number of the sentence may round them."""
+    question: str = ""
+    """Names in the question need no quote."""
+
+
+def find_unsupported_values(sentence: str, support: ClaimSupport) -> tuple[str, ...]:
+    """Return the numbers, dates and names of a sentence that none of the texts states, as the sentence writes them."""
+    texts = (*support.quotes, *support.titles)
+    dates = read_dates(sentence)
+    numbers = collect_numbers(texts, support.calculations)
+    unsupported = [
+        *_find_dates(dates, read_dates(replace_chinese_dates("\n".join((*texts, *support.calculations)))), numbers),
+        *_find_numbers(_ENUMERATOR.sub(lambda m: " " * len(m.group()), sentence), dates, numbers),
+    ]
+    if shares_language(sentence, support.quotes):
+        named = (*texts, support.question)
+        unsupported += [(n.start, n.text) for n in read_names(sentence) if not contains_name(n, named)]
+    return tuple(dict.fromkeys(text for _, text in sorted(unsupported)))
+
+
+def _find_numbers(sentence: str, dates: Iterable[WrittenDate], support: NumberSupport) -> Iterable[tuple[int, str]]:
+    spans = [(date.start, date.end) for date in dates]
+    for number in read_numbers(sentence):
+        if not any(start <= number.start < end for start, end in spans) and not support.contains(number):
+            yield number.start, number.text
+
+
+def _find_dates(
+    stated: Iterable[WrittenDate], known: tuple[WrittenDate, ...], numbers: NumberSupport
+) -> Iterable[tuple[int, str]]:
+    readings: dict[tuple[int, int], list[WrittenDate]] = {}
+    for date in stated:
+        readings.setdefault((date.start, date.end), []).append(date)
+    for (start, _), dates in readings.items():
+        if not any(_is_known(date, known, numbers) for date in dates):
+            yield start, dates[0].text
+
+
+def _is_known(date: WrittenDate, known: Iterable[WrittenDate], numbers: NumberSupport) -> bool:
+    """Return whether a date is known. The year of a known date without one may stand elsewhere."""
+    return any(
+        date.agrees_with(other)
+        or (other.year is None and _has_year(date, numbers) and _without_year(date).agrees_with(other))
+        for other in known
+    )
+
+
+def _without_year(date: WrittenDate) -> WrittenDate:
+    return WrittenDate(date.text, date.start, date.end, None, date.month, date.day)
+
+
+def _has_year(date: WrittenDate, numbers: NumberSupport) -> bool:
+    return date.year is not None and any(numbers.contains(number) for number in read_numbers(str(date.year)))

@@ -1,0 +1,149 @@
+"""The sources of a report, each once with a short id, described in words for readers.
+
+Readers see titles, sites, dates and positions. Ids of the database are only in JSON.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from offing.core.report import Citation, Report, SourceDetails, TextPosition
+
+ERASED_POSITION = "The source was deleted from the library."
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_NEAR_EDGE = 0.05
+"""Fraction of a text at its beginning and at its end that counts as near it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSource:
+    """A source that a report cites, with all its citations."""
+
+    id: str
+    """S1, S2 and so on, in the order in which the report first cites the sources."""
+    source_id: UUID
+    title: str
+    details: SourceDetails
+    citations: tuple[Citation, ...]
+    """In the order of their numbers, at least one."""
+
+
+def list_report_sources(report: Report) -> tuple[ReportSource, ...]:
+    """Return the sources of a report in the order in which it first cites them."""
+    sources: dict[UUID, ReportSource] = {}
+    for citation in report.citations:
+        known = sources.get(citation.source_id) or _build_source(f"S{len(sources) + 1}", citation)
+        sources[citation.source_id] = replace(known, citations=(*known.citations, citation))
+    return tuple(sources.values())
+
+
+def map_source_labels(report: Report) -> dict[int, str]:
+    """Return the short id of the source by the number of the citation."""
+    return {citation.number: source.id for source in list_report_sources(report) for citation in source.citations}
+
+
+def describe_source(source: ReportSource) -> str:
+    """Describe a source in words besides its title: author, site or file, and dates. Empty means that none is known."""
+    details = source.details
+    address = details.name if details.name and details.name != source.title else ""
+    parts = (
+        details.author and f"by {details.author}",
+        find_site(details),
+        address,
+        details.published and f"published {describe_published(details.published)}",
+        describe_retrieval(details),
+    )
+    return " \u00b7 ".join(part for part in parts if part)
+
+
+def find_site(details: SourceDetails) -> str:
+    """Return the host of a web page without `www`. Empty means that the source is no web page."""
+    if not details.is_web:
+        return ""
+    try:
+        return (urlsplit(details.name).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
+
+
+def describe_retrieval(details: SourceDetails) -> str:
+    """Say when a web page was retrieved or a document was added. Empty means that the time is unknown."""
+    if details.retrieved_at is None:
+        return ""
+    return f"{'retrieved' if details.is_web else 'added to the library'} {_write_date(details.retrieved_at)}"
+
+
+def describe_published(published: str) -> str:
+    """Return a date in ISO form in words. It stays as exact as it is known."""
+    year, *rest = published.split("-")
+    words = [_MONTHS[int(part) - 1] if number == 0 else str(int(part)) for number, part in enumerate(rest)]
+    return " ".join([*reversed(words), year])
+
+
+def describe_position(citation: Citation) -> str:
+    """Describe in words where in its source a citation is. Empty means that the position is unknown."""
+    position = citation.position
+    if position is None:
+        return ""
+    if position.is_erased:
+        return ERASED_POSITION
+    section = _describe_section(position, citation.title)
+    parts = [*_describe_page(position), *section, *_describe_lines(position)]
+    return ", ".join(parts) or _describe_fraction(position)
+
+
+def sources_to_json(report: Report) -> list[dict[str, Any]]:
+    """Return the sources of a report as JSON."""
+    return [
+        {
+            "id": source.id,
+            "source_id": str(source.source_id),
+            "title": source.title,
+            "name": source.details.name,
+            "site": find_site(source.details),
+            "author": source.details.author,
+            "published": source.details.published,
+            "retrieved_at": source.details.retrieved_at.isoformat() if source.details.retrieved_at else None,
+            "citations": [citation.number for citation in source.citations],
+        }
+        for source in list_report_sources(report)
+    ]
+
+
+def _build_source(id: str, citation: Citation) -> ReportSource:
+    return ReportSource(id, citation.source_id, citation.title, citation.source or SourceDetails(), ())
+
+
+def _write_date(at: datetime) -> str:
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+
+
+def _describe_page(position: TextPosition) -> Iterable[str]:
+    return (f"page {position.page}",) if position.page else ()
+
+
+def _describe_section(position: TextPosition, title: str) -> Iterable[str]:
+    """Name the section without the title of the document, which the source already has."""
+    heading = "" if position.heading == title else position.heading.removeprefix(f"{title} \u203a ")
+    return (f"section \u201c{heading}\u201d",) if heading else ()
+
+
+def _describe_lines(position: TextPosition) -> Iterable[str]:
+    first, last = position.first_line, position.last_line
+    if not first:
+        return ()
+    return (f"line {first}" if first == last else f"lines {first} to {last}",)
+
+
+def _describe_fraction(position: TextPosition) -> str:
+    if position.fraction <= _NEAR_EDGE:
+        return "near the beginning"
+    if position.fraction >= 1 - _NEAR_EDGE:
+        return "near the end"
+    return f"about {round(position.fraction * 20) * 5} % of the way through"

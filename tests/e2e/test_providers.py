@@ -1,0 +1,115 @@
+"""A key that is piped in answers questions, and stands in no process list, no environment and no file."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.conftest import PATIENCE, Offing
+from tests.model_provider import Completion, Received, Reply, WireServer
+
+pytestmark = pytest.mark.timeout(5 * PATIENCE)
+
+KEY = "c4n4ry-key-of-a-person-0123456789"
+
+
+def able(request: Received) -> Reply:
+    if "tools" in request.body:
+        return Completion(tool="report_number", arguments='{"number": 7}')
+    if "response_format" in request.body:
+        return Completion('{"number": 7}')
+    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[WireServer]:
+    """A provider on a thread of its own, for commands that the test waits for."""
+    server, loop = WireServer(able), asyncio.new_event_loop()
+    loop.run_until_complete(server.__aenter__())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    yield server
+    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def pipe_key(home: Path, *words: str) -> tuple[int, str]:
+    """Run `offing provider add … --key-stdin`, and look at all processes meanwhile."""
+    environment = os.environ | {"OFFING_HOME": str(home), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "offing.cli", "provider", "add", *words, "--key-stdin"]
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(KEY)
+    process.stdin.close()
+    while process.poll() is None:
+        assert find_key_in_processes() == []
+        time.sleep(0.2)
+    assert process.stdout is not None
+    with process.stdout as output:
+        return process.returncode, output.read()
+
+
+def find_key_in_processes() -> list[int]:
+    """Processes whose arguments or environment have the key."""
+    holders: list[int] = []
+    for process in psutil.process_iter():
+        try:
+            text = f"{process.cmdline()} {process.environ()}"
+        except psutil.Error:
+            continue
+        if KEY in text:
+            holders.append(process.pid)
+    return holders
+
+
+def test_a_provider_is_added_tested_listed_and_removed(offing: Offing, home: Path, provider: WireServer) -> None:
+    code, output = pipe_key(home, "work", "--provider", "openai", "--api-base", provider.url)
+    assert code == 0, output
+    tested = offing("provider", "test", "work", "gpt-4o-mini")
+    assert tested.code == 0, tested.err
+    assert "tool call" in tested.out
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    listed = offing("provider", "list")
+    assert "work/gpt-4o-mini" in listed.out
+    assert KEY not in output + tested.out + tested.err + listed.out
+
+    answered = offing("ask", "Why is the sea salt?", "--engine", "all=litellm:work/gpt-4o-mini", "--max-turns", "1")
+    assert KEY not in answered.out + answered.err
+    assert len(provider.requests) > 4
+    assert {one.headers["authorization"] for one in provider.requests} == {f"Bearer {KEY}"}
+    for file in home.rglob("*"):
+        if file.is_file() and not file.is_socket():
+            assert KEY.encode() not in file.read_bytes(), file
+
+    assert offing("provider", "rotate-key").code == 0
+    assert offing("provider", "test", "work", "gpt-4o-mini", "--json").code == 0
+    assert offing("provider", "remove", "work").code == 0
+    assert "work" not in offing("provider", "list").out
+
+
+def test_a_preset_is_set_and_used_and_its_limits_yield_to_options(offing: Offing, documents: Path) -> None:
+    stored = offing("preset", "set", "mine", "--engine", "all=extractive", "--max-turns", "2")
+    assert stored.code == 0, stored.err
+    assert "mine" in offing("preset", "list").out
+    done = offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--preset", "mine", "--json")
+    assert done.code == 0, done.err
+    unknown = offing("ask", "Why is that?", "--preset", "no-such")
+    assert (unknown.code, "preset: there is no preset 'no-such'" in unknown.err) == (2, True)
+    assert offing("preset", "remove", "mine").code == 0
+
+
+def test_a_key_is_no_argument_and_needs_a_terminal_or_a_pipe(offing: Offing) -> None:
+    rejected = offing("provider", "add", "openai", "--key", KEY)
+    assert rejected.code != 0
+    assert "--key-stdin" in offing("provider", "add", "openai").err

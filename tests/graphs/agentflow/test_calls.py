@@ -1,0 +1,134 @@
+"""Calls of roles: a search takes two, no call repeats what another wrote, and the planner sees what was found."""
+
+from typing import Any
+
+import pytest
+
+from offing.core.run import Budget, StopReason
+from offing.core.step import StepKind
+from offing.sdk import InvalidOutput
+from offing_graphs.agentflow import graph, prompts
+from offing_graphs.agentflow.schemas import Command, Verdict, VerifierInput
+from offing_graphs.shared.schemas import Analysis, Coverage, Plan
+from tests.graphs.corpus import harbour
+from tests.graphs.in_memory_context import Engine, InMemoryContext, carry_out
+
+QUESTION = "How often is the tide gauge calibrated?"
+SEARCHES = ("tide gauge", "calibration", "calibrated twice a year")
+
+
+def plan(args: dict[str, Any] | None, tool: str = "search_library") -> Plan:
+    return Plan(justification="It is next.", context="tide gauge", sub_goal="Find it", tool=tool, args=args)
+
+
+def planner(*args: dict[str, Any] | None) -> Engine:
+    """A planner that names these arguments, one after the other."""
+    left = list(args)
+    return lambda _inputs: plan(left.pop(0))
+
+
+def stops_after(turns: int) -> Engine:
+    def verify(inputs: Any) -> Verdict:
+        coverage = tuple(Coverage(sub_question=q, covered=True) for q in inputs.analysis.sub_questions)
+        return Verdict(analysis="", coverage=coverage, stop=inputs.turn >= turns)
+
+    return verify
+
+
+async def run(*args: dict[str, Any] | None, **more: Any) -> InMemoryContext:
+    engines = {"planner": planner(*args), "verifier": stops_after(len(args)), **more.pop("engines", {})}
+    ctx = InMemoryContext(harbour(), QUESTION, Budget(max_turns=8), engines=engines, **more)
+    await carry_out(ctx, graph)
+    return ctx
+
+
+def roles_of(ctx: InMemoryContext) -> list[str]:
+    return [name for name, _ in ctx.prompts]
+
+
+async def test_a_search_takes_two_calls_besides_the_analysis_and_the_report() -> None:
+    ctx = await run(*({"query": words} for words in SEARCHES))
+    assert roles_of(ctx) == ["analyst", *["planner", "verifier"] * len(SEARCHES), "generator"]
+    assert [call.args["query"] for call in ctx.calls] == list(SEARCHES)
+    assert ctx.report.stop_reason == StopReason.ANSWERED
+    assert ctx.report.citations
+
+
+async def test_the_record_says_that_the_plan_named_the_arguments() -> None:
+    ctx = await run({"query": "tide gauge"}, None)
+    planned, written = [s for s in ctx.steps if s.kind is StepKind.TOOL_CALL]
+    assert planned.payload["arguments_from"] == "plan"
+    assert planned.payload["output"] == {"tool": "search_library", "args": {"query": "tide gauge"}}
+    assert planned.detail == "The plan named the arguments."
+    assert planned.turn == 1
+    assert "tide gauge" in planned.title
+    assert "arguments_from" not in written.payload
+    assert roles_of(ctx).count("executor") == 1
+
+
+@pytest.mark.parametrize("args", [{"words": "tide gauge"}, {"query": ""}, {"query": "tide gauge", "limit": 900}, {}])
+async def test_arguments_that_the_tool_would_reject_go_to_the_executor(args: dict[str, Any]) -> None:
+    corrects: Engine = lambda _inputs: Command(tool="search_library", args={"query": "gauge"})  # noqa: E731
+    ctx = await run(args, engines={"executor": corrects})
+    assert roles_of(ctx) == ["analyst", "planner", "executor", "verifier", "generator"]
+    assert [call.args for call in ctx.calls] == [{"query": "gauge"}]
+    prompt = "\n".join(m.text for role, messages in ctx.prompts if role == "executor" for m in messages)
+    assert '"args": ' in prompt  # it can correct them
+
+
+async def test_the_planner_and_the_verifier_see_the_passages_themselves() -> None:
+    ctx = await run({"query": "tide gauge"}, {"query": "calibration"})
+    first, second = ["\n".join(m.text for m in messages) for role, messages in ctx.prompts if role == "planner"]
+    assert "Passage E1 (" not in first
+    assert "Passage E1 (" in second
+    assert "During calibration the readings are marked as provisional." in second
+
+
+def test_a_plan_without_arguments_is_recorded_as_before() -> None:
+    assert set(plan(None).model_dump(mode="json")) == {"justification", "context", "sub_goal", "tool"}
+    assert Plan.model_validate(plan({}).model_dump(mode="json")).args == {}
+
+
+TEXT = """Justification: It is next.
+Context: tide gauge
+Sub-Goal: Find it
+Tool Name: search_library"""
+
+
+def test_the_text_of_a_plan_may_name_the_arguments() -> None:
+    inputs: Any = None  # the parser needs none
+    assert prompts.parse_text_plan(TEXT, inputs) == plan(None)
+    args = {"query": "tide gauge", "limit": 3}
+    text = prompts.render_text_plan(plan(args), inputs)
+    assert text == TEXT + '\nArguments: {"limit": 3, "query": "tide gauge"}'
+    assert prompts.parse_text_plan(text, inputs) == plan(args)
+    assert prompts.render_text_plan(plan(None), inputs) == TEXT
+
+
+@pytest.mark.parametrize("written", ["", "query=tide gauge", "[1]", '{"query": '])
+def test_arguments_that_are_no_object_are_sent_back(written: str) -> None:
+    inputs: Any = None
+    answer = prompts.parse_text_plan(f"{TEXT}\nArguments: {written}", inputs)
+    assert isinstance(answer, InvalidOutput)
+    assert "args" in answer.problem or "Arguments" in answer.problem
+
+
+def test_a_line_of_a_verdict_names_its_sub_question_by_number() -> None:
+    analysis = Analysis(summary="s", sub_questions=("How often?", "By whom?"))
+    inputs = VerifierInput(question=QUESTION, analysis=analysis, tools=(), turn=1, remaining=2)
+    text = """<analysis>Nobody is named.</analysis>
+<coverage>
+yes | 1 | E1 |
+no | By whom? | | a name
+no | 7 | | unknown number
+</coverage>
+<stop>false</stop>"""
+    verdict = prompts.parse_text_verdict(text, inputs)
+    assert isinstance(verdict, Verdict)
+    assert [c.sub_question for c in verdict.coverage] == ["How often?", "By whom?", "7"]
+    assert prompts.parse_text_verdict(prompts.render_text_verdict(verdict, inputs), inputs) == verdict
+
+
+def test_the_verifier_is_asked_only_for_what_is_missing() -> None:
+    for text in (prompts.VERIFIER_PROMPT, prompts.VERDICT_FORMAT_RULE, str(Verdict.model_json_schema())):
+        assert "only what is missing" in text.lower()
