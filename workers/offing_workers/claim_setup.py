@@ -141,6 +141,7 @@ async def _build_setup(
             row.budget,
             row.seed,
             await forks.find_first_run_id(connection, row),
+            row.follow_up,
         ),
         graph=graph,
         recorded_calls=CallsSinceCheckpoint({})

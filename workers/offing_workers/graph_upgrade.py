@@ -65,7 +65,7 @@ class _Upgrade:
     @property
     def run_info(self) -> RunInfo:
         row = self.row
-        return RunInfo(row.id, row.question, (), row.budget, row.seed)
+        return RunInfo(row.id, row.question, (), row.budget, row.seed, follow_up=row.follow_up)
 
 
 async def upgrade_run(

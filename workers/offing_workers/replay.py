@@ -69,7 +69,12 @@ async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, too
     async with database.transaction(tenant_id) as connection:
         return StoredRun(
             run=RunInfo(
-                row.id, row.question, await trajectories.list_earlier_answers(connection, row.id), row.budget, row.seed
+                row.id,
+                row.question,
+                await trajectories.list_earlier_answers(connection, row.id),
+                row.budget,
+                row.seed,
+                follow_up=row.follow_up,
             ),
             steps=tuple(await steps.list_steps_after(connection, row.id, 0, MAX_STEPS)),
             stop_reason=row.stop_reason or "",

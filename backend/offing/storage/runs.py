@@ -16,6 +16,7 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
+from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, FencingToken, RunStatus, RunUsage, StopReason
 from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
@@ -28,7 +29,7 @@ COLUMNS = """
     work_seconds,
     next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
     forked_at_seq,
-    forked_kind
+    forked_kind, follow_up
 """
 
 INSERT_RUN = f"""
@@ -36,10 +37,11 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, status)
+                     durability, follow_up, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
-            %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s, 'queued')
+            %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
+            %(follow_up)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -184,6 +186,8 @@ class RunRow:
     """The kind of its first origin: `interactive`, `rollout` or `child`. `None` means that the run
     is not a fork.
     """
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
 
     @property
     def is_terminal(self) -> bool:
@@ -218,6 +222,7 @@ class NewRun:
     durability: str = "sync"
     requested_tool_policy: Mapping[str, Any] | None = None
     """The tool policy of the request. `None` means that the run has the default."""
+    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +479,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked) = row[23:]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked, follow_up) = row[23:]
     return RunRow(
         id_,
         thread,
@@ -505,6 +510,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         durability,
         waiting_since,
         *forked,
+        None if follow_up is None else follow_up_from_json(follow_up),
     )
 
 
@@ -546,6 +552,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "traceparent": new.traceparent,
         "kind": new.kind,
         "durability": new.durability,
+        "follow_up": None if new.follow_up is None else _jsonb(follow_up_to_json(new.follow_up)),
     }
 
 

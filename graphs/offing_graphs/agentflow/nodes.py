@@ -21,8 +21,8 @@ from offing_graphs.agentflow.schemas import (
 )
 from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
 from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import append_record
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
@@ -159,14 +159,15 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -
     reason = _resolve_final_reason(inputs, stop)
     writer_input = WriterInput(**inputs.collected_fields(), reason=reason)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(write_report(writer_input), reason)
+        await submit_findings(ctx, roles.GENERATOR, write_report(writer_input), reason, is_checked=False)
         return {"stop": reason}
     reply = await call_fitted(ctx, roles.GENERATOR, writer_input)
     if isinstance(reply, EngineFailure):
         reason = stop_reason_from_failure(reply)
-        await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
+        draft = write_report(writer_input.model_copy(update={"reason": reason}))
+        await submit_findings(ctx, roles.GENERATOR, draft, reason, is_checked=False)
         return {"stop": reason}
-    await submit_checked_report(ctx, roles.GENERATOR, reply.output, reason)
+    await submit_findings(ctx, roles.GENERATOR, reply.output, reason)
     return {"stop": reason}
 
 
