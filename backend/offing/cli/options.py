@@ -34,8 +34,14 @@ class AskOptions:
     docs: tuple[Path, ...] = ()
     """A folder of documents to index and search. Repeat the option for several. Unchanged documents
     are not indexed again. Default: the whole library."""
-    graph: str = "agentflow"
-    """The graph to run."""
+    follow_up: str = ""
+    """A run id, or the last characters of an id, whose report the question is about. The new run keeps the scope,
+    engines and tool policy of that run where options name no others."""
+    kind: Literal["auto", "question", "edit", "research"] | None = None
+    """What a follow-up does: answer a question on the report from its evidence, edit the report, or research and
+    merge the findings into it. Default: auto, which lets the run decide."""
+    graph: str | None = None
+    """The graph to run. Default: agentflow, or the graph of the run that is followed."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
     preset: str = ""

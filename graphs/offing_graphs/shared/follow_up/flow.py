@@ -46,7 +46,7 @@ def add_follow_up(graph: Any, first: str, writer: Role[Any, Any]) -> None:
     async def follow_up(state: Any, runtime: "Runtime[Any]") -> StateUpdate:
         return await handle_follow_up(runtime.context, state, writer)
 
-    async def choose_entry(_state: Any, runtime: "Runtime[Any]") -> str:
+    async def choose_entry(_state: Any, runtime: Any) -> str:  # LangGraph evaluates the annotations of a router
         return FOLLOW_UP if runtime.context.run.follow_up else first
 
     async def choose_next(state: Any) -> str:
