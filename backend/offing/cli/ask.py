@@ -163,6 +163,7 @@ async def _ask(
             engines=named,
             default_engines=_find_settings_engines(graph),
             scope=_build_scope(options, collections),
+            named_scope=frozenset(name for name in ("web", "code") if getattr(options, name) is False),
             follow_up=followed and FollowUpRequest(FollowUpKind(options.kind or FollowUpKind.AUTO), followed.id),
         )
         graphs = {graph.name: graph}

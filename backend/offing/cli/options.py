@@ -55,10 +55,10 @@ class AskOptions:
     """Maximum cost of the run in US dollars."""
     max_seconds: float | None = None
     """Maximum working time in seconds. The run then writes its report from what it has."""
-    web: bool = False
-    """Allow web search and reading public web pages."""
-    code: bool = False
-    """Allow running Python in a sandbox without network access."""
+    web: bool | None = None
+    """Allow web search and reading public web pages. Default: no, or as in the run that is followed."""
+    code: bool | None = None
+    """Allow running Python in a sandbox without network access. Default: no, or as in the run that is followed."""
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""
