@@ -12,7 +12,7 @@ import pytest
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.model import EngineConfig
-from offing.core.report import Report
+from offing.core.report import Report, ReportDraft
 from offing.core.report_changes import ChangeKind
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -23,6 +23,7 @@ from offing.services.ingestion import Upload
 from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
+from offing_graphs.shared.text_reports import render_report
 from offing_workers.replay import replay_run
 from tests.chaos.library import DOCUMENTS
 from tests.documents import ingest_uploads
@@ -240,7 +241,7 @@ class Model:
                 self.asked.append(words)
                 if isinstance(answer, Fault):
                     return answer
-                return Completion(text=json.dumps(answer(json.loads(text)) if callable(answer) else answer))
+                return Completion(text=as_text(answer(json.loads(text)) if callable(answer) else answer))
         raise AssertionError(text[:2000])
 
 
@@ -248,11 +249,14 @@ CLASSIFY, ANSWER, EDIT, MERGE = "Decide what it asks for", "You answer a questio
 
 
 def through(server: WireServer) -> dict[str, EngineConfig]:
-    engine = EngineConfig(
-        engine="litellm", model="openai/stand-in", api_base=server.url, options={"output_mode": "text"},
-        prompt_format="json",
-    )  # fmt: skip
-    return {"generator": engine}
+    return {"generator": EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url)}
+
+
+def as_text(answer: dict[str, Any]) -> str:
+    """Return an answer in the text format of its role."""
+    if "kind" in answer:
+        return f"<kind>{answer['kind']}</kind>\n<why>{answer['why']}</why>"
+    return render_report(ReportDraft.model_validate(answer))
 
 
 def cited(messages: list[dict[str, Any]], words: str) -> dict[str, str]:
@@ -305,7 +309,9 @@ async def test_a_model_answers_a_question_from_the_evidence(library: Platform) -
     first, report = await first_report(library)
 
     def answer(messages: list[dict[str, Any]]) -> dict[str, Any]:
-        return report_of("Rings", "", sentence("They gather light.", cited(messages, "gather the light")), answer="Light.")
+        return report_of(
+            "Rings", "", sentence("They gather light.", cited(messages, "gather the light")), answer="Light."
+        )
 
     model = Model({ANSWER: answer})
     async with WireServer(model) as server:
