@@ -107,13 +107,15 @@ def apply_merge(merged: ReportDraft, earlier: ReportDraft, findings: ReportDraft
     for section in merged.sections:
         used |= _list_named(section)
         sections += _expand_section(section, named)
-    unnamed = [section for id, section in named.items() if id not in used and not _is_repeated(section, sections)]
+    for id, section in named.items():
+        if id not in used and not _is_repeated(section, sections):
+            sections = _add_section(sections, section)
     answer = _strip_commands(merged.answer)
     return ReportDraft(
         title=merged.title.strip() or earlier.title,
         answer=answer or earlier.answer,
         answer_citations=merged.answer_citations if answer else earlier.answer_citations,
-        sections=(*sections, *unnamed),
+        sections=tuple(sections),
         limits=merged.limits.strip() or _join_limits(earlier.limits, findings.limits),
     )
 
@@ -125,12 +127,7 @@ def merge_by_rules(earlier: ReportDraft, findings: ReportDraft, question: str) -
         heading = section.heading
         if heading in _GENERIC_HEADINGS and any(s.heading in _GENERIC_HEADINGS for s in sections):
             heading = shorten_line(question, 120)
-        at = next((n for n, s in enumerate(sections) if s.heading.casefold() == heading.casefold()), None)
-        new = section.model_copy(update={"heading": heading})
-        if at is None:
-            sections.append(new)
-        else:
-            sections[at] = _unite(sections[at], new)
+        sections = _add_section(sections, section.model_copy(update={"heading": heading}))
     return ReportDraft(
         title=earlier.title,
         answer=" ".join(filter(None, (earlier.answer, findings.answer if findings.answer != earlier.answer else ""))),
@@ -143,6 +140,14 @@ def merge_by_rules(earlier: ReportDraft, findings: ReportDraft, question: str) -
 def _has_findings(draft: ReportDraft) -> bool:
     cited = (*draft.answer_citations, *(c for s in draft.sections for one in s.sentences for c in one.citations))
     return bool(cited) or any(re.search(r"\[E\d+", one.text) for s in draft.sections for one in s.sentences)
+
+
+def _add_section(sections: list[DraftSection], new: DraftSection) -> list[DraftSection]:
+    """Return the sections with another one. It becomes part of one with the same heading."""
+    at = next((n for n, s in enumerate(sections) if s.heading.casefold() == new.heading.casefold()), None)
+    if at is None:
+        return [*sections, new]
+    return [*sections[:at], _unite(sections[at], new), *sections[at + 1 :]]
 
 
 def _unite(section: DraftSection, new: DraftSection) -> DraftSection:
