@@ -168,9 +168,15 @@ async def test_every_included_graph_has_the_three_kinds(library: Platform, graph
 
 async def test_an_answer_is_no_new_version_so_an_edit_after_it_is_of_the_report(library: Platform) -> None:
     first, report = await first_report(library)
-    await follow(library, first, "What do the rings of the lens gather?", FollowUpKind.QUESTION)
+    answer, _ = await follow(library, first, "What do the rings of the lens gather?", FollowUpKind.QUESTION)
+    named = await library.submit(
+        RunRequest("List it", "agentflow", follow_up=FollowUpRequest(FollowUpKind.QUESTION, answer.id))
+    )
+    await library.ended(named.id)
     run, shorter = await follow(library, first, "Make it shorter")
+    assert named.follow_up is not None
     assert run.follow_up is not None
+    assert named.follow_up.run_id == first.id
     assert (run.follow_up.run_id, run.follow_up.kind) == (first.id, FollowUpKind.AUTO)
     assert quoted(shorter) <= quoted(report)
 

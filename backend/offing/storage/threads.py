@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.errors import NotFound
+from offing.core.follow_up import FollowUpKind, outcome_from_json
 from offing.core.model import EngineConfig
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
@@ -34,16 +35,13 @@ HAS_LATEST_RUN_REPORT = """
 """
 
 FIND_LATEST_REPORT = """
-    select run.id, report.version
+    select run.id, report.version, report.body->'follow_up'
       from run
            join lateral (select version, body from report where report.run_id = run.id order by version desc limit 1)
              as report on true
-     where run.thread_id = %(thread)s
-       and case when %(run)s::uuid is null then coalesce(report.body->'follow_up'->>'kind', '') <> 'question'
-                else run.id = %(run)s end
+     where run.thread_id = %(thread)s and (%(run)s::uuid is null or run.id = %(run)s)
      order by run.created_at desc, run.id desc limit 1
 """
-"""An answer to a question on a report is not a new version of it, so it is only found if it is named."""
 
 GET_LATEST_ENGINES = "select engines from run where thread_id = %s order by created_at desc, id desc limit 1"
 
@@ -85,10 +83,17 @@ async def has_latest_run_report(connection: Connection, thread_id: UUID) -> bool
 async def find_latest_report(connection: Connection, thread_id: UUID, run_id: UUID | None) -> tuple[UUID, int] | None:
     """Return the run and the version of the latest report of a thread, or of one of its runs.
 
+    An answer to a question on a report is not a new version of it; the report that it is about is returned instead.
     `None` means that there is none.
     """
     row = await (await connection.execute(FIND_LATEST_REPORT, {"thread": thread_id, "run": run_id})).fetchone()
-    return (row[0], row[1]) if row else None
+    if row is None:
+        return None
+    run, version, stored = row
+    outcome = outcome_from_json(stored) if stored else None
+    if outcome is not None and outcome.kind is FollowUpKind.QUESTION:
+        return outcome.run_id, outcome.version
+    return run, version
 
 
 async def get_engines(connection: Connection, thread_id: UUID) -> dict[str, EngineConfig]:
