@@ -122,13 +122,13 @@ async def test_a_follow_up_keeps_the_engines_and_replaces_those_that_it_names(ap
 
 async def test_a_follow_up_keeps_the_tool_policy_unless_it_names_one(api: Api) -> None:
     run, _ = await reported(api, tool_policy=DOCS_ONLY)
-    kept, other = (
+    same, other = (
         await follow(api, run),
         await follow(api, run, tool_policy={"rules": [{"tool": "calculate", "allow_other_args": True}]}),
     )
     async with api.database.transaction(api.tenant) as connection:
         first, second, third = [
-            (await runs.get_run(connection, UUID(one["id"]))).tool_policy_sha256 for one in (run, kept, other)
+            (await runs.get_run(connection, UUID(one["id"]))).tool_policy_sha256 for one in (run, same, other)
         ]
     assert first == second != third
 

@@ -183,12 +183,12 @@ async def test_an_answer_is_no_new_version_so_an_edit_after_it_is_of_the_report(
 
 async def test_deleted_documents_are_said_and_no_longer_cited(library: Platform) -> None:
     first, report = await first_report(library)
-    gone = report.citations[0]
-    await erase_source(library.database, library.tenant, gone.source_id)
+    deleted = report.citations[0]
+    await erase_source(library.database, library.tenant, deleted.source_id)
     _, shorter = await follow(library, first, "Turn it into a list", FollowUpKind.EDIT)
     assert shorter.follow_up is not None
     assert len(shorter.follow_up.deleted_sources) == 1
-    assert gone.source_id not in {c.source_id for c in shorter.citations}
+    assert deleted.source_id not in {c.source_id for c in shorter.citations}
     uploads = [Upload(name, text.encode()) for name, text in DOCUMENTS.items()]
     await ingest_uploads(library.database, library.tenant, uploads)
 
@@ -238,13 +238,13 @@ class Model:
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self.answers = answers
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def __call__(self, received: Received) -> Reply:
         text = json.dumps(received.body["messages"], ensure_ascii=False)
         for words, answer in self.answers.items():
             if words in text:
-                self.asked.append(words)
+                self.calls.append(words)
                 if isinstance(answer, Fault):
                     return answer
                 return Completion(text=as_text(answer(json.loads(text)) if callable(answer) else answer))
@@ -286,19 +286,19 @@ async def test_a_model_chooses_the_kind_and_translates_with_the_same_citations(l
     first, report = await first_report(library)
 
     def translate(messages: list[dict[str, Any]]) -> dict[str, Any]:
-        kept = cited(messages, "gather the light")
+        citation = cited(messages, "gather the light")
         return report_of(
             "Die Fresnellinse",
             "Warum sie Licht spart",
-            sentence("Die Ringe sammeln das Licht.", kept),
+            sentence("Die Ringe sammeln das Licht.", citation),
             sentence("Sie wurde 1823 erfunden."),
-            sentence("Und sie ist schwer.", {"evidence": kept["evidence"], "quote": "other words"}),
+            sentence("Und sie ist schwer.", {"evidence": citation["evidence"], "quote": "other words"}),
         )
 
     model = Model({CLASSIFY: {"kind": "edit", "why": "A translation."}, EDIT: translate})
     async with WireServer(model) as server:
         run, german = await follow(library, first, "Auf Deutsch, bitte.", engines=through(server))
-    assert model.asked == [CLASSIFY, EDIT]
+    assert model.calls == [CLASSIFY, EDIT]
     assert german.follow_up is not None
     assert (german.follow_up.kind, german.follow_up.chosen_by) == (FollowUpKind.EDIT, KindChooser.MODEL)
     assert [s.text for s in german.sentences()] == ["Die Ringe sammeln das Licht."]
@@ -324,7 +324,7 @@ async def test_a_model_answers_a_question_from_the_evidence(library: Platform) -
         run, short = await follow(
             library, first, "What do the rings do?", FollowUpKind.QUESTION, engines=through(server)
         )
-    assert model.asked == [ANSWER]
+    assert model.calls == [ANSWER]
     assert tools_of(await library.steps(run.id)) == ["earlier_report"]
     assert quoted(short) <= quoted(report)
     assert (short.written_by, short.stop_reason) == ("openai/stand-in", StopReason.ANSWERED)
@@ -347,8 +347,8 @@ async def test_a_model_merges_new_findings_and_keeps_what_it_does_not_mention(li
     model = Model({CLASSIFY: {"kind": "research", "why": "New."}, MERGE: merge, "You write a report": findings})
     async with WireServer(model) as server:
         run, merged = await follow(library, first, "What did keepers trim?", engines=through(server))
-    assert model.asked[0] == CLASSIFY
-    assert MERGE in model.asked
+    assert model.calls[0] == CLASSIFY
+    assert MERGE in model.calls
     assert merged.follow_up is not None
     changes = merged.follow_up.changes
     assert changes is not None

@@ -33,7 +33,7 @@ def test_engines_are_kept_for_roles_of_the_graph_without_formats_that_it_does_no
         "generator": EngineConfig(engine="litellm", model="openai/m", prompt_format="of-another-graph"),
         "agent": EngineConfig(engine="litellm", model="openai/m"),
     }
-    kept = keep_engines(graph, last)
-    assert set(kept) == {"planner", "generator"}
-    assert kept["planner"] == last["planner"]
-    assert kept["generator"].prompt_format == ""
+    engines = keep_engines(graph, last)
+    assert set(engines) == {"planner", "generator"}
+    assert engines["planner"] == last["planner"]
+    assert engines["generator"].prompt_format == ""

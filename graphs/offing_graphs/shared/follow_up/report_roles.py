@@ -53,7 +53,7 @@ def build_report_role(
         prompt_formats=(_build_format(render, format_rule),),
         answer_tokens=REPORT_ANSWER_TOKENS,
         default_format="text",
-        repair_output=lambda draft, given: repair_draft(draft, given.evidence),
+        repair_output=lambda draft, source: repair_draft(draft, source.evidence),
     )
 
 
