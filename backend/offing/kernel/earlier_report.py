@@ -70,12 +70,12 @@ class EarlierReportLoader:
         passages = [*(uncited[-MAX_UNCITED_PASSAGES:] if with_evidence else ()), *cited]
         stored = [passage for passage in passages if passage["text_id"] != str(UUID(int=0))]
         texts = await self._store.read_texts(list(map(_span_of, stored))) if stored else ()
-        kept = [passage for passage, text in zip(stored, texts, strict=True) if text == passage["text"]]
-        missing = {(p["text_id"], p["source"]) for p in cited} - {(p["text_id"], p["source"]) for p in kept}
+        stored_passages = [passage for passage, text in zip(stored, texts, strict=True) if text == passage["text"]]
+        missing = {(p["text_id"], p["source"]) for p in cited} - {(p["text_id"], p["source"]) for p in stored_passages}
         return {
             "question": earlier.question,
             "report": report_to_record(earlier.report),
-            "passages": kept,
+            "passages": stored_passages,
             "deleted": _list_deleted_titles(earlier.report, missing),
             "calculations": "\n".join(_list_calculations(earlier)),
         }
@@ -175,8 +175,8 @@ def _build_draft(report: Report, ids: dict[SourceSpan, str]) -> ReportDraft:
     def convert(sentence: Sentence) -> DraftSentence:
         quoted = [_cite(citations[n], ids, quotes=True) for n in sentence.citations if n in citations]
         named = [_cite(citations[n], ids, quotes=False) for n in sentence.passages if n in citations]
-        found = tuple(citation for citation in (*quoted, *named) if citation is not None)
-        return DraftSentence(text=sentence.text, citations=found, layout=sentence.layout)
+        usable = tuple(citation for citation in (*quoted, *named) if citation is not None)
+        return DraftSentence(text=sentence.text, citations=usable, layout=sentence.layout)
 
     answer = convert(report.answer) if report.answer else DraftSentence(text="")
     return ReportDraft(

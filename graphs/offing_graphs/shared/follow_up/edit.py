@@ -89,7 +89,7 @@ def restrict_edit(edited: ReportDraft, earlier: ReportDraft) -> ReportDraft:
     allowed = sum(not s.citations and s.layout is not Layout.HEADER for _, s in _list_sentences(earlier))
     sections: list[DraftSection] = []
     for section in edited.sections:
-        kept: list[DraftSentence] = []
+        remaining: list[DraftSentence] = []
         for sentence in section.sentences:
             restricted = _restrict_sentence(sentence, known)
             if not restricted.citations and not _MARKER.search(restricted.text):
@@ -99,9 +99,9 @@ def restrict_edit(edited: ReportDraft, earlier: ReportDraft) -> ReportDraft:
                     allowed -= 1
                 elif not _has_only(restricted.text, numbers):
                     continue
-            kept.append(restricted)
-        if any(sentence.layout is not Layout.HEADER for sentence in kept):
-            sections.append(DraftSection(heading=section.heading, sentences=tuple(kept)))
+            remaining.append(restricted)
+        if any(sentence.layout is not Layout.HEADER for sentence in remaining):
+            sections.append(DraftSection(heading=section.heading, sentences=tuple(remaining)))
     lead = _restrict_sentence(DraftSentence(text=edited.answer, citations=edited.answer_citations), known)
     is_stated = bool(lead.citations) or _has_only(lead.text, numbers)
     return ReportDraft(
@@ -169,14 +169,14 @@ def _normalize_number(number: str) -> str:
 def _remove_sections(draft: ReportDraft, what: str) -> ReportDraft | None:
     """Return the report without the sections that a text names. `None` means that it names none, or all of them."""
     named = _words(what)
-    kept = tuple(s for s in draft.sections if not _words(s.heading) or not _words(s.heading) <= named)
-    if len(kept) in (0, len(draft.sections)):
+    remaining = tuple(s for s in draft.sections if not _words(s.heading) or not _words(s.heading) <= named)
+    if len(remaining) in (0, len(draft.sections)):
         scores = [len(_words(s.heading) & named) / max(1, len(_words(s.heading))) for s in draft.sections]
         best = max(scores, default=0.0)
         if best < 0.5 or scores.count(best) > 1 or len(draft.sections) < 2:
             return None
-        kept = tuple(s for s, score in zip(draft.sections, scores, strict=True) if score < best)
-    return draft.model_copy(update={"sections": kept})
+        remaining = tuple(s for s, score in zip(draft.sections, scores, strict=True) if score < best)
+    return draft.model_copy(update={"sections": remaining})
 
 
 _FILLER = frozenset({"the", "a", "an", "section", "sections", "on", "about", "of", "part", "and", "in", "for", "to"})
@@ -190,8 +190,8 @@ def _shorten_section(section: DraftSection) -> DraftSection:
     """Return the first half of a section. The rows of tables are kept."""
     prose = [n for n, s in enumerate(section.sentences) if s.layout not in _TABLE_LAYOUTS]
     dropped = set(prose[math.ceil(len(prose) / 2) :])
-    kept = tuple(s for n, s in enumerate(section.sentences) if n not in dropped)
-    return section.model_copy(update={"sentences": kept})
+    remaining = tuple(s for n, s in enumerate(section.sentences) if n not in dropped)
+    return section.model_copy(update={"sentences": remaining})
 
 
 def _list_section(section: DraftSection) -> DraftSection:

@@ -34,7 +34,7 @@ from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE
 
 SYSTEM_PROMPT = (
     "You bring a research report up to date with the findings of new research. Sections of the earlier report have "
-    "numbers such as P1, those of the new findings such as N1. For a section that stays as it is, write its heading "
+    "numbers such as P1, those of the new findings such as N1. For a section that stays unchanged, write its heading "
     "and below it only: keep P1. For one that no longer holds, write only: drop P2. To change a section, write its "
     "heading, below it: replaces P3, and then the whole new section. Every statement of fact keeps its citation with "
     "the id of the passage and its quoted words unchanged. Where the new findings contradict the earlier report, say "
