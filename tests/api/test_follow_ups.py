@@ -13,7 +13,7 @@ from tests.api.conftest import Api
 DOCS_ONLY: dict[str, Any] = {"rules": [{"tool": "search_library", "allow_other_args": True}]}
 
 
-async def reported(api: Api, **more: object) -> tuple[dict[str, Any], Report]:
+async def reported(api: Api, **more: Any) -> tuple[dict[str, Any], Report]:
     """A run of a graph with follow-ups that has ended with a report."""
     run = await api.submit(graph="agentflow", **more)
     fence = await api.hands.claim(run)

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 
 from offing.core.errors import InvalidInput, NotFound
@@ -20,9 +21,11 @@ from offing.services.erasure import erase_source
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.graphs import open_registry
 from offing.services.ingestion import Upload
+from offing.services.recordings import get_recording
 from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
+from offing.testing.recording import Recording, recording_to_json, replay_recording
 from offing_graphs.shared.text_reports import render_report
 from offing_workers.replay import replay_run
 from tests.chaos.library import DOCUMENTS
@@ -77,8 +80,16 @@ def tools_of(steps: list[Any]) -> list[str]:
 
 
 async def check_replay(platform: Platform, run: RunRow) -> None:
-    again = await replay_run(platform.database, platform.tenant, run.id, open_registry(ALL_GRAPHS))
+    graphs = open_registry(ALL_GRAPHS)
+    again = await replay_run(platform.database, platform.tenant, run.id, graphs)
     assert again.is_same, again.detail
+    row, steps, earlier = await get_recording(platform.database, platform.tenant, run.id)
+    windows = {role: engine.context_tokens for role, engine in row.engines.items() if engine.context_tokens}
+    recording = Recording(
+        row.question, steps, row.budget, earlier, row.seed, row.stop_reason or "", windows, row.follow_up
+    )
+    stored = Recording.from_json(orjson.loads(orjson.dumps(recording_to_json(recording))))
+    await replay_recording(graphs[row.graph], stored)
 
 
 # Without a model ------------------------------------------------------------------------------------------------------
@@ -236,7 +247,7 @@ async def test_a_follow_up_needs_a_run_or_a_thread_that_fit(shared_platform: Pla
 class Model:
     """A stand-in for a provider's model. It answers by the instructions of the prompt, and cites what it is shown."""
 
-    def __init__(self, answers: Mapping[str, Any]) -> None:
+    def __init__(self, answers: Mapping[str, Fault | dict[str, Any] | Callable[[Any], dict[str, Any]]]) -> None:
         self.answers = answers
         self.calls: list[str] = []
 

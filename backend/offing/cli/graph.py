@@ -103,7 +103,9 @@ def record(run: str, output: Path) -> int:
     async def work(database: Database) -> Recording:
         row, steps, earlier = await get_recording(database, LOCAL_TENANT, await get_run_id(database, run))
         windows = {role: size for role, one in row.engines.items() if (size := one.context_tokens) is not None}
-        return Recording(row.question, steps, row.budget, earlier, row.seed, row.stop_reason or "", windows)
+        return Recording(
+            row.question, steps, row.budget, earlier, row.seed, row.stop_reason or "", windows, row.follow_up
+        )
 
     output.write_bytes(orjson.dumps(recording_to_json(run_with_database(work)), option=orjson.OPT_INDENT_2))
     return 0

@@ -510,7 +510,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         durability,
         waiting_since,
         *forked,
-        None if follow_up is None else follow_up_from_json(follow_up),
+        follow_up=None if follow_up is None else follow_up_from_json(follow_up),
     )
 
 

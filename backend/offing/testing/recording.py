@@ -16,6 +16,7 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.run import Budget
@@ -30,6 +31,8 @@ from offing.testing.simulation import SimulatedRun
 from offing.tools import create_tools
 
 RECORDING_FORMAT = "offing-recording/1"
+FOLLOW_UP_LABELS = frozenset({"classify", "answer", "edit", "merge"})
+"""Labels of the calls that only a model answers in a follow-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Recording:
     """Value of StopReason: why the run ended."""
     context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tokens of the context windows of the models that answered roles, by role."""
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -61,7 +66,8 @@ class Recording:
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
         windows = data.get("context_tokens", {})
-        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows)
+        follow_up = follow_up_from_json(data["follow_up"]) if data.get("follow_up") else None
+        return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"], windows, follow_up)
 
 
 class RecordingMismatchError(AssertionError):
@@ -105,7 +111,11 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
     """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
-    revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
+    revised = any(
+        (step.kind is StepKind.REPORT and "revision" in step.payload)
+        or (recording.follow_up is not None and step.label in FOLLOW_UP_LABELS)
+        for step in recording.steps
+    )
     engine = EngineConfig(engine="scripted", options={"revises": True}) if revised else EngineConfig()
     windows = recording.context_tokens
     roles = {*(role.name for role in graph.roles if revised), *windows}
@@ -114,7 +124,7 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
 
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
-    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed)
+    return RunInfo(uuid5(UUID_NAMESPACE, r.question), r.question, r.earlier, r.budget, r.seed, follow_up=r.follow_up)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -144,6 +154,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "format": RECORDING_FORMAT,
         "question": r.question,
         "earlier": [list(pair) for pair in r.earlier],
+        **({"follow_up": follow_up_to_json(r.follow_up)} if r.follow_up else {}),
         "budget": {
             "max_turns": r.budget.max_turns,
             "max_tokens": r.budget.max_tokens,
