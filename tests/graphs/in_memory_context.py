@@ -29,6 +29,7 @@ from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.kernel.report_writer import build_outcome
 from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
 from offing.sdk import (
@@ -38,6 +39,8 @@ from offing.sdk import (
     ChildResult,
     ChildRunsUnavailable,
     CompletionSpan,
+    EarlierReport,
+    FollowUpResult,
     Message,
     PlanProposal,
     PlanReview,
@@ -366,6 +369,10 @@ class InMemoryContext:
             self._see(span)
         return ()
 
+    async def load_earlier_report(self, *, with_evidence: bool = True) -> EarlierReport | None:
+        """No run in memory follows another."""
+        return None
+
     async def review(
         self,
         plan: PlanProposal,
@@ -407,7 +414,12 @@ class InMemoryContext:
         return role.name in self.revisers
 
     async def submit_report(
-        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+        self,
+        draft: ReportDraft,
+        stop_reason: StopReason,
+        *,
+        revision: ReportRevision | None = None,
+        follow_up: FollowUpResult | None = None,
     ) -> Report:
         self.draft = draft
         report = verify_citations(
@@ -418,7 +430,8 @@ class InMemoryContext:
             "stand-in",
             ClaimContext(self.question, tuple(self.calculations)),
         )
-        report = replace(report, revision=revision)
+        outcome = None if follow_up is None else build_outcome(follow_up, report)
+        report = replace(report, revision=revision, follow_up=outcome)
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report

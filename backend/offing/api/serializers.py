@@ -10,6 +10,8 @@ from offing.api.schemas import (
     BudgetIn,
     CitationOut,
     CitedSourceOut,
+    FollowUpOut,
+    FollowUpOutcomeOut,
     LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
@@ -89,6 +91,8 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
+        follow_up=run.follow_up
+        and FollowUpOut(kind=run.follow_up.kind, run_id=run.follow_up.run_id, version=run.follow_up.version),
     )
 
 
@@ -177,6 +181,7 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         limitations=report.limits,
         author=report.written_by,
         revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
+        follow_up=None if report.follow_up is None else FollowUpOutcomeOut.model_validate(asdict(report.follow_up)),
         created_at=stored.created_at,
     )
 

@@ -106,7 +106,9 @@ def record(run: str, output: Path) -> int:
         windows = {role: size for role, one in row.engines.items() if (size := one.context_tokens) is not None}
         reason, style = row.stop_reason or "", row.report_style
         revises = tuple(sorted(role for role, one in row.engines.items() if can_revise(one)))
-        return Recording(row.question, steps, row.budget, earlier, row.seed, reason, windows, style, revises)
+        return Recording(
+            row.question, steps, row.budget, earlier, row.seed, reason, windows, style, revises, row.follow_up
+        )
 
     output.write_bytes(orjson.dumps(recording_to_json(run_with_database(work)), option=orjson.OPT_INDENT_2))
     return 0

@@ -34,8 +34,14 @@ class AskOptions:
     docs: tuple[Path, ...] = ()
     """A folder of documents to index and search. Repeat the option for several. Unchanged documents
     are not indexed again. Default: the whole library."""
-    graph: str = "agentflow"
-    """The graph to run."""
+    follow_up: str = ""
+    """A run id, or the last characters of an id, whose report the question is about. The new run keeps the scope,
+    engines and tool policy of that run where options name no others."""
+    kind: Literal["auto", "question", "edit", "research"] | None = None
+    """What a follow-up does: answer a question on the report from its evidence, edit the report, or research and
+    merge the findings into it. Default: auto, which lets the run decide."""
+    graph: str | None = None
+    """The graph to run. Default: agentflow, or the graph of the run that is followed."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
     preset: str = ""
@@ -50,10 +56,10 @@ class AskOptions:
     """Maximum cost of the run in US dollars."""
     max_seconds: float | None = None
     """Maximum working time in seconds. The run then writes its report from what it has."""
-    web: bool = False
-    """Allow web search and reading public web pages."""
-    code: bool = False
-    """Allow running Python in a sandbox without network access."""
+    web: bool | None = None
+    """Allow web search and reading public web pages. Default: no, or as in the run that is followed."""
+    code: bool | None = None
+    """Allow running Python in a sandbox without network access. Default: no, or as in the run that is followed."""
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""

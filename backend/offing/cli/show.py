@@ -150,6 +150,7 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "sentences": rendered["sections"],
         "claims": rendered["claims"],
         "revision": rendered["revision"],
+        "follow_up": rendered.get("follow_up"),
         "score": rendered["score"],
         "steps": [
             {

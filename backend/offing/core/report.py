@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
+from offing.core.follow_up import FollowUpOutcome
 from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.tool import SourceSpan
 
@@ -250,6 +251,8 @@ class Report:
     """Engine and model of the generator."""
     revision: ReportRevision | None = None
     """`None` means that no draft went back to its writer."""
+    follow_up: FollowUpOutcome | None = None
+    """What it has to do with an earlier report of its thread. `None` means that it follows none."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
 from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
+from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
     Citation,
     Layout,
@@ -68,6 +70,8 @@ def render_markdown(report: Report) -> str:
     """
     state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
+    if report.follow_up:
+        blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up))}*")
     if report.answer:
         blocks.append(_render_md_sentence(report.answer))
     for section in report.sections:
@@ -75,6 +79,10 @@ def render_markdown(report: Report) -> str:
         blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
+    if report.follow_up and report.follow_up.changes:
+        lines = list_changes(report.follow_up.changes)
+        listed = "\n".join(f"{'  ' * line.level}- {_escape_markdown(line.text)}" for line in lines)
+        blocks += [f"## {CHANGES_HEADING}", listed]
     if report.citations:
         blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
     if report.written_by:
@@ -91,9 +99,11 @@ def render_html(report: Report) -> str:
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
         f'<p class="state">{_escape_html(describe_completion(report))}</p>',
+        *_render_html_follow_up(report),
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
+        *_render_html_changes(report),
         *([f"<h2>Sources</h2>{sources}"] if sources else []),
         *_render_html_claims(report),
         *by,
@@ -124,6 +134,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "sources": sources_to_json(report),
         "claims": claims_to_json(report),
         "revision": asdict(report.revision) if report.revision else None,
+        **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,
         "score": compute_report_score(report).model_dump(),
@@ -284,6 +295,20 @@ def _render_html_marks(sentence: Sentence) -> str:
     return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
 
 
+def _render_html_follow_up(report: Report) -> list[str]:
+    if report.follow_up is None:
+        return []
+    return [f'<p class="state" dir="auto">{_escape_html(describe_follow_up(report.follow_up))}</p>']
+
+
+def _render_html_changes(report: Report) -> list[str]:
+    if report.follow_up is None or report.follow_up.changes is None:
+        return []
+    lines = list_changes(report.follow_up.changes)
+    items = "".join(f'<li class="level{line.level}" dir="auto">{_escape_html(line.text)}</li>' for line in lines)
+    return [f"<h2>{CHANGES_HEADING}</h2><ul>{items}</ul>"]
+
+
 def _render_html_claims(report: Report) -> list[str]:
     rows = "".join(
         f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
@@ -343,6 +368,7 @@ HTML_STYLE = (
     "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
+    ".level1{margin-inline-start:1.5rem}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
     "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"

@@ -185,6 +185,7 @@ def draft_report(report: Report, key: CallKey | None) -> StepDraft:
         "supported": supported,
         "citations": len(report.citations),
         **({"revision": asdict(report.revision)} if report.revision else {}),
+        **({"follow_up": report.follow_up.kind} if report.follow_up else {}),
     }
     detail = f"{supported} of {len(sentences)} sentences have a source · {len(report.citations)} citations"
     return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, call_key=key)

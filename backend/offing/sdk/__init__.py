@@ -5,6 +5,7 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 """
 
 from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
+from offing.core.follow_up import FollowUp, FollowUpKind, KindChooser
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     DraftCitation,
@@ -27,6 +28,7 @@ from offing.core.trajectory import BoundaryReason
 from offing.core.untrusted_block import UNTRUSTED_BLOCK_RULE, wrap_untrusted
 from offing.sdk.child_runs import CHILD_RUN, ChildFinding, ChildRequest, ChildResult, ChildRunsUnavailable
 from offing.sdk.context import RoleReply, RunContext, RunInfo, ToolCall
+from offing.sdk.earlier_report import EARLIER_REPORT, EarlierReport, FollowUpResult
 from offing.sdk.graph import Graph, StateView, compute_content_hash
 from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.observation import tool_result_from_step
@@ -47,6 +49,7 @@ from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 __all__ = [
     "CHILD_RUN",
     "DEFAULT_ANSWER_TOKENS",
+    "EARLIER_REPORT",
     "REPORT_ANSWER_TOKENS",
     "THREAD_NOTES",
     "THREAD_SEARCH",
@@ -65,13 +68,18 @@ __all__ = [
     "DraftProblem",
     "DraftSection",
     "DraftSentence",
+    "EarlierReport",
     "EngineFailure",
     "Evidence",
     "FailureKind",
+    "FollowUp",
+    "FollowUpKind",
+    "FollowUpResult",
     "Graph",
     "Headline",
     "HumanInputMixin",
     "InvalidOutput",
+    "KindChooser",
     "Layout",
     "Message",
     "ModelFreeFunction",

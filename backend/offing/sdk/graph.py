@@ -93,6 +93,11 @@ class Graph:
     are then not set. If it returns `None`, that state cannot be converted. Without the function, a run
     waits for a worker with its own version.
     """
+    handles_follow_ups: bool = False
+    """Its runs answer questions on the thread's report, edit it, and merge new findings into it.
+
+    `RunInfo.follow_up` then names the report. Without it, a follow-up is only new research.
+    """
     state_view: StateView | None = None
     """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""
     langgraph_adapter: LangGraphAdapter | None = None

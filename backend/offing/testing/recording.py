@@ -16,6 +16,7 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.report_style import ReportStyle
@@ -32,6 +33,8 @@ from offing.testing.simulation import SimulatedRun
 from offing.tools import create_tools
 
 RECORDING_FORMAT = "offing-recording/1"
+FOLLOW_UP_LABELS = frozenset({"classify", "answer", "edit", "merge"})
+"""Labels of the calls that only a model answers in a follow-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Recording:
     """The report style of the run. `None` means that it had none."""
     revises: tuple[str, ...] = ()
     """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -67,7 +72,7 @@ class Recording:
         budget["depth"] = Depth(budget.get("depth", Depth.STANDARD))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        style = data.get("report_style")
+        style, follow_up = data.get("report_style"), data.get("follow_up")
         return cls(
             data["question"],
             steps,
@@ -78,6 +83,7 @@ class Recording:
             data.get("context_tokens", {}),
             None if style is None else ReportStyle.model_validate(style),
             tuple(data.get("revises", ())),
+            follow_up_from_json(follow_up) if follow_up else None,
         )
 
 
@@ -122,7 +128,11 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
     """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
-    revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
+    revised = any(
+        (step.kind is StepKind.REPORT and "revision" in step.payload)
+        or (recording.follow_up is not None and step.label in FOLLOW_UP_LABELS)
+        for step in recording.steps
+    )
     revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
     windows = recording.context_tokens
     return {
@@ -138,7 +148,7 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
     id = uuid5(UUID_NAMESPACE, r.question)
-    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style)
+    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style, follow_up=r.follow_up)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -167,6 +177,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "format": RECORDING_FORMAT,
         "question": r.question,
         "earlier": [list(pair) for pair in r.earlier],
+        **({"follow_up": follow_up_to_json(r.follow_up)} if r.follow_up else {}),
         "budget": {
             "max_turns": r.budget.max_turns,
             "max_tokens": r.budget.max_tokens,

@@ -23,8 +23,8 @@ from offing_graphs.agentflow.schemas import (
 from offing_graphs.agentflow.state import NodeInputs, State, load_covered_counts, load_inputs, load_past_turns
 from offing_graphs.shared.depth import find_phase, is_deep, is_saturated, may_stop
 from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import append_record
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
@@ -200,16 +200,17 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, *
     reason = _resolve_final_reason(inputs, stop)
     writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(build_report(writer_input), reason)
+        await submit_findings(ctx, roles.GENERATOR, build_report(writer_input), reason, is_checked=False)
         return {"stop": reason}
     written = await write_report(ctx, roles.GENERATOR, writer_input)
     if isinstance(written, EngineFailure):
         reason = stop_reason_from_failure(written)
-        await ctx.submit_report(build_report(writer_input.model_copy(update={"reason": reason})), reason)
+        draft = build_report(writer_input.model_copy(update={"reason": reason}))
+        await submit_findings(ctx, roles.GENERATOR, draft, reason, is_checked=False)
         return {"stop": reason}
     if written.failure is not None:
         reason = stop_reason_from_failure(written.failure)
-    await submit_checked_report(ctx, roles.GENERATOR, written.draft, reason)
+    await submit_findings(ctx, roles.GENERATOR, written.draft, reason)
     return {"stop": reason}
 
 

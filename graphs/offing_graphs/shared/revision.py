@@ -6,7 +6,7 @@ sentences with problems only, and the others stay unchanged.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import Field
@@ -18,6 +18,7 @@ from offing.sdk import (
     DraftSection,
     DraftSentence,
     EngineFailure,
+    FollowUpResult,
     Headline,
     InvalidOutput,
     Message,
@@ -99,15 +100,28 @@ class DraftRevision(FrozenModel):
     sentences: tuple[RevisedSentence, ...]
 
 
-async def submit_checked_report(ctx: RunContext, role: Role[Any, Any], draft: ReportDraft, reason: StopReason) -> None:
+async def submit_checked_report(
+    ctx: RunContext,
+    role: Role[Any, Any],
+    draft: ReportDraft,
+    reason: StopReason,
+    *,
+    follow_up: FollowUpResult | None = None,
+    restrict: Callable[[ReportDraft], ReportDraft] | None = None,
+) -> None:
     """Submit the draft of a role. A draft with problems first goes back to the role once, if a model answers it.
 
-    The number of problems before and after is recorded with the report.
+    The number of problems before and after is recorded with the report. `follow_up` is the earlier report that this
+    one follows. `restrict` removes from a corrected draft what it must not state; `None` removes nothing.
     """
     revision: ReportRevision | None = None
     if ctx.can_revise(role) and (check := await ctx.check_report(draft)).problems:
         draft, revision = await _revise_draft(ctx, role, draft, check, reason)
-    await ctx.submit_report(draft, reason, revision=revision)
+        draft = restrict(draft) if restrict else draft
+    if follow_up is None:
+        await ctx.submit_report(draft, reason, revision=revision)
+    else:
+        await ctx.submit_report(draft, reason, revision=revision, follow_up=follow_up)
 
 
 async def _revise_draft(

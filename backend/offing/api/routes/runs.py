@@ -34,6 +34,7 @@ from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
 from offing.models.preset_table import Preset
 from offing.services import child_runs, forks, presets, run_summaries, runs
+from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
 from offing.services.runs import RunRequest
 from offing.storage.run_summaries import RunFilter
@@ -213,18 +214,21 @@ def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None)
 def _build_request(
     deps: AppDependencies, body: RunIn, idempotency_key: str | None, preset: Preset | None
 ) -> RunRequest:
-    engines, budget = operator_engines(deps, body.graph), body.budget
+    engines, budget = dict[str, EngineConfig](), body.budget
     if preset is not None:
         roles = [role.name for role in deps.graphs[body.graph].roles] if body.graph in deps.graphs else []
-        engines |= preset.choose_engines(roles)
+        engines = preset.choose_engines(roles)
         budget = BudgetIn.model_validate({**preset.budget, **budget.model_dump(exclude_unset=True)})
     return RunRequest(
         question=body.question,
         graph=body.graph,
         thread_id=body.thread_id,
         budget=_build_budget(budget),
-        engines=engines | body.engines,
+        engines={**engines, **body.engines},
         scope=_build_scope(body.scope),
+        named_scope=SWITCHES & body.scope.model_fields_set,
+        default_engines=operator_engines(deps, body.graph),
+        follow_up=body.follow_up and FollowUpRequest(body.follow_up.kind, body.follow_up.run_id),
         deadline=body.deadline,
         seed=body.seed,
         tool_policy=body.tool_policy,
@@ -232,6 +236,10 @@ def _build_request(
         idempotency_key=idempotency_key,
         traceparent=current_traceparent(),
     )
+
+
+SWITCHES = frozenset({"web", "code", "mcp"})
+"""Entries of a scope that a follow-up can switch off by naming them. Empty collections and sources name nothing."""
 
 
 def _build_scope(scope: ScopeIn) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.model import EngineConfig
+from offing.core.report_changes import ChangeKind
 from offing.core.report_style import ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -82,6 +84,26 @@ class ScopeIn(ApiModel):
     )
 
 
+class FollowUpIn(ApiModel):
+    """How a run continues from the report of an earlier run."""
+
+    kind: FollowUpKind = Field(
+        default=FollowUpKind.AUTO,
+        description="question: answer from the report and its stored evidence, without new research. edit: rewrite the "
+        "report as a new version that states nothing new. research: research, and merge the findings into the report. "
+        "auto: the run decides.",
+    )
+    run_id: UUID | None = Field(
+        default=None, description="The run whose report it is about. null: the latest report of the thread."
+    )
+
+
+class FollowUpOut(ApiModel):
+    kind: FollowUpKind = Field(description="The kind that was requested. The report has the one that was chosen.")
+    run_id: UUID = Field(description="The run whose report it is about.")
+    version: int = Field(description="Version of that report.")
+
+
 class RunIn(ApiModel):
     """A question to work on.
 
@@ -91,7 +113,14 @@ class RunIn(ApiModel):
     question: Question
     graph: str = Field(default="agentflow", max_length=100, examples=["agentflow"])
     thread_id: UUID | None = Field(
-        default=None, description="An existing thread, for a follow-up question. null: a new thread."
+        default=None,
+        description="An existing thread, for a follow-up question. null: a new thread, or that of follow_up.run_id. A "
+        "follow-up keeps scope, engines and tool policy of the thread's last run where it names no others.",
+    )
+    follow_up: FollowUpIn | None = Field(
+        default=None,
+        description="How the run continues from an earlier report. null: in a thread whose last run has a report, the "
+        "run decides, as with the kind auto.",
     )
     budget: BudgetIn = BudgetIn()
     engines: dict[str, EngineConfig] = Field(
@@ -177,6 +206,9 @@ class RunOut(ApiModel):
     )
     report_style: ReportStyle | None = Field(
         default=None, description="What is asked of the form of the report. null: nothing."
+    )
+    follow_up: FollowUpOut | None = Field(
+        default=None, description="The earlier report that the run is about. null: there is none."
     )
 
 
@@ -347,6 +379,46 @@ class RevisionOut(ApiModel):
     skipped: str = Field(description="Why the corrections were not made or not used. Empty: they were used.")
 
 
+class SentenceChangeOut(ApiModel):
+    kind: ChangeKind
+    text: str = Field(description="Text in the new version. Of a removed sentence: in the version before.")
+    before: str = Field(
+        description="Text of a changed sentence in the version before. If it equals text, only its sources differ."
+    )
+
+
+class SectionChangeOut(ApiModel):
+    kind: ChangeKind
+    heading: str = Field(description="Heading in the new version. Of a removed section: in the version before.")
+    before: str = Field(description="Heading in the version before, if it was different. Empty: it is the same.")
+    sentences: list[SentenceChangeOut] = Field(description="Its sentences that are not the same.")
+
+
+class ReportChangesOut(ApiModel):
+    """Differences from the version before, found by comparison."""
+
+    answer: list[SentenceChangeOut] = Field(description="Change of the short answer. Empty: it is the same.")
+    sections: list[SectionChangeOut] = Field(description="Sections that are not the same.")
+    kept_sections: int = Field(description="Number of sections that are the same.")
+    title_before: str = Field(description="Title of the version before, if it was different. Empty: it is the same.")
+
+
+class FollowUpOutcomeOut(ApiModel):
+    """What a report has to do with the earlier report that it follows."""
+
+    kind: FollowUpKind = Field(description="The kind that was chosen, never auto.")
+    chosen_by: KindChooser
+    run_id: UUID = Field(description="The run of the earlier report.")
+    version: int = Field(description="Version of the earlier report.")
+    changes: ReportChangesOut | None = Field(description="null: the report answers a question and replaces nothing.")
+    deleted_sources: list[str] = Field(
+        description="Titles of documents that the earlier report cites and that were deleted since."
+    )
+    unchanged_because: str = Field(
+        description="Why the earlier report could not be changed as requested. Empty: it could."
+    )
+
+
 class SectionOut(ApiModel):
     heading: str
     sentences: list[SentenceOut]
@@ -366,6 +438,9 @@ class ReportOut(ApiModel):
     author: str
     revision: RevisionOut | None = Field(
         description="The draft went back to its writer because of sentences without support. Null: it did not."
+    )
+    follow_up: FollowUpOutcomeOut | None = Field(
+        default=None, description="The earlier report that this one follows, with the changes. null: it follows none."
     )
     created_at: datetime
 

@@ -4,6 +4,7 @@ import { type Citation, type Rating, type Report, ratingsQuery, type Sentence } 
 import { pluralize } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
+import { FollowUpNote } from "./follow-up-note";
 import { latestRatings, ReportRating } from "./ratings";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
@@ -50,6 +51,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
           <b>No sentence of this report is supported by a source.</b> Read it as what the writer stated.
         </div>
       )}
+      <FollowUpNote report={report} />
       <h2>{report.title}</h2>
       {report.answer && <p className="report-answer">{renderSentence(report.answer)}</p>}
       {report.sections.map((section, at) => (

@@ -2,14 +2,30 @@
 
 import { type Depth, depthOfTurns, TURNS_BY_DEPTH } from "@/shared/api/depth";
 import { collectionLabel } from "@/shared/api/library";
-import type { Run, RunRequest } from "@/shared/api/runs";
+import type { FollowUpKind, Run, RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
 import { pluralize } from "@/shared/format/numbers";
 
-type PreviousRun = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
+type PreviousRun = Pick<Run, "id" | "question" | "graph" | "thread_id" | "engines" | "budget" | "scope" | "title">;
 
-/** Build a new question in the thread of the run, with the same graph, engines, budget and scope. */
-export function buildFollowUp(run: PreviousRun, question: string, turns: number): RunRequest {
+/** What a follow-up does with the report of the run before it, with words for a person to choose from. */
+export const FOLLOW_UP_KINDS: ReadonlyArray<{ kind: FollowUpKind; label: string }> = [
+  { kind: "auto", label: "Decide for me" },
+  { kind: "question", label: "Ask about the report" },
+  { kind: "edit", label: "Edit the report" },
+  { kind: "research", label: "Research more" },
+];
+
+/**
+ * Build a new question in the thread of the run, with the same graph, engines, budget and scope. If the run has a
+ * report, it is a follow-up of this kind on that report.
+ */
+export function buildFollowUp(
+  run: PreviousRun,
+  question: string,
+  turns: number,
+  kind: FollowUpKind = "auto",
+): RunRequest {
   return {
     question,
     graph: run.graph,
@@ -18,6 +34,7 @@ export function buildFollowUp(run: PreviousRun, question: string, turns: number)
     budget: { ...run.budget, max_turns: turns, depth: chooseDepth(run, turns) },
     scope: run.scope,
     seed: 0,
+    follow_up: run.title === null ? null : { kind, run_id: run.id },
   };
 }
 
@@ -34,7 +51,7 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
   const next = Object.values(TURNS_BY_DEPTH).find((preset) => preset > turns) ?? Math.min(MAX_TURNS, turns * 2);
   const double = (limit: number | null | undefined) => (limit == null ? null : limit * 2);
   return {
-    ...buildFollowUp(run, run.question, next),
+    ...buildFollowUp(run, run.question, next, "research"),
     budget: {
       depth: next < TURNS_BY_DEPTH.deep ? depthOfTurns(next) : "deep",
       max_turns: next,

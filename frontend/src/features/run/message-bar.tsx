@@ -1,13 +1,13 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
-import { hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
+import { type FollowUpKind, hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { findSeqs } from "@/shared/minimap/marks";
 import { updateLog } from "@/shared/stream/apply-events";
 import { addSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { buildDeeperRequest, buildFollowUp, describeScope } from "./follow-up";
+import { buildDeeperRequest, buildFollowUp, describeScope, FOLLOW_UP_KINDS } from "./follow-up";
 import "./message-bar.css";
 
 interface MessageBarProps {
@@ -73,8 +73,9 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
 function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
   const [text, setText] = useDraft(`follow-up.${run.id}`, "");
   const [turns, setTurns] = useDraft(`follow-up.turns.${run.id}`, Math.max(4, run.budget.max_turns));
+  const [kind, setKind] = useDraft<FollowUpKind>(`follow-up.kind.${run.id}`, "auto");
   const submission = useCreateRun(
-    (question: string) => buildFollowUp(run, question, turns),
+    (question: string) => buildFollowUp(run, question, turns, kind),
     (created) => {
       setText("");
       onRunCreated(created);
@@ -97,6 +98,20 @@ function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
       <span className="message-bar-scope" title={`Uses ${describeScope(run.scope)}, the same scope as this run`}>
         Uses {describeScope(run.scope)}
       </span>
+      {run.title !== null && (
+        <select
+          className="field message-bar-turns"
+          aria-label="What the follow-up does"
+          value={kind}
+          onChange={(event) => setKind(event.target.value as FollowUpKind)}
+        >
+          {FOLLOW_UP_KINDS.map((choice) => (
+            <option key={choice.kind} value={choice.kind}>
+              {choice.label}
+            </option>
+          ))}
+        </select>
+      )}
       <select
         className="field message-bar-turns"
         aria-label="Turn budget"

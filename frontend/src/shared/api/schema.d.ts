@@ -1780,6 +1780,11 @@ export interface components {
             run_id: string | null;
         };
         /**
+         * ChangeKind
+         * @enum {string}
+         */
+        ChangeKind: "added" | "changed" | "removed";
+        /**
          * ChildRunOut
          * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
          * @example {
@@ -2509,6 +2514,76 @@ export interface components {
             text: string;
         };
         /**
+         * FollowUpIn
+         * @description How a run continues from the report of an earlier run.
+         */
+        FollowUpIn: {
+            /**
+             * @description question: answer from the report and its stored evidence, without new research. edit: rewrite the report as a new version that states nothing new. research: research, and merge the findings into the report. auto: the run decides.
+             * @default auto
+             */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * @description The run whose report it is about. null: the latest report of the thread.
+             */
+            run_id?: string | null;
+        };
+        /**
+         * FollowUpKind
+         * @description What a follow-up does with the earlier report.
+         * @enum {string}
+         */
+        FollowUpKind: "auto" | "question" | "edit" | "research";
+        /** FollowUpOut */
+        FollowUpOut: {
+            /** @description The kind that was requested. The report has the one that was chosen. */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * Format: uuid
+             * @description The run whose report it is about.
+             */
+            run_id: string;
+            /**
+             * Version
+             * @description Version of that report.
+             */
+            version: number;
+        };
+        /**
+         * FollowUpOutcomeOut
+         * @description What a report has to do with the earlier report that it follows.
+         */
+        FollowUpOutcomeOut: {
+            /** @description null: the report answers a question and replaces nothing. */
+            changes: components["schemas"]["ReportChangesOut"] | null;
+            chosen_by: components["schemas"]["KindChooser"];
+            /**
+             * Deleted Sources
+             * @description Titles of documents that the earlier report cites and that were deleted since.
+             */
+            deleted_sources: string[];
+            /** @description The kind that was chosen, never auto. */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * Format: uuid
+             * @description The run of the earlier report.
+             */
+            run_id: string;
+            /**
+             * Unchanged Because
+             * @description Why the earlier report could not be changed as requested. Empty: it could.
+             */
+            unchanged_because: string;
+            /**
+             * Version
+             * @description Version of the earlier report.
+             */
+            version: number;
+        };
+        /**
          * ForkIn
          * @description Where to fork a run, and the values of the fork that replace those of the run.
          * @example {
@@ -2885,6 +2960,12 @@ export interface components {
              */
             text: string;
         };
+        /**
+         * KindChooser
+         * @description Who chose the kind of a follow-up.
+         * @enum {string}
+         */
+        KindChooser: "person" | "model" | "rules";
         /**
          * LibraryStatusOut
          * @example {
@@ -3585,6 +3666,32 @@ export interface components {
             version: number;
         };
         /**
+         * ReportChangesOut
+         * @description Differences from the version before, found by comparison.
+         */
+        ReportChangesOut: {
+            /**
+             * Answer
+             * @description Change of the short answer. Empty: it is the same.
+             */
+            answer: components["schemas"]["SentenceChangeOut"][];
+            /**
+             * Kept Sections
+             * @description Number of sections that are the same.
+             */
+            kept_sections: number;
+            /**
+             * Sections
+             * @description Sections that are not the same.
+             */
+            sections: components["schemas"]["SectionChangeOut"][];
+            /**
+             * Title Before
+             * @description Title of the version before, if it was different. Empty: it is the same.
+             */
+            title_before: string;
+        };
+        /**
          * ReportLength
          * @enum {string}
          */
@@ -3679,6 +3786,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** @description The earlier report that this one follows, with the changes. null: it follows none. */
+            follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
             /** Limitations */
             limitations: string;
             reason: components["schemas"]["StopReason"];
@@ -4508,6 +4617,8 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /** @description The earlier report that the run is about. null: there is none. */
+            follow_up?: components["schemas"]["FollowUpOut"] | null;
             /**
              * Forked At Seq
              * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
@@ -4670,6 +4781,8 @@ export interface components {
             engines: {
                 [key: string]: components["schemas"]["EngineConfig-Input"];
             };
+            /** @description How the run continues from an earlier report. null: in a thread whose last run has a report, the run decides, as with the kind auto. */
+            follow_up?: components["schemas"]["FollowUpIn"] | null;
             /**
              * Graph
              * @default agentflow
@@ -4705,7 +4818,7 @@ export interface components {
             seed: number;
             /**
              * Thread Id
-             * @description An existing thread, for a follow-up question. null: a new thread.
+             * @description An existing thread, for a follow-up question. null: a new thread, or that of follow_up.run_id. A follow-up keeps scope, engines and tool policy of the thread's last run where it names no others.
              */
             thread_id?: string | null;
             /** @description Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its last question; otherwise the default for the scope. */
@@ -4785,6 +4898,8 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /** @description The earlier report that the run is about. null: there is none. */
+            follow_up?: components["schemas"]["FollowUpOut"] | null;
             /**
              * Forked At Seq
              * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
@@ -5095,12 +5210,45 @@ export interface components {
              */
             notices?: string[];
         };
+        /** SectionChangeOut */
+        SectionChangeOut: {
+            /**
+             * Before
+             * @description Heading in the version before, if it was different. Empty: it is the same.
+             */
+            before: string;
+            /**
+             * Heading
+             * @description Heading in the new version. Of a removed section: in the version before.
+             */
+            heading: string;
+            kind: components["schemas"]["ChangeKind"];
+            /**
+             * Sentences
+             * @description Its sentences that are not the same.
+             */
+            sentences: components["schemas"]["SentenceChangeOut"][];
+        };
         /** SectionOut */
         SectionOut: {
             /** Heading */
             heading: string;
             /** Sentences */
             sentences: components["schemas"]["SentenceOut"][];
+        };
+        /** SentenceChangeOut */
+        SentenceChangeOut: {
+            /**
+             * Before
+             * @description Text of a changed sentence in the version before. If it equals text, only its sources differ.
+             */
+            before: string;
+            kind: components["schemas"]["ChangeKind"];
+            /**
+             * Text
+             * @description Text in the new version. Of a removed sentence: in the version before.
+             */
+            text: string;
         };
         /** SentenceOut */
         SentenceOut: {
