@@ -4,9 +4,12 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.claim_check import DraftClaimCheck, DraftConflict, DraftJudgment
+from offing.core.claim_passages import ClaimPassage, ClaimToJudge, merge_passages
 from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
+    ClaimVerdict,
     DraftCitation,
     DraftSection,
     DraftSentence,
@@ -56,10 +59,16 @@ __all__ = [
     "ChildRequest",
     "ChildResult",
     "ChildRunsUnavailable",
+    "ClaimPassage",
+    "ClaimToJudge",
+    "ClaimVerdict",
     "CompletionSpan",
     "CustomTool",
     "DraftCheck",
     "DraftCitation",
+    "DraftClaimCheck",
+    "DraftConflict",
+    "DraftJudgment",
     "DraftProblem",
     "DraftSection",
     "DraftSentence",
@@ -112,6 +121,7 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "merge_passages",
     "remove_code_fence",
     "remove_thoughts",
     "shorten_line",

@@ -64,6 +64,11 @@ class Graph:
     Values of the thread's earlier run would otherwise remain.
     """
     roles: tuple[Role[Any, Any], ...]
+    optional_roles: tuple[Role[Any, Any], ...] = ()
+    """Roles that are asked only if a run names an engine for them.
+
+    The default engine, `all` and presets that do not name them leave them out.
+    """
     engines: Mapping[str, str] = field(default_factory=dict[str, str])
     """Default engine of each role, in the format of `core.model.parse_engine`.
 

@@ -9,7 +9,19 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.report import Citation, Layout, Report, ReportRevision, ReportStatus, Section, Sentence
+from offing.core.report import (
+    Citation,
+    ClaimCheck,
+    ClaimJudgment,
+    ClaimVerdict,
+    Conflict,
+    Layout,
+    Report,
+    ReportRevision,
+    ReportStatus,
+    Section,
+    Sentence,
+)
 from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
@@ -76,6 +88,8 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "limits": report.limits,
         "written_by": report.written_by,
         **({"revision": asdict(report.revision)} if report.revision else {}),
+        **({"check": asdict(report.check)} if report.check else {}),
+        **({"conflicts": [asdict(one) for one in report.conflicts]} if report.conflicts else {}),
     }
 
 
@@ -93,6 +107,8 @@ def report_from_parts(status: str, reason: str, body: dict[str, Any], citations:
         limits=body["limits"],
         written_by=body["written_by"],
         revision=ReportRevision(**body["revision"]) if "revision" in body else None,
+        check=ClaimCheck(**body["check"]) if "check" in body else None,
+        conflicts=tuple(map(_conflict_from_json, body.get("conflicts", ()))),
     )
 
 
@@ -105,6 +121,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
         **({"passages": list(sentence.passages)} if sentence.passages else {}),
         **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
+        **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
     }
 
 
@@ -117,7 +134,17 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
         tuple(stored.get("passages", ())),
         tuple(stored.get("unsupported_values", ())),
         Layout(stored.get("layout", Layout.STATEMENT)),
+        _judgment_from_json(stored["judgment"]) if "judgment" in stored else None,
     )
+
+
+def _judgment_from_json(stored: dict[str, Any]) -> ClaimJudgment:
+    return ClaimJudgment(**{**stored, "verdict": ClaimVerdict(stored["verdict"])})
+
+
+def _conflict_from_json(stored: dict[str, Any]) -> Conflict:
+    first, second = stored["citations"]
+    return Conflict(stored["matter"], (first, second))
 
 
 def _citation_to_row(citation: Citation) -> dict[str, object]:
