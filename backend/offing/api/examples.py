@@ -434,6 +434,7 @@ EXAMPLES: dict[str, Example] = {
         "description": "Plans, acts, checks and writes.",
         "version": "3f1c",
         "roles": ["planner", "executor", "verifier", "generator"],
+        "optional_roles": ["checker"],
         "diagram": "graph TD; planner-->executor;",
         "state_view": "memory",
     },

@@ -186,7 +186,7 @@ class ReportWriter:
         They include those that its checker names.
         """
         evidence = index.as_dict()
-        ids = extract_evidence_ids(draft) | (extract_evidence_ids(check) if check else set())
+        ids = extract_evidence_ids(draft) | (extract_evidence_ids(check) if check else set[str]())
         spans = [evidence[id_].span for id_ in sorted(ids) if id_ in evidence]
         return await self._load_texts([*spans, *map(widen_span, spans)])
 

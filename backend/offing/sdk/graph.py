@@ -1,7 +1,7 @@
 """Registration of a graph: its builder, roles and initial state under a name and a content hash."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -105,3 +105,7 @@ class Graph:
 
     `None` means that it uses the SDK.
     """
+
+    def list_askable_roles(self, named: Container[str] = ()) -> tuple[Role[Any, Any], ...]:
+        """Return the roles that a run asks if its configuration names these ones: all but optional ones not named."""
+        return (*self.roles, *(role for role in self.optional_roles if role.name in named))

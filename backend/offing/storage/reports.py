@@ -139,7 +139,8 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
 
 
 def _judgment_from_json(stored: dict[str, Any]) -> ClaimJudgment:
-    return ClaimJudgment(**{**stored, "verdict": ClaimVerdict(stored["verdict"])})
+    verdict = ClaimVerdict(stored["verdict"])
+    return ClaimJudgment(verdict, stored["reason"], stored["passage"], stored["contradiction"])
 
 
 def _conflict_from_json(stored: dict[str, Any]) -> Conflict:

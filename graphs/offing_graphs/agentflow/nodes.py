@@ -20,6 +20,7 @@ from offing_graphs.agentflow.schemas import (
     VerifierInput,
 )
 from offing_graphs.agentflow.state import NodeInputs, State, load_inputs, load_past_turns
+from offing_graphs.shared.claim_check import submit_quote_report
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import append_record
 from offing_graphs.shared.revision import submit_checked_report
@@ -159,12 +160,12 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason) -
     reason = _resolve_final_reason(inputs, stop)
     writer_input = WriterInput(**inputs.collected_fields(), reason=reason)
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(write_report(writer_input), reason)
+        await submit_quote_report(ctx, write_report(writer_input), reason)
         return {"stop": reason}
     reply = await call_fitted(ctx, roles.GENERATOR, writer_input)
     if isinstance(reply, EngineFailure):
         reason = stop_reason_from_failure(reply)
-        await ctx.submit_report(write_report(writer_input.model_copy(update={"reason": reason})), reason)
+        await submit_quote_report(ctx, write_report(writer_input.model_copy(update={"reason": reason})), reason)
         return {"stop": reason}
     await submit_checked_report(ctx, roles.GENERATOR, reply.output, reason)
     return {"stop": reason}

@@ -12,6 +12,7 @@ from offing_graphs.hiper.roles import AGENT
 from offing_graphs.hiper.schemas import ANSWER, AgentInput, Turn
 from offing_graphs.hiper.segments import build_empty_record, build_tool_record, draft_turn_record
 from offing_graphs.hiper.state import State, load_inputs, load_turn_records
+from offing_graphs.shared.claim_check import submit_quote_report
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
 from offing_graphs.shared.report import add_title, build_quote_report
@@ -92,7 +93,7 @@ async def _submit_report(
     """Submit a report. `None` means that the agent wrote none, so that a report of quotes is submitted."""
     if draft is None:
         quotes = build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
-        await ctx.submit_report(add_title(quotes, ctx.run.question), reason)
+        await submit_quote_report(ctx, add_title(quotes, ctx.run.question), reason)
     else:
         await submit_checked_report(ctx, AGENT, add_title(draft, ctx.run.question), reason)
     return {"stop": reason}

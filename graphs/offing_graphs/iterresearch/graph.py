@@ -6,6 +6,7 @@ from offing.sdk import Graph, StateView
 from offing_graphs.iterresearch import nodes
 from offing_graphs.iterresearch.roles import ROLES
 from offing_graphs.iterresearch.state import State
+from offing_graphs.shared.claim_check import CHECKER
 from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
 from offing_graphs.shared.state import build_initial_state
@@ -34,6 +35,7 @@ graph = Graph(
     build=build,
     initial_state=build_initial_state(State),
     roles=ROLES,
+    optional_roles=(CHECKER,),
     turn_counter="turn",
     fallback_report=build_fallback_report,
     state_view=StateView.VERSIONS,

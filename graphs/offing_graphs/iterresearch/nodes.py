@@ -25,6 +25,7 @@ from offing_graphs.iterresearch.extractive import is_extractive_report
 from offing_graphs.iterresearch.roles import RESEARCHERS_BY_PHASE
 from offing_graphs.iterresearch.schemas import Round, TurnPhase
 from offing_graphs.iterresearch.state import State, find_last_output, load_workspace
+from offing_graphs.shared.claim_check import submit_quote_report
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
@@ -92,7 +93,7 @@ async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         await submit_checked_report(ctx, RESEARCHERS_BY_PHASE[TurnPhase.FINAL], draft, reason)
     else:
         draft = await _build_unfinished_report(ctx, last, reason)
-        await ctx.submit_report(_add_stop_reason(draft, reason), reason)
+        await submit_quote_report(ctx, _add_stop_reason(draft, reason), reason)
     return {"stop": reason}
 
 

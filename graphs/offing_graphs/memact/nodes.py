@@ -36,6 +36,7 @@ from offing_graphs.memact.prompts import drop_latest_records, estimate_size, ren
 from offing_graphs.memact.roles import AGENT
 from offing_graphs.memact.schemas import Act, AgentInput
 from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
+from offing_graphs.shared.claim_check import submit_quote_report
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import draft_window_note, learn_context_tokens
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
@@ -231,7 +232,7 @@ class AgentNodes:
         if records and not has_findings(evidence, records) and reason is StopReason.TURN_LIMIT:
             reason = StopReason.NOTHING_FOUND
         draft = build_quote_report(task_from_run(ctx.run), passages_from_evidence(evidence), records, reason)
-        await ctx.submit_report(draft, reason)
+        await submit_quote_report(ctx, draft, reason)
         return {"stop": reason}
 
 

@@ -49,7 +49,7 @@ async def call_fitted(
     wrong. The call is then repeated once with a shorter prompt. A note says so, from which later calls of the
     role know the window.
     """
-    context_tokens = await _find_context_tokens(ctx, role.name)
+    context_tokens = await find_context_tokens(ctx, role.name)
     fitted = inputs if context_tokens is None else inputs.model_copy(update={"context_tokens": context_tokens})
     reply = await ctx.call_role(role, fitted, turn=turn, boundary=boundary)
     if not isinstance(reply, EngineFailure) or reply.kind is not FailureKind.CONTEXT_TOO_LONG:
@@ -60,7 +60,7 @@ async def call_fitted(
     return await ctx.call_role(role, shorter, turn=turn, boundary=boundary)
 
 
-async def _find_context_tokens(ctx: RunContext, role: str) -> int | None:
+async def find_context_tokens(ctx: RunContext, role: str) -> int | None:
     """Return the window of the model that answers a role, as its provider or else the platform knows it."""
     notes = await ctx.last_steps(StepKind.NOTE, MAX_NOTES)
     learned = [s.payload["context_tokens"] for s in notes if s.label == WINDOW and s.payload.get("role") == role]

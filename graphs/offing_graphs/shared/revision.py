@@ -1,7 +1,7 @@
 """Drafts with problems go back to their writer once, with what the texts say, before the report is submitted.
 
 Every graph whose report a role has written submits it through `submit_checked_report`. The role is asked for the
-sentences with problems only, and the others stay unchanged.
+sentences with problems only, and the others stay unchanged. Then the checker judges the claims, if the run has one.
 """
 
 import json
@@ -30,6 +30,7 @@ from offing.sdk import (
     StopReason,
     wrap_untrusted,
 )
+from offing_graphs.shared.claim_check import check_claims
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.prompt_parts import build_prompt, render_passage
 from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage
@@ -102,12 +103,12 @@ class DraftRevision(FrozenModel):
 async def submit_checked_report(ctx: RunContext, role: Role[Any, Any], draft: ReportDraft, reason: StopReason) -> None:
     """Submit the draft of a role. A draft with problems first goes back to the role once, if a model answers it.
 
-    The number of problems before and after is recorded with the report.
+    The number of problems before and after is recorded with the report, and what a checker judged.
     """
     revision: ReportRevision | None = None
     if ctx.can_revise(role) and (check := await ctx.check_report(draft)).problems:
         draft, revision = await _revise_draft(ctx, role, draft, check, reason)
-    await ctx.submit_report(draft, reason, revision=revision)
+    await ctx.submit_report(draft, reason, revision=revision, check=await check_claims(ctx, draft, reason))
 
 
 async def _revise_draft(

@@ -445,6 +445,9 @@ class GraphOut(ApiModel):
     description: str
     version: str
     roles: list[str]
+    optional_roles: list[str] = Field(
+        description="Roles that are asked only if the engines of a run name them. `all` leaves them out."
+    )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."
