@@ -100,6 +100,10 @@ NO_REPORT: dict[str, Any] = {
     "citations": [],
     "sections": [],
     "claims": [],
+    "judged_by": "",
+    "check": None,
+    "conflicts": [],
+    "conflict_search": "",
     "revision": None,
     "score": {"sentences": 0, "supported": 0, "citations": 0},
 }
@@ -146,6 +150,10 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "citations": rendered["citations"],
         "sentences": rendered["sections"],
         "claims": rendered["claims"],
+        "judged_by": rendered["judged_by"],
+        "check": rendered["check"],
+        "conflicts": rendered["conflicts"],
+        "conflict_search": rendered["conflict_search"],
         "revision": rendered["revision"],
         "score": rendered["score"],
         "steps": [

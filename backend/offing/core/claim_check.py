@@ -30,6 +30,8 @@ from offing.core.tool import SourceSpan
 MIN_QUOTE_CHARS = 8
 """Minimum code points of words that contradict or disagree. Shorter ones could stand anywhere."""
 MAX_REASON_CHARS = 240
+UNNAMED_MATTER = "They do not say the same."
+"""The matter of a conflict for which the checker names none."""
 
 
 class DraftJudgment(BaseModel, frozen=True, extra="forbid"):
@@ -149,7 +151,8 @@ class _Verifier:
         if first.evidence.source_id == second.evidence.source_id:
             return None
         numbers = self._assign_number(first), self._assign_number(second)
-        return Conflict(shorten_line(draft.matter, MAX_REASON_CHARS), (min(numbers), max(numbers)))
+        matter = shorten_line(draft.matter, MAX_REASON_CHARS) or UNNAMED_MATTER
+        return Conflict(matter, (min(numbers), max(numbers)))
 
     def _locate(self, citation: DraftCitation) -> LocatedCitation | None:
         if len(citation.quote.strip()) < MIN_QUOTE_CHARS:

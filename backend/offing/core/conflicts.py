@@ -17,7 +17,7 @@ from offing.core.report import Citation, Conflict
 from offing.core.written_dates import read_dates
 from offing.core.written_numbers import WrittenNumber, read_numbers
 
-MIN_SHARED_WORDS = 3
+MIN_SHARED_WORDS = 2
 """Minimum words besides names and values that both statements have."""
 MIN_SIMILARITY = 0.6
 """Minimum fraction of the words of both statements that both have."""
@@ -41,7 +41,8 @@ _FUNCTION_WORDS = frozenset(
 )
 _VAGUE = re.compile(
     r"\b(?:about|around|approximately|approx|circa|nearly|almost|roughly|some|over|under|least|most|up to|more than|"
-    r"less than|between|estimated|we|our|us|my|if|may|might|could|would|should|e\.g)\b",
+    r"less than|between|estimated|we|our|us|my|if|might|could|would|should|e\.g|table|figure|fig|section|chapter|page|"
+    r"version|step|equation|appendix|volume|issue)\b",
     re.IGNORECASE,
 )
 """Words of statements that do not name one value, or that speak of what only their writer has."""
@@ -91,10 +92,10 @@ def _read_statement(citation: Citation, text: str) -> _Statement | None:
     folded = fold_text(text).text.strip()
     if not folded or len(folded) > MAX_STATEMENT_CHARS or _VAGUE.search(folded):
         return None
-    matches = list(_WORD.finditer(folded))
+    values = _read_values(folded)
+    matches = list(_WORD.finditer(_blank_values(folded)))
     names = frozenset(m.group() for m in matches if m.start() and m.group()[0].isupper())
     words = frozenset(w for m in matches if (w := m.group().casefold()) not in _FUNCTION_WORDS)
-    values = _read_values(folded)
     if not names or not values:
         return None
     return _Statement(citation, names, words, values, bool(_SINGLE_EVENT.search(folded)))
@@ -112,9 +113,15 @@ def _read_values(text: str) -> tuple[_Value, ...]:
     return tuple(values)
 
 
+def _blank_values(text: str) -> str:
+    """Return the text with spaces in place of its dates and numbers, whose words are compared as values."""
+    spans = [(one.start, one.end) for one in (*read_dates(text), *read_numbers(text))]
+    return "".join(" " if any(start <= at < end for start, end in spans) else char for at, char in enumerate(text))
+
+
 def _find_unit(text: str, number: WrittenNumber) -> str:
     """Return the percent sign or the word after a number, or the word before it if none follows."""
-    if number.text.endswith("%"):
+    if re.search(r"(?:%|per ?cent)$", number.text):
         return "%"
     after = re.match(r"[ -]?([^\W\d_]+|[$\u20ac\u00a3])", text[number.end :])
     before = re.search(r"([^\W\d_]+|[$\u20ac\u00a3])\s?$", text[: number.start])

@@ -6,7 +6,7 @@ Quotes are verified in `core.citation`. Reports are rendered in `core.report_for
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
@@ -257,6 +257,11 @@ class Conflict:
     """What they disagree about, in words of the checker. Empty means that a rule found it."""
     citations: tuple[int, int]
     """Numbers of the two citations whose words disagree."""
+
+    @property
+    def found_by(self) -> Literal["checker", "rules"]:
+        """`checker` or `rules`."""
+        return "checker" if self.matter else "rules"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,26 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
+from offing.core.claim_table import (
+    VERDICT_TEXTS,
+    Claim,
+    build_claim_table,
+    claims_to_json,
+    conflicts_to_json,
+    count_verdicts,
+    describe_conflict_search,
+    describe_judges,
+    list_conflicts,
+    list_marks,
+)
 from offing.core.report import (
     Citation,
+    ClaimVerdict,
+    Conflict,
     Layout,
     Report,
     ReportScore,
@@ -43,6 +56,9 @@ STOP_REASON_TEXTS: dict[str, str] = {
 
 UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
 
+CLAIM_HEADS = ("Verdict", "By rules", "By checker", "Sources", "Sentence", "Why")
+"""Columns of the claim table."""
+
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
@@ -65,10 +81,12 @@ def render_markdown(report: Report) -> str:
         blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
+    blocks += [*_render_md_conflicts(report), *_render_md_claims(report)]
     if report.citations:
         blocks += ["## Sources", *(_render_md_citation(c) for c in report.citations)]
-    if report.written_by:
-        blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
+    notes = [f"Written by {report.written_by}." if report.written_by else "", *_list_notes(report)]
+    if any(notes):
+        blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -77,6 +95,7 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
+    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in _list_notes(report)]
     sources = "".join(map(_render_html_citation, report.citations))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
@@ -84,8 +103,10 @@ def render_html(report: Report) -> str:
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
+        *_render_html_conflicts(report),
         *([f"<h2>Sources</h2><ol>{sources}</ol>"] if sources else []),
         *_render_html_claims(report),
+        *notes,
         *by,
     ]
     return (
@@ -111,6 +132,10 @@ def report_to_json(report: Report) -> dict[str, Any]:
         ],
         "citations": [_citation_to_json(c) for c in report.citations],
         "claims": claims_to_json(report),
+        "judged_by": describe_judges(report),
+        "check": asdict(report.check) if report.check else None,
+        "conflicts": conflicts_to_json(report),
+        "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
         "limits": report.limits,
         "written_by": report.written_by,
@@ -122,7 +147,7 @@ def compute_report_score(report: Report) -> ReportScore:
     """Count how many sentences of the report are supported by sources."""
     sentences = [one for one in report.sentences() if one.layout is not Layout.HEADER]
     supported = sum(s.is_supported for s in sentences)
-    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
+    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.cited()))
 
 
 def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
@@ -212,6 +237,54 @@ def _describe_claims(report: Report) -> str:
     return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
 
 
+def _list_notes(report: Report) -> tuple[str, ...]:
+    """Return who judged the claims and who looked for conflicts, in words."""
+    return tuple(filter(None, (describe_judges(report), describe_conflict_search(report))))
+
+
+def _render_md_claims(report: Report) -> list[str]:
+    """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
+    claims = build_claim_table(report) if report.check and report.check.judged else ()
+    rows = [_join_md_cells([_escape_cell(cell) for cell in _list_cells(claim)]) for claim in claims]
+    head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
+    return ["## Claims", "\n".join([*head, *rows])] if rows else []
+
+
+def _list_cells(claim: Claim) -> tuple[str, ...]:
+    """Return the cells of a claim as text: its verdict, those of rules and checker, sources, sentence and reasons."""
+    judgment = claim.sentence.judgment
+    return (
+        VERDICT_TEXTS[claim.verdict],
+        _describe_verdict(claim.sentence.rule_verdict),
+        _describe_verdict(judgment.verdict if judgment else None),
+        ", ".join(map(str, claim.citations)),
+        claim.sentence.text,
+        "; ".join(claim.reasons) or (judgment.reason if judgment else ""),
+    )
+
+
+def _describe_verdict(verdict: ClaimVerdict | None) -> str:
+    return "not judged" if verdict is None else VERDICT_TEXTS[verdict]
+
+
+def _escape_cell(cell: str) -> str:
+    return _escape_markdown(cell).replace("|", "\\|")
+
+
+def _render_md_conflicts(report: Report) -> list[str]:
+    quotes = {citation.number: citation.quote for citation in report.citations}
+    lines = [f"- {_escape_markdown(_describe_conflict(one, quotes))}" for one in list_conflicts(report)]
+    return ["## Conflicts between sources", "\n".join(lines)] if lines else []
+
+
+def _describe_conflict(conflict: Conflict, quotes: Mapping[int, str]) -> str:
+    first, second = (
+        f"source {number} says \u201c{_single_line(quotes[number])}\u201d" for number in conflict.citations
+    )
+    matter = f"{conflict.matter.rstrip('.:')}: " if conflict.matter else ""
+    return f"{matter}{first}, {second} (found by {'the checker' if conflict.matter else 'rules'})"
+
+
 def _render_md_citation(citation: Citation) -> str:
     where = f"characters {citation.span.start} to {citation.span.end}"
     ids = f"source {citation.source_id}, text {citation.span.text_id}"
@@ -259,13 +332,22 @@ def _render_html_marks(sentence: Sentence) -> str:
 
 
 def _render_html_claims(report: Report) -> list[str]:
-    rows = "".join(
-        f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
-        f'<td dir="auto">{_escape_html(claim.sentence.text)}</td><td>{_escape_html(" ".join(claim.reasons))}</td></tr>'
-        for claim in build_claim_table(report)
-    )
-    head = "<tr><th>Verdict</th><th>Sources</th><th>Sentence</th><th>Why</th></tr>"
+    rows = "".join(_render_html_cells("td", _list_cells(claim)) for claim in build_claim_table(report))
+    head = _render_html_cells("th", CLAIM_HEADS)
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
+
+
+def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
+    rendered = (f'<{tag} dir="auto">{_escape_html(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(rendered)}</tr>"
+
+
+def _render_html_conflicts(report: Report) -> list[str]:
+    quotes = {citation.number: citation.quote for citation in report.citations}
+    items = "".join(
+        f'<li dir="auto">{_escape_html(_describe_conflict(one, quotes))}</li>' for one in list_conflicts(report)
+    )
+    return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
 
 
 def _render_html_citation(citation: Citation) -> str:
@@ -288,6 +370,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 

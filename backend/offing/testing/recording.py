@@ -104,11 +104,16 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
-    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
+    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it.
+
+    An optional role has one if a call of it is recorded.
+    """
     revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
     engine = EngineConfig(engine="scripted", options={"revises": True}) if revised else EngineConfig()
     windows = recording.context_tokens
-    roles = {*(role.name for role in graph.roles if revised), *windows}
+    called = {str(step.payload.get("role", "")) for step in recording.steps}
+    optional = (role.name for role in graph.optional_roles if role.name in called)
+    roles = {*(role.name for role in graph.roles if revised), *optional, *windows}
     return {role: engine.model_copy(update={"context_tokens": windows.get(role)}) for role in sorted(roles)}
 
 

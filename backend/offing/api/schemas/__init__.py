@@ -279,6 +279,18 @@ class CitationOut(ApiModel):
     verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
 
 
+Verdict = Literal["supported", "partly", "contradicted", "not_found"]
+
+
+class JudgmentOut(ApiModel):
+    """What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage."""
+
+    verdict: Verdict
+    reason: str
+    passage: int | None = Field(description="Number of the citation whose passage was judged.")
+    contradiction: int | None = Field(description="Number of the citation with the words that contradict.")
+
+
 class SentenceOut(ApiModel):
     id: str
     text: str
@@ -291,9 +303,12 @@ class SentenceOut(ApiModel):
     unsupported_values: list[str] = Field(
         description="Numbers, dates and names of the sentence that are in none of its quotes and in no calculation."
     )
-    verdict: Literal["supported", "partly", "contradicted", "not_found"] | None = Field(
-        description="Whether the cited passages support the sentence. Null: it cites nothing."
+    verdict: Verdict | None = Field(
+        description="Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. "
+        "Null: it cites nothing."
     )
+    rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
+    judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
@@ -304,6 +319,25 @@ class RevisionOut(ApiModel):
     problems_before: int = Field(description="Sentences of the first draft that would be marked.")
     problems_after: int = Field(description="The same for the draft that became the report.")
     skipped: str = Field(description="Why the corrections were not made or not used. Empty: they were used.")
+
+
+class ClaimCheckOut(ApiModel):
+    """How the checker judged the sentences that cite something."""
+
+    claims: int = Field(description="Sentences that it was to judge.")
+    judged: int = Field(description="Sentences that it judged.")
+    checked_by: str = Field(description="Model of the checker. Empty: it gave no answer.")
+    groups: int = Field(description="Calls. Conflicts are looked for among the passages of one call.")
+    failure: str = Field(description="Why it did not judge all of them. Empty: it did.")
+    unverified: int = Field(description="Contradictions and conflicts in words that no passage contains; not listed.")
+
+
+class ConflictOut(ApiModel):
+    """Passages of two sources that disagree on the same matter."""
+
+    matter: str = Field(description="What they disagree about, in words of the checker. Empty: rules found it.")
+    found_by: Literal["checker", "rules"]
+    citations: list[int] = Field(description="Numbers of the two citations whose quotes disagree.")
 
 
 class SectionOut(ApiModel):
@@ -324,6 +358,12 @@ class ReportOut(ApiModel):
     author: str
     revision: RevisionOut | None = Field(
         description="The draft went back to its writer because of sentences without support. Null: it did not."
+    )
+    check: ClaimCheckOut | None = Field(description="The work of the checker. Null: the run has none.")
+    judged_by: str = Field(description="Who gave the verdicts, in words. Empty: no sentence cites anything.")
+    conflicts: list[ConflictOut] = Field(description="Where quotes of different sources disagree.")
+    conflict_search: str = Field(
+        description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
     created_at: datetime
 
