@@ -30,6 +30,7 @@ from offing.core.tool import SourceSpan
 MIN_QUOTE_CHARS = 8
 """Minimum code points of words that contradict or disagree. Shorter ones could stand anywhere."""
 MAX_REASON_CHARS = 240
+OTHER_PASSAGES = "It judged passages that the sentences do not cite."
 UNNAMED_MATTER = "They do not say the same."
 """The matter of a conflict for which the checker names none."""
 
@@ -94,7 +95,7 @@ def apply_claim_check(
         judged=len(judgments),
         checked_by=checked_by,
         groups=len(check.replies),
-        failure=check.failure,
+        failure=check.failure or (OTHER_PASSAGES if len(judgments) < check.claims else ""),
         unverified=verifier.unverified,
     )
     return replace(

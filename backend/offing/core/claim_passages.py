@@ -93,34 +93,35 @@ def _list_passages(
     cited = [c.span for c in report.citations if c.number in sentence.citations]
     for id in list_cited_ids(draft):
         one = evidence.get(id)
-        window = widen_span(one.span) if one else None
-        text = lookup_text(window) if window else ""
-        if one is None or window is None or not text:
+        if one is None or not lookup_text(one.span):
             continue
         spans = [span for span in cited if _stands_around(span, one.span)]
-        ranges = [(span.start - window.start, span.end - window.start) for span in spans]
-        ranges = ranges or [_find_range(draft, one, text, one.span.start - window.start)]
-        passages = (_cut_passage(one, window.start, text, start, end) for start, end in ranges)
-        yield from merge_passages(passages)
+        spans = spans or [_find_span(draft, one, lookup_text(one.span))]
+        yield from merge_passages(_cut_passage(one, span, lookup_text) for span in spans)
 
 
-def _find_range(draft: DraftSentence, one: Evidence, text: str, passage_start: int) -> tuple[int, int]:
-    """Return the range of the words of a passage that are closest to the sentence, or the start of the passage."""
-    passage = text[passage_start : passage_start + one.span.end - one.span.start]
-    closest = find_closest_words(draft.text, passage) if len(passage) > MAX_PASSAGE_CHARS else passage
-    start, end = locate_quote(closest, passage) or (0, MAX_PASSAGE_CHARS)
-    return passage_start + start, passage_start + min(end, start + MAX_PASSAGE_CHARS)
+def _find_span(draft: DraftSentence, one: Evidence, text: str) -> SourceSpan:
+    """Return the span of the words of a passage that are closest to the sentence, or of the start of the passage."""
+    closest = find_closest_words(draft.text, text) if len(text) > MAX_PASSAGE_CHARS else text
+    start, end = locate_quote(closest, text) or (0, len(text))
+    end = min(end, start + MAX_PASSAGE_CHARS)
+    return replace(one.span, start=one.span.start + start, end=one.span.start + end)
 
 
-def _cut_passage(one: Evidence, offset: int, text: str, start: int, end: int) -> ClaimPassage:
-    """Return the text around a range, without a word that is cut in two."""
-    first = max(0, start - SURROUNDING_CHARS)
-    last = min(len(text), end + SURROUNDING_CHARS)
+def _cut_passage(one: Evidence, quoted: SourceSpan, lookup_text: TextLookup) -> ClaimPassage:
+    """Return a quote with the text around it, without words that are cut in two.
+
+    The text is that of the passage. If the quote is not within it, the text around the passage belongs to it.
+    """
+    is_inside = one.span.start <= quoted.start and quoted.end <= one.span.end
+    shown = one.span if is_inside else widen_span(one.span)
+    text, start, end = lookup_text(shown), quoted.start - shown.start, quoted.end - shown.start
+    first, last = max(0, start - SURROUNDING_CHARS), min(len(text), end + SURROUNDING_CHARS)
     while 0 < first < start and not text[first - 1].isspace():
         first += 1
     while end < last < len(text) and not text[last].isspace():
         last -= 1
-    return ClaimPassage(one.id, one.title, one.heading, offset + first, text[first:last])
+    return ClaimPassage(one.id, one.title, one.heading, shown.start + first, text[first:last])
 
 
 def _stands_around(span: SourceSpan, passage: SourceSpan) -> bool:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from offing.core.citation import ClaimContext, verify_citations
-from offing.core.claim_check import DraftClaimCheck, DraftConflict, DraftJudgment, apply_claim_check
+from offing.core.claim_check import OTHER_PASSAGES, DraftClaimCheck, DraftConflict, DraftJudgment, apply_claim_check
 from offing.core.claim_passages import MAX_PASSAGE_CHARS, SURROUNDING_CHARS, ClaimPassage, list_claims, merge_passages
 from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts
 from offing.core.report import (
@@ -127,7 +127,7 @@ def test_a_judgment_of_a_passage_that_the_sentence_does_not_cite_is_not_used() -
     other, unknown = a_judgment(ClaimVerdict.NOT_FOUND, "E2"), a_judgment(ClaimVerdict.NOT_FOUND, sentence="s9")
     report = checked(BUILT, judgments=(other, unknown))
     assert report.sentences()[0].judgment is None
-    assert report.check == ClaimCheck(1, 0, "checking-model", groups=1)
+    assert report.check == ClaimCheck(1, 0, "checking-model", groups=1, failure=OTHER_PASSAGES)
 
 
 def test_a_judgment_without_an_id_is_about_the_only_passage() -> None:
