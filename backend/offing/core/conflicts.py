@@ -54,10 +54,10 @@ _SINGLE_EVENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A number or date of a statement. `unit` is the word after it, or before it if none follows."""
+    """A number or date of a statement, with the unit of a number."""
 
     unit: str
-    """Empty for a date."""
+    """Empty for a date, and for a number without a unit."""
     number: Decimal | None
     date: str = ""
 
@@ -120,13 +120,17 @@ def _blank_values(text: str) -> str:
 
 
 def _find_unit(text: str, number: WrittenNumber) -> str:
-    """Return the percent sign or the word after a number, or the word before it if none follows."""
+    """Return the percent sign, the currency, or the word after a number.
+
+    Empty means that it has none, as the number of a version: such numbers are never in conflict.
+    """
     if re.search(r"(?:%|per ?cent)$", number.text):
         return "%"
+    before = re.search(r"[$\u20ac\u00a3](?=\s?$)|\b[A-Z]\S*(?=\s$)", text[: number.start])
     after = re.match(r"[ -]?([^\W\d_]+|[$\u20ac\u00a3])", text[number.end :])
-    before = re.search(r"([^\W\d_]+|[$\u20ac\u00a3])\s?$", text[: number.start])
-    match = after or before
-    return match[1].casefold() if match else ""
+    if before:
+        return before[0] if before[0] in "$\u20ac\u00a3" else ""
+    return after[1].casefold() if after and after[1].casefold() not in _FUNCTION_WORDS else ""
 
 
 def _disagree(first: _Statement, second: _Statement) -> bool:
@@ -149,4 +153,8 @@ def _differ(one: _Value, other: _Value, is_single_event: bool) -> bool:
     if one.number is None or other.number is None:
         return is_single_event and one.number is other.number
     larger = max(one.number, other.number)
-    return one.unit == other.unit and abs(one.number - other.number) > Decimal(str(MIN_DIFFERENCE)) * larger
+    return (
+        bool(one.unit)
+        and one.unit == other.unit
+        and abs(one.number - other.number) > Decimal(str(MIN_DIFFERENCE)) * larger
+    )

@@ -57,7 +57,12 @@ def judge(inputs: CheckerInput) -> CheckerOutput:
     """A checker that finds all claims supported but those about charges."""
     return CheckerOutput(
         judgments=tuple(
-            JudgedClaim(id=c.id, verdict="not_found" if "charge" in c.text else "supported", passage="E1", why="read")
+            JudgedClaim(
+                id=c.id,
+                verdict="not_found" if "charge" in c.text else "supported",
+                passage=c.passages[0].id,
+                why="read",
+            )
             for c in inputs.claims
         )
     )
@@ -128,7 +133,11 @@ def checked_run(checker: Any, **more: Any) -> InMemoryContext:
 
 async def test_a_checker_that_fails_leaves_the_verdicts_of_the_rules_with_the_reason() -> None:
     failure = EngineFailure(FailureKind.OVERLOADED, "The provider does not answer.")
-    ctx = checked_run(lambda _: failure)
+
+    def fail(_inputs: CheckerInput) -> EngineFailure:
+        return failure
+
+    ctx = checked_run(fail)
     state = await carry_out(ctx, agentflow)
     assert state["stop"] == StopReason.ANSWERED
     assert [s.verdict for s in ctx.report.sentences()] == [ClaimVerdict.SUPPORTED, ClaimVerdict.SUPPORTED]
@@ -149,7 +158,11 @@ async def test_claims_that_the_checker_leaves_out_are_asked_for_once_more() -> N
 
 
 async def test_a_checker_that_judges_nothing_is_asked_twice_and_no_more() -> None:
-    ctx = checked_run(lambda _: CheckerOutput(judgments=(JudgedClaim(id="s77", verdict="supported"),)))
+
+    def judge_another(_inputs: CheckerInput) -> CheckerOutput:
+        return CheckerOutput(judgments=(JudgedClaim(id="s77", verdict="supported"),))
+
+    ctx = checked_run(judge_another)
     await carry_out(ctx, agentflow)
     assert [name for name, _ in ctx.role_inputs].count("checker") == 2
     assert ctx.report.check == ClaimCheck(2, 0, "stand-in", groups=2, failure="It left out 2 of the sentences.")
@@ -178,7 +191,7 @@ def test_claims_are_grouped_as_they_fit_and_the_first_always_is_asked_about() ->
 
 
 async def test_a_small_window_takes_several_calls_that_fit_it() -> None:
-    ctx = checked_run(judge, context_tokens=3_000, real_context_tokens=3_000)
+    ctx = checked_run(judge, context_tokens=2_300, real_context_tokens=2_300)
     long = tuple(
         DraftSentence(text=f"It is read in {id}.", citations=(DraftCitation(evidence=id),))
         for id in ("E1", "E2", "E3", "E4")
@@ -187,7 +200,8 @@ async def test_a_small_window_takes_several_calls_that_fit_it() -> None:
     await carry_out(ctx, agentflow)
     assert ctx.report.check is not None
     assert ctx.report.check.failure == ""
-    assert ctx.report.check.judged == ctx.report.check.claims > 0
+    assert (ctx.report.check.judged, ctx.report.check.claims) == (3, 3)
+    assert ctx.report.check.groups > 1
 
 
 def test_a_passage_stands_in_an_untrusted_block_and_is_shown_once() -> None:

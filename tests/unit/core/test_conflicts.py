@@ -40,6 +40,8 @@ def test_two_sources_with_another_number_for_the_same_are_a_conflict(first: str,
         ("On BLEU we trained the base model for 10 epochs.", "On BLEU we trained the base model for 30 epochs."),
         ("The Heron carries 40 cars every day.", "The Heron carries 400 people every day."),
         ("the sample had 40 adult patients.", "the sample had 55 adult patients."),
+        ("What is new in the IDLE of Python 2.7 is shown.", "What is new in the IDLE of Python 3.5 is shown."),
+        ("Ask the GPT model with temperature 0.3.", "Ask the GPT model with temperature 0.7."),
         ("The span at Oslo is 500 metres long.", "The span at Oslo is 1,640 feet long."),
     ],
 )
