@@ -10,12 +10,13 @@ from offing.core.claim_table import describe_judges
 from offing.core.model import EngineConfig
 from offing.core.report import ClaimVerdict, Report
 from offing.core.report_formats import render_markdown
-from offing.core.run import Budget, RunStatus, StopReason
+from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
-from offing.services.runs import RunRequest
+from offing.services.runs import RunRequest, cancel_run
+from offing.storage import reports
 from offing.storage.runs import RunRow
 from tests.documents import ingest_folder
-from tests.model_provider.replies import Completion, Fault, Reply
+from tests.model_provider.replies import Completion, Fault, Reply, Slow
 from tests.model_provider.server import WireServer, scripted
 from tests.workers.conftest import Platform
 from tests.workers.test_models import ANALYSIS, PLAN, ROLES, VERDICT, reported, says
@@ -35,19 +36,22 @@ def a_report(first: str, second: str) -> dict[str, Any]:
     return {"title": "The third tower", "answer": "", "sections": [{"heading": "Tower", "sentences": sentences}]}
 
 
-async def run_checked(platform: Platform, folder: Path, *checker: Reply, **options: Any) -> tuple[RunRow, Report]:
+def choose_engines(server: WireServer, checking: WireServer) -> dict[str, EngineConfig]:
+    options = {"output_mode": "text"}
+    engine = EngineConfig(engine="litellm", model="openai/stand-in", api_base=server.url, options=options)
+    checker = engine.model_copy(update={"model": "openai/checking-model", "api_base": checking.url})
+    return {**dict.fromkeys(ROLES, engine), "checker": checker}
+
+
+async def run_checked(platform: Platform, folder: Path, *checker: Reply) -> tuple[RunRow, Report]:
     """A question about two documents; the checker has its own model, which says this."""
     (folder / "tower.md").write_text(f"# Eddystone\n\n{TOWER}\n")
     (folder / "guide.md").write_text(f"# Guide\n\n{GUIDE}\n")
     await ingest_folder(platform.database, platform.tenant, folder)
     writer = [says(one) for one in (ANALYSIS, PLAN, COMMAND, VERDICT, a_report("E1", "E2"))]
     async with WireServer(scripted(*writer)) as server, WireServer(scripted(*checker)) as checking:
-        engine = EngineConfig(
-            engine="litellm", model="openai/stand-in", api_base=server.url, options={"output_mode": "text"}
-        )
-        mine = engine.model_copy(update={"model": "openai/checking-model", "api_base": checking.url})
-        engines = {**dict.fromkeys(ROLES, engine), "checker": mine}
-        request = RunRequest("Who built the third tower?", budget=Budget(max_turns=3, **options), engines=engines)
+        engines = choose_engines(server, checking)
+        request = RunRequest("Who built the third tower?", budget=Budget(max_turns=3), engines=engines)
         ended = await platform.ended((await platform.submit(request)).id)
     return ended, await reported(platform, ended)
 
@@ -96,7 +100,7 @@ async def test_claims_are_judged_and_a_contradiction_and_a_conflict_have_their_w
     (conflict,) = report.conflicts
     assert {quotes[n] for n in conflict.citations} == {"completed in October 1759", "finished in 1764"}
     assert report.check is not None
-    assert (report.check.checked_by, report.check.judged) == ("openai/checking-model", 3)
+    assert (report.check.checked_by, report.check.judgments) == ("openai/checking-model", 3)
     markdown = render_markdown(report)
     assert "year of completion" in markdown
     assert "no keeper is named" in markdown
@@ -108,7 +112,7 @@ async def test_an_invented_contradiction_and_conflict_are_not_shown(shared_platf
         shared_platform,
         tmp_path,
         answer(
-            "s1 | contradicted | E1 | somebody else | Winstanley built the third tower",
+            "s1 | contradicted | E1 | another person | Winstanley built the third tower",
             "s2 | supported | E1 | it says so",
             "s3 | partly | E2 | only the tower",
             "conflict | E1 | completed in 1790 | E2 | finished in 1812 | year",
@@ -135,19 +139,28 @@ async def test_a_checker_that_fails_leaves_the_verdicts_of_the_rules_and_the_rep
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)
     assert [sentence.verdict for sentence in report.sentences()] == [ClaimVerdict.SUPPORTED] * 3
     assert report.check is not None
-    assert report.check.judged == 0
+    assert report.check.judgments == 0
     assert report.check.failure
     assert report.check.failure.rstrip(".") in describe_judges(report)
     failed = [s for s in await shared_platform.steps(ended.id) if s.kind is StepKind.FAILURE]
     assert len(failed) == 1
 
 
-async def test_a_checker_without_budget_is_not_paid_for(shared_platform: Platform, tmp_path: Path) -> None:
-    ended, report = await run_checked(shared_platform, tmp_path, says({}), max_tokens=5 * 18 + 9_000)
-    assert report.check is not None
-    if report.check.judged == 0:
-        assert report.check.failure
-    assert ended.status is RunStatus.DONE
+async def test_a_run_is_cancelled_while_its_checker_thinks(shared_platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "tower.md").write_text(f"# Eddystone\n\n{TOWER}\n")
+    await ingest_folder(shared_platform.database, shared_platform.tenant, tmp_path)
+    writer = [says(one) for one in (ANALYSIS, PLAN, COMMAND, VERDICT, a_report("E1", "E1"))]
+    async with WireServer(scripted(*writer)) as server, WireServer(scripted(Slow(answer("s1"), 60))) as checking:
+        request = RunRequest("Who built it?", budget=Budget(max_turns=3), engines=choose_engines(server, checking))
+        run = await shared_platform.submit(request)
+        await shared_platform.until(run.id, lambda _: bool(checking.requests))
+        await cancel_run(
+            shared_platform.database, shared_platform.notifier, shared_platform.tenant, run.id, CancelMode.DISCARD
+        )
+        ended = await shared_platform.ended(run.id, 30)
+    assert ended.status is RunStatus.CANCELLED
+    async with shared_platform.database.transaction(shared_platform.tenant) as connection:
+        assert await reports.find_latest_report(connection, run.id) is None
 
 
 async def test_a_request_for_an_unknown_optional_role_names_the_roles(shared_platform: Platform) -> None:

@@ -159,7 +159,7 @@ REPORT_EXAMPLE: Example = {
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
     "revision": None,
-    "check": {"claims": 1, "judged": 1, "checked_by": "openai/gpt-5.2", "groups": 1, "failure": "", "unverified": 0},
+    "check": {"claims": 1, "judgments": 1, "checked_by": "openai/gpt-5.2", "groups": 1, "failure": "", "unverified": 0},
     "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
     "conflicts": [],
     "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",

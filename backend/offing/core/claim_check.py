@@ -92,7 +92,7 @@ def apply_claim_check(
     conflicts = tuple(dict.fromkeys(c for c in map(verifier.verify_conflict, check.conflicts) if c is not None))
     outcome = ClaimCheck(
         claims=check.claims,
-        judged=len(judgments),
+        judgments=len(judgments),
         checked_by=checked_by,
         groups=len(check.replies),
         failure=check.failure or (OTHER_PASSAGES if len(judgments) < check.claims else ""),

@@ -114,14 +114,14 @@ def _cut_passage(one: Evidence, quoted: SourceSpan, lookup_text: TextLookup) -> 
     The text is that of the passage. If the quote is not within it, the text around the passage belongs to it.
     """
     is_inside = one.span.start <= quoted.start and quoted.end <= one.span.end
-    shown = one.span if is_inside else widen_span(one.span)
-    text, start, end = lookup_text(shown), quoted.start - shown.start, quoted.end - shown.start
+    around = one.span if is_inside else widen_span(one.span)
+    text, start, end = lookup_text(around), quoted.start - around.start, quoted.end - around.start
     first, last = max(0, start - SURROUNDING_CHARS), min(len(text), end + SURROUNDING_CHARS)
     while 0 < first < start and not text[first - 1].isspace():
         first += 1
     while end < last < len(text) and not text[last].isspace():
         last -= 1
-    return ClaimPassage(one.id, one.title, one.heading, shown.start + first, text[first:last])
+    return ClaimPassage(one.id, one.title, one.heading, around.start + first, text[first:last])
 
 
 def _stands_around(span: SourceSpan, passage: SourceSpan) -> bool:

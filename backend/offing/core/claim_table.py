@@ -89,12 +89,12 @@ def describe_judges(report: Report) -> str:
     check = report.check
     if check is None:
         return "The verdicts are given by rules, which compare each sentence with its quotes."
-    if not check.judged:
+    if not check.judgments:
         return f"The verdicts are given by rules alone. The checker judged no sentence: {_end(check.failure)}"
-    judged = f"The verdicts are given by rules and by {check.checked_by}, which judged {check.judged} of "
-    judged += f"{check.claims} sentences."
-    rest = f"It did not judge the others: {_end(check.failure)}" if check.judged < check.claims else ""
-    return " ".join(filter(None, (judged, rest, _describe_unverified(check))))
+    judges = f"The verdicts are given by rules and by {check.checked_by}, which judged {check.judgments} of "
+    judges += f"{check.claims} sentences."
+    rest = f"It did not judge the others: {_end(check.failure)}" if check.judgments < check.claims else ""
+    return " ".join(filter(None, (judges, rest, _describe_unverified(check))))
 
 
 def describe_conflict_search(report: Report) -> str:

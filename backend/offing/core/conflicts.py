@@ -74,12 +74,12 @@ class _Statement:
 def find_conflicts(citations: Sequence[Citation]) -> tuple[Conflict, ...]:
     """Return the clear conflicts between the quotes of different sources, in the order of their numbers."""
     statements = [one for citation in citations for one in _read_statements(citation)][:MAX_STATEMENTS]
-    found = (
+    pairs = (
         (first.citation.number, second.citation.number)
         for first, second in combinations(statements, 2)
         if first.citation.source_id != second.citation.source_id and _disagree(first, second)
     )
-    return tuple(Conflict("", pair) for pair in dict.fromkeys(found))
+    return tuple(Conflict("", pair) for pair in dict.fromkeys(pairs))
 
 
 def _read_statements(citation: Citation) -> list[_Statement]:

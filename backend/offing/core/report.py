@@ -237,7 +237,7 @@ class ClaimCheck:
 
     claims: int
     """Sentences that the checker was to judge."""
-    judged: int
+    judgments: int
     """Sentences that it judged."""
     checked_by: str = ""
     """Model of the checker. Empty means that no checker answered."""

@@ -244,7 +244,7 @@ def _list_notes(report: Report) -> tuple[str, ...]:
 
 def _render_md_claims(report: Report) -> list[str]:
     """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
-    claims = build_claim_table(report) if report.check and report.check.judged else ()
+    claims = build_claim_table(report) if report.check and report.check.judgments else ()
     rows = [_join_md_cells([_escape_cell(cell) for cell in _list_cells(claim)]) for claim in claims]
     head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
     return ["## Claims", "\n".join([*head, *rows])] if rows else []

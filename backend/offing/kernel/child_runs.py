@@ -156,7 +156,7 @@ def _build_base_payload(request: ChildRequest, status: ToolStatus, message: str)
 
 def _select_passages(report: Report | None, retrieved: Sequence[Evidence]) -> list[Evidence]:
     """Return the passages that a report cites, followed by others in the order of retrieval."""
-    cited = [c.span for c in report.citations] if report else []
+    cited = [c.span for c in report.cited()] if report else []
     first = [p for p in retrieved if any(p.span.overlaps(span) for span in cited)]
     return [*first, *(p for p in retrieved if p not in first)][:MAX_PASSAGES]
 

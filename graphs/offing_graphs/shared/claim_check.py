@@ -141,11 +141,11 @@ async def _judge_group(ctx: RunContext, waiting: Sequence[ListedClaim], collecte
     if isinstance(reply, EngineFailure):
         collected.failure = reply.message
         return len(group)
-    shown = {claim.id for claim in group}
+    group_ids = {claim.id for claim in group}
     collected.replies.append(reply.seq)
     collected.conflicts.extend(reply.output.conflicts)
     for one in reply.output.judgments:
-        if one.id in shown:
+        if one.id in group_ids:
             collected.judgments.setdefault(one.id, one)
     return len(group)
 

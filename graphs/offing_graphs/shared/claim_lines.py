@@ -63,7 +63,7 @@ def parse_lines(text: str, _inputs: Any) -> CheckerOutput | InvalidOutput:
     block = parse_whole(text)
     rows = [line.strip().strip("|").split("|") for line in (block.text if block else "").splitlines() if "|" in line]
     judgments = tuple(one for row in rows if (one := _parse_judgment(row)) is not None)
-    conflicts = tuple(found for row in rows if (found := _parse_conflict(row)) is not None)
+    conflicts = tuple(conflict for row in rows if (conflict := _parse_conflict(row)) is not None)
     if not judgments:
         return InvalidOutput("There is no line with a judgment, such as: s1 | supported | E3 | it names the builder")
     return CheckerOutput(judgments=judgments, conflicts=conflicts)

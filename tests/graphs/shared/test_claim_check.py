@@ -104,7 +104,7 @@ async def test_every_graph_has_its_claims_judged_once_and_survives_a_crash_at_ea
     assert [s.verdict for s in whole.report.sentences()] == [ClaimVerdict.SUPPORTED, ClaimVerdict.NOT_FOUND]
     assert [step.label for step in whole.list_steps(StepKind.ROLE_CALL)].count("check") == 1
     assert whole.report.check is not None
-    assert (whole.report.check.judged, whole.report.check.claims) == (2, 2)
+    assert (whole.report.check.judgments, whole.report.check.claims) == (2, 2)
 
 
 @pytest.mark.parametrize("name", list(AGENTS))
@@ -145,15 +145,15 @@ async def test_a_checker_that_fails_leaves_the_verdicts_of_the_rules_with_the_re
 
 
 async def test_claims_that_the_checker_leaves_out_are_asked_for_once_more() -> None:
-    asked: list[list[str]] = []
+    questions: list[list[str]] = []
 
     def forget(inputs: CheckerInput) -> CheckerOutput:
-        asked.append([claim.id for claim in inputs.claims])
+        questions.append([claim.id for claim in inputs.claims])
         return CheckerOutput(judgments=judge(inputs).judgments[:1])
 
     ctx = checked_run(forget)
     await carry_out(ctx, agentflow)
-    assert asked == [["s1", "s2"], ["s2"]]
+    assert questions == [["s1", "s2"], ["s2"]]
     assert ctx.report.check == ClaimCheck(2, 2, "stand-in", groups=2)
 
 
@@ -174,7 +174,7 @@ async def test_a_run_that_may_call_no_model_does_not_ask_the_checker_and_says_so
     await carry_out(ctx, agentflow)
     assert "checker" not in [name for name, _ in ctx.role_inputs]
     assert ctx.report.check is not None
-    assert (ctx.report.check.judged, ctx.report.check.failure) == (0, QUOTES_ONLY)
+    assert (ctx.report.check.judgments, ctx.report.check.failure) == (0, QUOTES_ONLY)
 
 
 def a_claim(number: int, text: str = "words " * 100) -> ListedClaim:
@@ -200,7 +200,7 @@ async def test_a_small_window_takes_several_calls_that_fit_it() -> None:
     await carry_out(ctx, agentflow)
     assert ctx.report.check is not None
     assert ctx.report.check.failure == ""
-    assert (ctx.report.check.judged, ctx.report.check.claims) == (3, 3)
+    assert (ctx.report.check.judgments, ctx.report.check.claims) == (3, 3)
     assert ctx.report.check.groups > 1
 
 

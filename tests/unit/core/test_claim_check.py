@@ -97,8 +97,8 @@ VERDICTS: dict[str, tuple[tuple[str, str, str], ClaimVerdict, ClaimVerdict]] = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_the_worse_verdict_of_rules_and_checker_holds(case: str) -> None:
-    claim, said, verdict = VERDICTS[case]
-    (sentence,) = checked(claim, judgments=(a_judgment(said),)).sentences()
+    claim, checker_verdict, verdict = VERDICTS[case]
+    (sentence,) = checked(claim, judgments=(a_judgment(checker_verdict),)).sentences()
     assert (sentence.verdict, sentence.is_supported) == (verdict, verdict is ClaimVerdict.SUPPORTED)
 
 
@@ -196,10 +196,10 @@ def test_the_checker_reads_the_quote_with_its_surroundings_and_not_the_whole_sou
     start = long.index(TOWER_TEXT)
     passage = replace(PASSAGES["E1"], span=SourceSpan(TOWER, start, start + len(TOWER_TEXT)))
     (claim,) = list_claims(a_draft(BUILT), {"E1": passage}, lambda span: long[span.start : span.end], ClaimContext())
-    (shown,) = claim.passages
-    assert BUILT[2] in shown.text
-    assert long[shown.start : shown.end] == shown.text
-    assert len(BUILT[2]) < len(shown.text) <= len(BUILT[2]) + 2 * SURROUNDING_CHARS
+    (passage_text,) = claim.passages
+    assert BUILT[2] in passage_text.text
+    assert long[passage_text.start : passage_text.end] == passage_text.text
+    assert len(BUILT[2]) < len(passage_text.text) <= len(BUILT[2]) + 2 * SURROUNDING_CHARS
 
 
 def test_a_sentence_whose_quote_was_not_found_is_judged_by_the_closest_part_of_its_passage() -> None:

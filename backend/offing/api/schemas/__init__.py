@@ -325,7 +325,7 @@ class ClaimCheckOut(ApiModel):
     """How the checker judged the sentences that cite something."""
 
     claims: int = Field(description="Sentences that it was to judge.")
-    judged: int = Field(description="Sentences that it judged.")
+    judgments: int = Field(description="Sentences that it judged.")
     checked_by: str = Field(description="Model of the checker. Empty: it gave no answer.")
     groups: int = Field(description="Calls. Conflicts are looked for among the passages of one call.")
     failure: str = Field(description="Why it did not judge all of them. Empty: it did.")

@@ -1880,10 +1880,10 @@ export interface components {
              */
             groups: number;
             /**
-             * Judged
+             * Judgments
              * @description Sentences that it judged.
              */
-            judged: number;
+            judgments: number;
             /**
              * Unverified
              * @description Contradictions and conflicts in words that no passage contains; not listed.
@@ -3557,7 +3557,7 @@ export interface components {
          *         "claims": 1,
          *         "failure": "",
          *         "groups": 1,
-         *         "judged": 1,
+         *         "judgments": 1,
          *         "unverified": 0
          *       },
          *       "citations": [
