@@ -55,6 +55,8 @@ STOP_REASON_TEXTS: dict[str, str] = {
 """Sentence for each reason to stop."""
 
 UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
+LIMITED_TEXT = "The evidence was judged sufficient, except for what the limits below state."
+"""Ending of a complete report with limits, which may say that a part of the question was not answered."""
 
 CLAIM_HEADS = ("Verdict", "By rules", "By checker", "Sources", "Sentence", "Why")
 """Columns of the claim table."""
@@ -177,6 +179,8 @@ def describe_completion(report: Report) -> str:
     ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
     if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in report.sentences()):
         ending = UNSUPPORTED_TEXT
+    elif report.stop_reason == StopReason.ANSWERED and report.limits:
+        ending = LIMITED_TEXT
     return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
 
 

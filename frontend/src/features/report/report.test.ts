@@ -56,8 +56,12 @@ test("a mark says what the checker objects to, if the rules did not", () => {
   const lowered = aSentence({ citations: [1], supported: false, verdict: "contradicted", judgment });
   expect(sentenceMark(lowered)?.label).toBe("contradicted");
   expect(sentenceMark(lowered)?.reason).toContain("Another year.");
-  const known = { ...lowered, verdict: "partly", rule_verdict: "partly", unsupported_values: ["42"] } as const;
-  expect(sentenceMark({ ...known, judgment: { ...judgment, verdict: "partly" } })?.label).toBe(
-    "not in the quotes: 42",
-  );
+  const known = aSentence({
+    ...lowered,
+    verdict: "partly",
+    rule_verdict: "partly",
+    unsupported_values: ["42"],
+    judgment: { ...judgment, verdict: "partly" },
+  });
+  expect(sentenceMark(known)?.label).toBe("not in the quotes: 42");
 });
