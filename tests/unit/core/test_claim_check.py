@@ -239,3 +239,10 @@ def test_conflicts_that_rules_find_are_listed_after_those_of_the_checker() -> No
     assert list_conflicts(replace(report, conflicts=(Conflict("candles", (1, 2)),))) == (Conflict("candles", (1, 2)),)
     assert "None was found" not in describe_conflict_search(report)
     assert "(found by rules)" in render_markdown(report)
+
+
+def test_a_complete_report_with_limits_does_not_claim_that_all_was_found() -> None:
+    draft = a_draft(BUILT).model_copy(update={"limits": "Not found: who kept the light."})
+    report = verify_citations(draft, PASSAGES, read_text, StopReason.ANSWERED)
+    assert "except for what the limits below state" in render_markdown(report)
+    assert "except" not in render_markdown(replace(report, limits=""))
