@@ -22,6 +22,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from offing.core.calculation import find_calculation
 from offing.core.citation import ClaimContext, verify_citations
+from offing.core.claim_check import DraftClaimCheck, apply_claim_check
+from offing.core.claim_passages import ClaimToJudge, list_claims
 from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
@@ -413,6 +415,14 @@ class InMemoryContext:
     def can_revise(self, role: Role[Any, Any]) -> bool:
         return role.name in self.revisers
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        return role.name in self.engines
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        evidence = {e.id: e for e in self.collected}
+        context = ClaimContext(self.question, tuple(self.calculations))
+        return list_claims(draft, evidence, self.library.text_of, context)
+
     async def submit_report(
         self,
         draft: ReportDraft,
@@ -420,6 +430,7 @@ class InMemoryContext:
         *,
         revision: ReportRevision | None = None,
         follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
         self.draft = draft
         report = verify_citations(
@@ -432,6 +443,9 @@ class InMemoryContext:
         )
         outcome = None if follow_up is None else build_outcome(follow_up, report)
         report = replace(report, revision=revision, follow_up=outcome)
+        if check is not None:
+            evidence = {e.id: e for e in self.collected}
+            report = apply_claim_check(report, draft, check, evidence, self.library.text_of, "stand-in")
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report

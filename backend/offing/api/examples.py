@@ -132,6 +132,8 @@ SENTENCE_EXAMPLE: Example = {
     "passages": [],
     "unsupported_values": [],
     "verdict": "supported",
+    "rule_verdict": "supported",
+    "judgment": {"verdict": "supported", "reason": "It says so.", "passage": 1, "contradiction": None},
     "reasons": [],
 }
 
@@ -174,6 +176,10 @@ REPORT_EXAMPLE: Example = {
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
     "revision": None,
+    "check": {"claims": 1, "judgments": 1, "checked_by": "openai/gpt-5.2", "groups": 1, "failure": "", "unverified": 0},
+    "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
+    "conflicts": [],
+    "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
     "created_at": TIMESTAMP,
 }
 
@@ -451,6 +457,7 @@ EXAMPLES: dict[str, Example] = {
         "description": "Plans, acts, checks and writes.",
         "version": "3f1c",
         "roles": ["planner", "executor", "verifier", "generator"],
+        "optional_roles": ["checker"],
         "diagram": "graph TD; planner-->executor;",
         "state_view": "memory",
     },

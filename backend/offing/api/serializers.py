@@ -10,8 +10,11 @@ from offing.api.schemas import (
     BudgetIn,
     CitationOut,
     CitedSourceOut,
+    ClaimCheckOut,
+    ConflictOut,
     FollowUpOut,
     FollowUpOutcomeOut,
+    JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
@@ -34,7 +37,7 @@ from offing.api.schemas import (
     VectorCoverageOut,
 )
 from offing.core.answer_draft import DraftPart
-from offing.core.claim_table import list_marks
+from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts, list_marks
 from offing.core.model import hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_sources import (
@@ -182,6 +185,13 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         author=report.written_by,
         revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
         follow_up=None if report.follow_up is None else FollowUpOutcomeOut.model_validate(asdict(report.follow_up)),
+        check=None if report.check is None else ClaimCheckOut(**asdict(report.check)),
+        judged_by=describe_judges(report),
+        conflicts=[
+            ConflictOut(matter=c.matter, found_by=c.found_by, citations=list(c.citations))
+            for c in list_conflicts(report)
+        ],
+        conflict_search=describe_conflict_search(report),
         created_at=stored.created_at,
     )
 
@@ -290,6 +300,8 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         passages=list(sentence.passages),
         unsupported_values=list(sentence.unsupported_values),
         verdict=sentence.verdict.value if sentence.verdict else None,
+        rule_verdict=sentence.rule_verdict.value if sentence.rule_verdict else None,
+        judgment=None if sentence.judgment is None else JudgmentOut(**asdict(sentence.judgment)),
         reasons=list(list_marks(sentence)),
     )
 

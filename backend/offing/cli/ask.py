@@ -38,7 +38,7 @@ from offing.services.follow_ups import FollowUpRequest, keep_engines
 from offing.services.ingestion import ingest_folder
 from offing.services.presets import get_preset
 from offing.services.providers import list_stored
-from offing.services.runs import RunRequest, choose_engines, select_engines, submit_run
+from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
 from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
@@ -72,19 +72,21 @@ def resolve_engine_configs(
 ) -> dict[str, EngineConfig]:
     """Return the engine config of each role from the settings, a preset, and `role=engine` texts.
 
-    `all=…` stands for every role of the graph. Texts override the preset, which overrides the settings.
+    `all=…` stands for every role of the graph that is not optional. Texts override the preset, which overrides the
+    settings.
     """
     return _find_settings_engines(graph) | _choose_named_engines(texts, graph, preset)
 
 
 def _find_settings_engines(graph: Graph) -> dict[str, EngineConfig]:
-    roles = {role.name for role in graph.roles}
-    return {name: engine_config for name, engine_config in role_engine_configs().items() if name in roles}
+    from_settings = role_engine_configs()
+    known = {role.name for role in graph.list_askable_roles(from_settings)}
+    return {name: engine_config for name, engine_config in from_settings.items() if name in known}
 
 
 def _choose_named_engines(texts: tuple[str, ...], graph: Graph, preset: Preset | None) -> dict[str, EngineConfig]:
     roles = [role.name for role in graph.roles]
-    return (preset.choose_engines(roles) if preset else {}) | parse_engine_configs(texts, roles)
+    return (choose_preset_engines(preset, graph) if preset else {}) | parse_engine_configs(texts, roles)
 
 
 def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
@@ -120,7 +122,7 @@ def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str
 def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> None:
     """Raise InvalidInput if a role needs a model and no engine config names one."""
     chosen = select_engines(graph, engines, default_engine_config())
-    for role in graph.roles:
+    for role in graph.list_askable_roles(engines):
         if role.extractive is None and chosen[role.name].engine == "extractive":
             problem = f"The role {role.name!r} of {graph.name} needs a model, but none is configured"
             remedy = f"Use --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."

@@ -120,6 +120,7 @@ def _describe_graph(graph: Graph) -> dict[str, Any]:
         "title": graph.title,
         "version": graph.version,
         "roles": [role.name for role in graph.roles],
+        "optional_roles": [role.name for role in graph.optional_roles],
         "tools": [tool.spec.name for tool in custom_tools_of(graph)],
     }
 

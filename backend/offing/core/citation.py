@@ -113,7 +113,7 @@ def _collect_quotes(draft: ReportDraft) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Located:
+class LocatedCitation:
     """A citation that was not rejected."""
 
     evidence: Evidence
@@ -146,7 +146,7 @@ class _CitationNumbering:
         text, marked = _strip_markers(draft.text), self._list_marked_quotes(draft)
         first = [DraftCitation(evidence=id, quote=quotes[0] if quotes else "") for id, quotes in marked]
         outcomes = [self._locate_citation(c) for c in (*draft.citations, *first)]
-        located = [o for o in outcomes if isinstance(o, _Located)]
+        located = [o for o in outcomes if isinstance(o, LocatedCitation)]
         further = [DraftCitation(evidence=id, quote=quote) for id, quotes in marked for quote in quotes[1:]]
         quoted = self._add_quotes(text, [one for one in located if one.is_quote], further)
         numbers = tuple(dict.fromkeys(map(self._assign_number, quoted)))
@@ -180,46 +180,34 @@ class _CitationNumbering:
     def _find_own_quotes(self, evidence: str, text: str) -> list[str]:
         """Return the words that a sentence has in quotation marks and that stand in a passage of evidence."""
         own = [DraftCitation(evidence=evidence, quote=quote) for quote in _QUOTED.findall(text)]
-        return [c.quote for c in own if isinstance(self._locate_citation(c), _Located)]
+        return [c.quote for c in own if isinstance(self._locate_citation(c), LocatedCitation)]
 
-    def _add_quotes(self, text: str, quoted: list[_Located], further: Sequence[DraftCitation]) -> list[_Located]:
+    def _add_quotes(
+        self, text: str, quoted: list[LocatedCitation], further: Sequence[DraftCitation]
+    ) -> list[LocatedCitation]:
         """Return the quotes of a sentence, with those further ones that state what the others do not."""
         missing = self._find_unsupported(text, quoted) if quoted else ()
         for citation in further:
             if not missing:
                 break
             one = self._locate_citation(citation)
-            if isinstance(one, _Located) and len(left := self._find_unsupported(text, [*quoted, one])) < len(missing):
+            if isinstance(one, LocatedCitation) and len(left := self._find_unsupported(text, [*quoted, one])) < len(
+                missing
+            ):
                 quoted, missing = [*quoted, one], left
         return quoted
 
-    def _find_unsupported(self, text: str, quoted: Sequence[_Located]) -> tuple[str, ...]:
+    def _find_unsupported(self, text: str, quoted: Sequence[LocatedCitation]) -> tuple[str, ...]:
         titles = tuple(dict.fromkeys(title for one in quoted for title in one.titles if title))
         quotes = tuple(one.text for one in quoted)
         return find_unsupported_values(
             text, ClaimSupport(quotes, titles, self.context.calculations, self.context.question)
         )
 
-    def _locate_citation(self, draft: DraftCitation) -> _Located | str:
-        """Return the citation with its span, or the reason why it was rejected."""
-        evidence = self.evidence.get(draft.evidence.strip())
-        if evidence is None:
-            return f"{shorten_line(draft.evidence, 40) or 'An unnamed source'} was not retrieved in this run."
-        text, span = self.lookup_text(evidence.span), evidence.span
-        if not text or len(text) != span.end - span.start:
-            return f"The stored text of {evidence.id} is not available."
-        titles = (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
-        if not draft.quote.strip():
-            return _Located(evidence, span, text, titles, is_quote=False)
-        if position := locate_quote(draft.quote, text):
-            return _build_located(evidence, span.start, text, position, titles)
-        around = widen_span(span)
-        window = self.lookup_text(around)
-        if position := _locate_nearest(draft.quote, window, span.start - around.start):
-            return _build_located(evidence, around.start, window, position, titles)
-        return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+    def _locate_citation(self, draft: DraftCitation) -> LocatedCitation | str:
+        return locate_citation(draft, self.evidence, self.lookup_text)
 
-    def _assign_number(self, one: _Located) -> int:
+    def _assign_number(self, one: LocatedCitation) -> int:
         if one.span not in self.citations:
             number = len(self.citations) + 1
             source_id, title = one.evidence.source_id, one.evidence.title
@@ -227,12 +215,34 @@ class _CitationNumbering:
         return self.citations[one.span].number
 
 
+def locate_citation(
+    draft: DraftCitation, evidence_by_id: Mapping[str, Evidence], lookup_text: TextLookup
+) -> LocatedCitation | str:
+    """Return the citation with its span, or the reason why it was rejected."""
+    evidence = evidence_by_id.get(draft.evidence.strip())
+    if evidence is None:
+        return f"{shorten_line(draft.evidence, 40) or 'An unnamed source'} was not retrieved in this run."
+    text, span = lookup_text(evidence.span), evidence.span
+    if not text or len(text) != span.end - span.start:
+        return f"The stored text of {evidence.id} is not available."
+    titles = (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
+    if not draft.quote.strip():
+        return LocatedCitation(evidence, span, text, titles, is_quote=False)
+    if position := locate_quote(draft.quote, text):
+        return _build_located(evidence, span.start, text, position, titles)
+    around = widen_span(span)
+    window = lookup_text(around)
+    if position := _locate_nearest(draft.quote, window, span.start - around.start):
+        return _build_located(evidence, around.start, window, position, titles)
+    return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+
+
 def _build_located(
     evidence: Evidence, offset: int, text: str, position: tuple[int, int], titles: tuple[str, ...]
-) -> _Located:
+) -> LocatedCitation:
     start, end = position
     span = SourceSpan(evidence.span.text_id, offset + start, offset + end)
-    return _Located(evidence, span, text[start:end], titles)
+    return LocatedCitation(evidence, span, text[start:end], titles)
 
 
 def _locate_nearest(quote: str, window: str, passage_start: int) -> tuple[int, int] | None:

@@ -6,15 +6,28 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
-from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
+from offing.core.claim_table import (
+    VERDICT_TEXTS,
+    Claim,
+    build_claim_table,
+    claims_to_json,
+    conflicts_to_json,
+    count_verdicts,
+    describe_conflict_search,
+    describe_judges,
+    list_conflicts,
+    list_marks,
+)
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
     Citation,
+    ClaimVerdict,
+    Conflict,
     Layout,
     Report,
     ReportScore,
@@ -53,6 +66,11 @@ STOP_REASON_TEXTS: dict[str, str] = {
 """Sentence for each reason to stop."""
 
 UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
+LIMITED_TEXT = "The evidence was judged sufficient, except for what the limits below state."
+"""Ending of a complete report with limits, which may say that a part of the question was not answered."""
+
+CLAIM_HEADS = ("Verdict", "By rules", "By checker", "Sources", "Sentence", "Why")
+"""Columns of the claim table."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTIVE = re.compile(
@@ -83,10 +101,12 @@ def render_markdown(report: Report) -> str:
         lines = list_changes(report.follow_up.changes)
         listed = "\n".join(f"{'  ' * line.level}- {_escape_markdown(line.text)}" for line in lines)
         blocks += [f"## {CHANGES_HEADING}", listed]
+    blocks += [*_render_md_conflicts(report), *_render_md_claims(report)]
     if report.citations:
         blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
-    if report.written_by:
-        blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
+    notes = [f"Written by {report.written_by}." if report.written_by else "", *_list_notes(report)]
+    if any(notes):
+        blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -95,6 +115,7 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
+    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in _list_notes(report)]
     sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
@@ -104,8 +125,10 @@ def render_html(report: Report) -> str:
         *map(_render_html_section, report.sections),
         *limits,
         *_render_html_changes(report),
+        *_render_html_conflicts(report),
         *([f"<h2>Sources</h2>{sources}"] if sources else []),
         *_render_html_claims(report),
+        *notes,
         *by,
     ]
     return (
@@ -133,6 +156,10 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "citations": [_citation_to_json(c, labels[c.number]) for c in report.citations],
         "sources": sources_to_json(report),
         "claims": claims_to_json(report),
+        "judged_by": describe_judges(report),
+        "check": asdict(report.check) if report.check else None,
+        "conflicts": conflicts_to_json(report),
+        "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
@@ -145,7 +172,7 @@ def compute_report_score(report: Report) -> ReportScore:
     """Count how many sentences of the report are supported by sources."""
     sentences = [one for one in report.sentences() if one.layout is not Layout.HEADER]
     supported = sum(s.is_supported for s in sentences)
-    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
+    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.cited()))
 
 
 def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
@@ -175,6 +202,8 @@ def describe_completion(report: Report) -> str:
     ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
     if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in report.sentences()):
         ending = UNSUPPORTED_TEXT
+    elif report.stop_reason == StopReason.ANSWERED and report.limits:
+        ending = LIMITED_TEXT
     return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
 
 
@@ -253,6 +282,60 @@ def _render_md_source(source: ReportSource) -> Iterator[str]:
     yield "\n".join(map(_render_md_citation, source.citations))
 
 
+def _list_notes(report: Report) -> tuple[str, ...]:
+    """Return who judged the claims and who looked for conflicts, in words."""
+    return tuple(filter(None, (describe_judges(report), describe_conflict_search(report))))
+
+
+def _render_md_claims(report: Report) -> list[str]:
+    """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
+    claims = build_claim_table(report) if report.check and report.check.judgments else ()
+    rows = [_join_md_cells([_escape_cell(cell) for cell in _list_cells(claim)]) for claim in claims]
+    head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
+    return ["## Claims", "\n".join([*head, *rows])] if rows else []
+
+
+def _list_cells(claim: Claim) -> tuple[str, ...]:
+    """Return the cells of a claim as text: its verdict, those of rules and checker, sources, sentence and reasons."""
+    judgment = claim.sentence.judgment
+    return (
+        VERDICT_TEXTS[claim.verdict],
+        _describe_verdict(claim.sentence.rule_verdict),
+        _describe_verdict(judgment.verdict if judgment else None),
+        "".join(f"[{number}]" for number in claim.citations),
+        claim.sentence.text,
+        "; ".join(claim.reasons) or (judgment.reason if judgment else ""),
+    )
+
+
+def _describe_verdict(verdict: ClaimVerdict | None) -> str:
+    return "not judged" if verdict is None else VERDICT_TEXTS[verdict]
+
+
+def _escape_cell(cell: str) -> str:
+    return _escape_markdown(cell).replace("|", "\\|")
+
+
+def _render_md_conflicts(report: Report) -> list[str]:
+    lines = [f"- {_escape_markdown(line)}" for line in _list_conflict_lines(report)]
+    return ["## Conflicts between sources", "\n".join(lines)] if lines else []
+
+
+def _list_conflict_lines(report: Report) -> list[str]:
+    labels = map_source_labels(report)
+    words = {
+        c.number: f"{labels[c.number]} [{c.number}] says \u201c{_single_line(c.quote)}\u201d" for c in report.citations
+    }
+    return [_describe_conflict(one, words) for one in list_conflicts(report)]
+
+
+def _describe_conflict(conflict: Conflict, words: Mapping[int, str]) -> str:
+    """Describe a conflict. `words` are what each citation says, with its source, by number."""
+    first, second = (words[number] for number in conflict.citations)
+    matter = f"{conflict.matter.rstrip('.:')}: " if conflict.matter else ""
+    return f"{matter}{first}, {second} (found by {'the checker' if conflict.matter else 'rules'})"
+
+
 def _render_md_citation(citation: Citation) -> str:
     where = _escape_markdown(describe_position(citation))
     return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(citation.quote)}"
@@ -310,13 +393,19 @@ def _render_html_changes(report: Report) -> list[str]:
 
 
 def _render_html_claims(report: Report) -> list[str]:
-    rows = "".join(
-        f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
-        f'<td dir="auto">{_escape_html(claim.sentence.text)}</td><td>{_escape_html(" ".join(claim.reasons))}</td></tr>'
-        for claim in build_claim_table(report)
-    )
-    head = "<tr><th>Verdict</th><th>Sources</th><th>Sentence</th><th>Why</th></tr>"
+    rows = "".join(_render_html_cells("td", _list_cells(claim)) for claim in build_claim_table(report))
+    head = _render_html_cells("th", CLAIM_HEADS)
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
+
+
+def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
+    rendered = (f'<{tag} dir="auto">{_escape_html(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(rendered)}</tr>"
+
+
+def _render_html_conflicts(report: Report) -> list[str]:
+    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in _list_conflict_lines(report))
+    return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
 
 
 def _render_html_source(source: ReportSource) -> str:
@@ -344,6 +433,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 

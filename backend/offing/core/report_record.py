@@ -5,7 +5,19 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.follow_up import outcome_from_json, outcome_to_json
-from offing.core.report import Citation, Layout, Report, ReportRevision, ReportStatus, Section, Sentence
+from offing.core.report import (
+    Citation,
+    ClaimCheck,
+    ClaimJudgment,
+    ClaimVerdict,
+    Conflict,
+    Layout,
+    Report,
+    ReportRevision,
+    ReportStatus,
+    Section,
+    Sentence,
+)
 from offing.core.tool import SourceSpan
 
 
@@ -22,6 +34,8 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "written_by": report.written_by,
         **({"revision": asdict(report.revision)} if report.revision else {}),
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
+        **({"check": asdict(report.check)} if report.check else {}),
+        **({"conflicts": [asdict(one) for one in report.conflicts]} if report.conflicts else {}),
     }
 
 
@@ -40,6 +54,8 @@ def report_from_parts(status: str, reason: str, body: dict[str, Any], citations:
         written_by=body["written_by"],
         revision=ReportRevision(**body["revision"]) if "revision" in body else None,
         follow_up=outcome_from_json(body["follow_up"]) if "follow_up" in body else None,
+        check=ClaimCheck(**body["check"]) if "check" in body else None,
+        conflicts=tuple(map(_conflict_from_json, body.get("conflicts", ()))),
     )
 
 
@@ -52,6 +68,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
         **({"passages": list(sentence.passages)} if sentence.passages else {}),
         **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
+        **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
     }
 
 
@@ -64,7 +81,18 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
         tuple(stored.get("passages", ())),
         tuple(stored.get("unsupported_values", ())),
         Layout(stored.get("layout", Layout.STATEMENT)),
+        _judgment_from_json(stored["judgment"]) if "judgment" in stored else None,
     )
+
+
+def _judgment_from_json(stored: dict[str, Any]) -> ClaimJudgment:
+    verdict = ClaimVerdict(stored["verdict"])
+    return ClaimJudgment(verdict, stored["reason"], stored["passage"], stored["contradiction"])
+
+
+def _conflict_from_json(stored: dict[str, Any]) -> Conflict:
+    first, second = stored["citations"]
+    return Conflict(stored["matter"], (first, second))
 
 
 def report_to_record(report: Report) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 
 from offing.core import input_request
+from offing.core.claim_check import DraftClaimCheck
+from offing.core.claim_passages import ClaimToJudge
 from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
@@ -167,6 +169,12 @@ class KernelContext(HumanInputMixin):
     def can_revise(self, role: Role[Any, Any]) -> bool:
         return self._components.roles.can_revise(role.name)
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        return self._components.roles.has_engine(role.name)
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        return await self._components.reports.list_claims(draft)
+
     async def submit_report(
         self,
         draft: ReportDraft,
@@ -174,10 +182,10 @@ class KernelContext(HumanInputMixin):
         *,
         revision: ReportRevision | None = None,
         follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
-        return await self._components.reports.submit_report(
-            draft, stop_reason, self._components.call_keys.next_call("report"), revision, follow_up
-        )
+        call = self._components.call_keys.next_call("report")
+        return await self._components.reports.submit_report(draft, stop_reason, call, revision, follow_up, check)
 
     async def run_once(self, name: str, arguments: Any, function: Callable[[], Awaitable[Any]]) -> Any:
         """See `offing.sdk.current_run.Journal`. The result is kept as a note."""

@@ -116,7 +116,7 @@ def _select_passages(report: Report, retrieved: Sequence[Passage]) -> tuple[list
     """
     spans = [_span_of(passage) for passage in retrieved]
     cited: dict[SourceSpan, Passage] = {}
-    for citation in report.citations:
+    for citation in report.cited():
         around = [n for n, span in enumerate(spans) if span.contains(citation.span)]
         smallest = min(around, key=lambda n: spans[n].end - spans[n].start, default=None)
         passage = _passage_from_citation(citation) if smallest is None else retrieved[smallest]
@@ -135,7 +135,7 @@ def _span_of(passage: Passage) -> SourceSpan:
 
 def _list_deleted_titles(report: Report, missing: set[tuple[str, str]]) -> list[str]:
     """Return the titles of cited documents whose texts are missing, each document once."""
-    titles = {c.source_id: c.title for c in report.citations if (str(c.span.text_id), str(c.source_id)) in missing}
+    titles = {c.source_id: c.title for c in report.cited() if (str(c.span.text_id), str(c.source_id)) in missing}
     return list(titles.values())
 
 

@@ -45,6 +45,10 @@ class RoleEngines(Protocol):
         """Return the engine config of a role."""
         ...
 
+    def has_config(self, role: str) -> bool:
+        """Return whether the run names an engine for a role."""
+        ...
+
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure: ...
 
 
@@ -58,6 +62,9 @@ class ConfiguredEngines:
 
     def get_config(self, role: str) -> EngineConfig:
         return self.configs.get(role, EngineConfig())
+
+    def has_config(self, role: str) -> bool:
+        return role in self.configs
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         engine = create_engine(request.engine_config)
@@ -143,6 +150,10 @@ class RoleCaller:
     def can_revise(self, role: str) -> bool:
         """See `offing.sdk.RunContext.can_revise`."""
         return can_revise(self._engines.get_config(role))
+
+    def has_engine(self, role: str) -> bool:
+        """See `offing.sdk.RunContext.has_engine`."""
+        return self._engines.has_config(role)
 
     async def _execute(self, new_call: _NewRoleCall, listener: TextListener | None) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()

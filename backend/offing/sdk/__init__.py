@@ -4,10 +4,13 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.claim_check import DraftClaimCheck, DraftConflict, DraftJudgment
+from offing.core.claim_passages import ClaimPassage, ClaimToJudge, merge_passages
 from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.follow_up import FollowUp, FollowUpKind, KindChooser
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
+    ClaimVerdict,
     DraftCitation,
     DraftSection,
     DraftSentence,
@@ -60,11 +63,17 @@ __all__ = [
     "ChildRequest",
     "ChildResult",
     "ChildRunsUnavailable",
+    "ClaimPassage",
+    "ClaimToJudge",
+    "ClaimVerdict",
     "CompletionSpan",
     "CustomTool",
     "Depth",
     "DraftCheck",
     "DraftCitation",
+    "DraftClaimCheck",
+    "DraftConflict",
+    "DraftJudgment",
     "DraftProblem",
     "DraftSection",
     "DraftSentence",
@@ -124,6 +133,7 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "merge_passages",
     "remove_code_fence",
     "remove_thoughts",
     "shorten_line",

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 from uuid import UUID
 
+from offing.core.claim_check import DraftClaimCheck
+from offing.core.claim_passages import ClaimToJudge
 from offing.core.draft_check import DraftCheck
 from offing.core.follow_up import FollowUp
 from offing.core.model import EngineFailure
@@ -267,6 +269,17 @@ class RunContext(Protocol):
         """
         ...
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        """Return whether the run names an engine for an optional role, see `Graph.optional_roles`."""
+        ...
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        """Return the sentences of a draft that cite a passage, each with the stored text around its quotes.
+
+        Nothing is recorded. The same draft has the same claims as long as the stored texts are the same.
+        """
+        ...
+
     async def submit_report(
         self,
         draft: ReportDraft,
@@ -274,11 +287,14 @@ class RunContext(Protocol):
         *,
         revision: ReportRevision | None = None,
         follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
         """Verify every quote of the draft against the stored text, record the report, and return it.
 
         Numbers, dates and names of cited sentences that are in no quote are marked. `revision` is stored with
         the report. `None` means that the draft did not go back to its writer. `follow_up` is the earlier report
         that this one answers a question on or replaces. The changes are computed by comparison and stored with it.
+        The words that a checker quotes in `check` are verified, too, and its judgments can only lower the verdict of
+        a sentence. `None` means that the run has no checker.
         """
         ...

@@ -227,9 +227,13 @@ EMPTY_SCOPE = {"collections": "\uffff", "sources": str(UUID(int=0))}
 
 
 def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineConfig]:
-    """Return the engine of each role of a child's graph, with its token limits for that role."""
+    """Return the engine of each role of a child's graph, with its token limits for that role.
+
+    Optional roles are left out: the run that combines the findings checks its own report.
+    """
+    optional = {role.name for role in graph.optional_roles}
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items()}
+    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items() if role not in optional}
     shared = next(iter(inherited.values()), EngineConfig())
     common = shared if all(choice == shared for choice in inherited.values()) else EngineConfig()
     engines: dict[str, EngineConfig] = {}

@@ -91,7 +91,9 @@ def keep_engines(graph: Graph, last: Mapping[str, EngineConfig]) -> dict[str, En
 
     A prompt format that the role of this graph does not have is left out.
     """
-    return {role.name: _fit_format(role, last[role.name]) for role in graph.roles if role.name in last}
+    return {
+        role.name: _fit_format(role, last[role.name]) for role in graph.list_askable_roles(last) if role.name in last
+    }
 
 
 def _fit_format(role: Any, choice: EngineConfig) -> EngineConfig:

@@ -25,6 +25,7 @@ from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.models.model_limits import RoleLimits, resolve_model_limits
+from offing.models.preset_table import Preset
 from offing.models.prompt_formats import JSON
 from offing.models.stored_provider import use_litellm_name
 from offing.sdk import Graph, Role
@@ -322,8 +323,13 @@ def choose_engines(
     """
     chosen = select_engines(graph, requested, default)
     check_engines(chosen, stored=stored)
-    roles = {role.name: role for role in graph.roles}
+    roles = {role.name: role for role in graph.list_askable_roles(requested)}
     return {name: _resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+
+
+def choose_preset_engines(preset: Preset, graph: Graph) -> dict[str, EngineConfig]:
+    """Return the engines that a preset names for the roles of a graph."""
+    return preset.choose_engines([role.name for role in graph.roles], [role.name for role in graph.optional_roles])
 
 
 def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
@@ -338,14 +344,14 @@ def select_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph, without checking addresses and token limits.
 
-    Raises InvalidInput for an unknown role, engine or prompt format.
+    Optional roles that are not requested are left out. Raises InvalidInput for an unknown role, engine or prompt
+    format.
     """
-    roles = {role.name: role for role in graph.roles}
+    roles = {role.name: role for role in graph.list_askable_roles(requested)}
     for name, choice in requested.items():
         if name not in roles:
-            raise InvalidInput(
-                f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(sorted(roles))}."
-            )
+            known = sorted(role.name for role in (*graph.roles, *graph.optional_roles))
+            raise InvalidInput(f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(known)}.")
         if choice.engine not in ENGINES:
             raise InvalidInput(
                 f"engines.{name}.engine", f"there is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."

@@ -127,13 +127,18 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
-    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
+    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it.
+
+    An optional role has one if a call of it is recorded.
+    """
     revised = any(
         (step.kind is StepKind.REPORT and "revision" in step.payload)
         or (recording.follow_up is not None and step.label in FOLLOW_UP_LABELS)
         for step in recording.steps
     )
     revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
+    called = {str(step.payload.get("role", "")) for step in recording.steps}
+    optional = {role.name for role in graph.optional_roles if role.name in called}
     windows = recording.context_tokens
     return {
         role: EngineConfig(
@@ -141,7 +146,7 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
             options={"revises": True} if role in revisers else {},
             context_tokens=windows.get(role),
         )
-        for role in sorted({*revisers, *windows})
+        for role in sorted({*revisers, *optional, *windows})
     }
 
 

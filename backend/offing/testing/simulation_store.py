@@ -219,6 +219,9 @@ class _ScenarioEngines:
             return chosen.model_copy(update={"engine": "rules", "model": scene.rules[role]})
         return chosen
 
+    def has_config(self, role: str) -> bool:
+        return role in self.store.scene.answers or role in self.store.scene.rules
+
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role
         stage.execute_call(role.name, request.inputs, _parse_call_key(request.call_path, "/"), request.turn)

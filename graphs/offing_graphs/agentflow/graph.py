@@ -6,6 +6,7 @@ from offing.sdk import Graph, StateView
 from offing_graphs.agentflow import nodes
 from offing_graphs.agentflow.roles import GENERATOR, ROLES
 from offing_graphs.agentflow.state import State
+from offing_graphs.shared.claim_check import CHECKER
 from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
@@ -38,6 +39,7 @@ graph = Graph(
     build=build,
     initial_state=build_initial_state(State),
     roles=ROLES,
+    optional_roles=(CHECKER,),
     turn_counter="turn",
     fallback_report=build_fallback_report,
     handles_follow_ups=True,

@@ -8,6 +8,7 @@ from offing_graphs.memact.context import EDITING_CONFIG, SUMMARIZING_CONFIG, Con
 from offing_graphs.memact.nodes import AgentNodes
 from offing_graphs.memact.roles import AGENT, ROLES
 from offing_graphs.memact.state import State
+from offing_graphs.shared.claim_check import CHECKER
 from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
@@ -47,6 +48,7 @@ def configure_graph(name: str, title: str, description: str, config: ContextConf
         build=partial(build, config),
         initial_state=build_initial_state(State),
         roles=ROLES,
+        optional_roles=(CHECKER,),
         turn_counter="turn",
         fallback_report=build_fallback_report,
         handles_follow_ups=True,

@@ -8,6 +8,7 @@ from offing_graphs.agentflow.roles import GENERATOR
 from offing_graphs.research_team.nodes import TeamConfig, TeamNodes
 from offing_graphs.research_team.roles import ROLES
 from offing_graphs.research_team.state import State
+from offing_graphs.shared.claim_check import CHECKER
 from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
@@ -64,6 +65,7 @@ def configure_graph(name: str, config: TeamConfig, title: str = "Research team")
         build=partial(build, config),
         initial_state=build_initial_state(State),
         roles=ROLES,
+        optional_roles=(CHECKER,),
         turn_counter="turn",
         fallback_report=build_fallback_report,
         handles_follow_ups=True,

@@ -1,7 +1,7 @@
 """Drafts with problems go back to their writer once, with what the texts say, before the report is submitted.
 
 Every graph whose report a role has written submits it through `submit_checked_report`. The role is asked for the
-sentences with problems only, and the others stay unchanged.
+sentences with problems only, and the others stay unchanged. Then the checker judges the claims, if the run has one.
 """
 
 import json
@@ -31,6 +31,7 @@ from offing.sdk import (
     StopReason,
     wrap_untrusted,
 )
+from offing_graphs.shared.claim_check import check_claims
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.prompt_parts import build_prompt, render_passage
 from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage
@@ -111,17 +112,16 @@ async def submit_checked_report(
 ) -> None:
     """Submit the draft of a role. A draft with problems first goes back to the role once, if a model answers it.
 
-    The number of problems before and after is recorded with the report. `follow_up` is the earlier report that this
-    one follows. `restrict` removes from a corrected draft what it must not state; `None` removes nothing.
+    The number of problems before and after is recorded with the report, and what a checker judged. `follow_up` is the
+    earlier report that this one follows. `restrict` removes from a corrected draft what it must not state; `None`
+    removes nothing.
     """
     revision: ReportRevision | None = None
     if ctx.can_revise(role) and (check := await ctx.check_report(draft)).problems:
         draft, revision = await _revise_draft(ctx, role, draft, check, reason)
         draft = restrict(draft) if restrict else draft
-    if follow_up is None:
-        await ctx.submit_report(draft, reason, revision=revision)
-    else:
-        await ctx.submit_report(draft, reason, revision=revision, follow_up=follow_up)
+    claim_check = await check_claims(ctx, draft, reason)
+    await ctx.submit_report(draft, reason, revision=revision, follow_up=follow_up, check=claim_check)
 
 
 async def _revise_draft(

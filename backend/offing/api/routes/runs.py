@@ -36,7 +36,7 @@ from offing.models.preset_table import Preset
 from offing.services import child_runs, forks, presets, run_summaries, runs
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
-from offing.services.runs import RunRequest
+from offing.services.runs import RunRequest, choose_preset_engines
 from offing.storage.run_summaries import RunFilter
 from offing.telemetry.tracing import current_traceparent
 
@@ -216,8 +216,8 @@ def _build_request(
 ) -> RunRequest:
     engines, budget = dict[str, EngineConfig](), body.budget
     if preset is not None:
-        roles = [role.name for role in deps.graphs[body.graph].roles] if body.graph in deps.graphs else []
-        engines = preset.choose_engines(roles)
+        graph = deps.graphs.get(body.graph)
+        engines = choose_preset_engines(preset, graph) if graph else {}
         budget = BudgetIn.model_validate({**preset.budget, **budget.model_dump(exclude_unset=True)})
     return RunRequest(
         question=body.question,
@@ -255,8 +255,8 @@ def _build_scope(scope: ScopeIn) -> dict[str, Any]:
 
 def operator_engines(deps: AppDependencies, graph: str) -> dict[str, EngineConfig]:
     """Return the engines that the settings of the installation name for roles of this graph."""
-    roles = {role.name for role in deps.graphs[graph].roles} if graph in deps.graphs else set[str]()
-    return {role: choice for role, choice in deps.role_engines.items() if role in roles}
+    named = deps.graphs[graph].list_askable_roles(deps.role_engines) if graph in deps.graphs else ()
+    return {role.name: deps.role_engines[role.name] for role in named if role.name in deps.role_engines}
 
 
 @router.get("/{run_id}/tree", responses=RUN_NOT_FOUND)

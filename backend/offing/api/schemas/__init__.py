@@ -352,6 +352,18 @@ class CitedSourceOut(ApiModel):
     citations: list[int] = Field(description="Numbers of its citations.")
 
 
+Verdict = Literal["supported", "partly", "contradicted", "not_found"]
+
+
+class JudgmentOut(ApiModel):
+    """What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage."""
+
+    verdict: Verdict
+    reason: str
+    passage: int | None = Field(description="Number of the citation whose passage was judged.")
+    contradiction: int | None = Field(description="Number of the citation with the words that contradict.")
+
+
 class SentenceOut(ApiModel):
     id: str
     text: str
@@ -364,9 +376,12 @@ class SentenceOut(ApiModel):
     unsupported_values: list[str] = Field(
         description="Numbers, dates and names of the sentence that are in none of its quotes and in no calculation."
     )
-    verdict: Literal["supported", "partly", "contradicted", "not_found"] | None = Field(
-        description="Whether the cited passages support the sentence. Null: it cites nothing."
+    verdict: Verdict | None = Field(
+        description="Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. "
+        "Null: it cites nothing."
     )
+    rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
+    judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
@@ -419,6 +434,25 @@ class FollowUpOutcomeOut(ApiModel):
     )
 
 
+class ClaimCheckOut(ApiModel):
+    """How the checker judged the sentences that cite something."""
+
+    claims: int = Field(description="Sentences that it was to judge.")
+    judgments: int = Field(description="Sentences that it judged.")
+    checked_by: str = Field(description="Model of the checker. Empty: it gave no answer.")
+    groups: int = Field(description="Calls. Conflicts are looked for among the passages of one call.")
+    failure: str = Field(description="Why it did not judge all of them. Empty: it did.")
+    unverified: int = Field(description="Contradictions and conflicts in words that no passage contains; not listed.")
+
+
+class ConflictOut(ApiModel):
+    """Passages of two sources that disagree on the same matter."""
+
+    matter: str = Field(description="What they disagree about, in words of the checker. Empty: rules found it.")
+    found_by: Literal["checker", "rules"]
+    citations: list[int] = Field(description="Numbers of the two citations whose quotes disagree.")
+
+
 class SectionOut(ApiModel):
     heading: str
     sentences: list[SentenceOut]
@@ -441,6 +475,12 @@ class ReportOut(ApiModel):
     )
     follow_up: FollowUpOutcomeOut | None = Field(
         default=None, description="The earlier report that this one follows, with the changes. null: it follows none."
+    )
+    check: ClaimCheckOut | None = Field(description="The work of the checker. Null: the run has none.")
+    judged_by: str = Field(description="Who gave the verdicts, in words. Empty: no sentence cites anything.")
+    conflicts: list[ConflictOut] = Field(description="Where quotes of different sources disagree.")
+    conflict_search: str = Field(
+        description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
     created_at: datetime
 
@@ -562,6 +602,9 @@ class GraphOut(ApiModel):
     description: str
     version: str
     roles: list[str]
+    optional_roles: list[str] = Field(
+        description="Roles that are asked only if the engines of a run name them. `all` leaves them out."
+    )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."

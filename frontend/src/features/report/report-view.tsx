@@ -67,6 +67,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
         {report.limitations && <p>{report.limitations}</p>}
+        {report.check && <p className="quiet">{report.judged_by}</p>}
         <p className="quiet">
           Version {report.version}
           {report.author && `, written by ${report.author}`}

@@ -18,9 +18,24 @@ interface SentenceMark {
   reason: string;
 }
 
+const OBJECTIONS: Record<string, SentenceMark> = {
+  contradicted: { label: "contradicted", reason: "The checker found words that contradict it in a cited passage." },
+  not_found: { label: "not in the passages", reason: "The checker did not find it in the cited passages." },
+  partly: { label: "partly supported", reason: "The checker found only a part of it in the cited passages." },
+};
+
+/** Return the mark of a sentence whose verdict the checker has lowered. */
+function checkerObjection({ judgment, verdict, rule_verdict }: Sentence): SentenceMark | null {
+  if (!judgment || verdict === rule_verdict) return null;
+  const mark = OBJECTIONS[judgment.verdict];
+  return mark ? { ...mark, reason: [mark.reason, judgment.reason].filter(Boolean).join(" ") } : null;
+}
+
 /** Return the mark of a sentence. `null` means that its sources support it. */
 export function sentenceMark(sentence: Sentence): SentenceMark | null {
   if (sentence.supported) return null;
+  const objection = checkerObjection(sentence);
+  if (objection) return objection;
   if (sentence.unsupported_values.length > 0) {
     const values = sentence.unsupported_values.join(", ");
     return {

@@ -1928,6 +1928,42 @@ export interface components {
             title: string;
         };
         /**
+         * ClaimCheckOut
+         * @description How the checker judged the sentences that cite something.
+         */
+        ClaimCheckOut: {
+            /**
+             * Checked By
+             * @description Model of the checker. Empty: it gave no answer.
+             */
+            checked_by: string;
+            /**
+             * Claims
+             * @description Sentences that it was to judge.
+             */
+            claims: number;
+            /**
+             * Failure
+             * @description Why it did not judge all of them. Empty: it did.
+             */
+            failure: string;
+            /**
+             * Groups
+             * @description Calls. Conflicts are looked for among the passages of one call.
+             */
+            groups: number;
+            /**
+             * Judgments
+             * @description Sentences that it judged.
+             */
+            judgments: number;
+            /**
+             * Unverified
+             * @description Contradictions and conflicts in words that no passage contains; not listed.
+             */
+            unverified: number;
+        };
+        /**
          * CollectionOut
          * @example {
          *       "count": 50,
@@ -1978,6 +2014,27 @@ export interface components {
             path?: string | null;
             /** Regex */
             regex?: string | null;
+        };
+        /**
+         * ConflictOut
+         * @description Passages of two sources that disagree on the same matter.
+         */
+        ConflictOut: {
+            /**
+             * Citations
+             * @description Numbers of the two citations whose quotes disagree.
+             */
+            citations: number[];
+            /**
+             * Found By
+             * @enum {string}
+             */
+            found_by: "checker" | "rules";
+            /**
+             * Matter
+             * @description What they disagree about, in words of the checker. Empty: rules found it.
+             */
+            matter: string;
         };
         /**
          * DecisionIn
@@ -2740,6 +2797,9 @@ export interface components {
          *       "description": "Plans, acts, checks and writes.",
          *       "diagram": "graph TD; planner-->executor;",
          *       "name": "agentflow",
+         *       "optional_roles": [
+         *         "checker"
+         *       ],
          *       "roles": [
          *         "planner",
          *         "executor",
@@ -2761,6 +2821,11 @@ export interface components {
             diagram: string;
             /** Name */
             name: string;
+            /**
+             * Optional Roles
+             * @description Roles that are asked only if the engines of a run name them. `all` leaves them out.
+             */
+            optional_roles: string[];
             /** Roles */
             roles: string[];
             /** @description What the State tab shows for a run. null: the graph has no State tab. */
@@ -2959,6 +3024,29 @@ export interface components {
              * @description Response to a free-text request or an interrupt. Empty for other kinds.
              */
             text: string;
+        };
+        /**
+         * JudgmentOut
+         * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
+         */
+        JudgmentOut: {
+            /**
+             * Contradiction
+             * @description Number of the citation with the words that contradict.
+             */
+            contradiction: number | null;
+            /**
+             * Passage
+             * @description Number of the citation whose passage was judged.
+             */
+            passage: number | null;
+            /** Reason */
+            reason: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "supported" | "partly" | "contradicted" | "not_found";
         };
         /**
          * KindChooser
@@ -3704,16 +3792,31 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "judgment": {
+         *           "contradiction": null,
+         *           "passage": 1,
+         *           "reason": "It says so.",
+         *           "verdict": "supported"
+         *         },
          *         "layout": "statement",
          *         "passages": [],
          *         "reasons": [],
          *         "rejected": [],
+         *         "rule_verdict": "supported",
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
          *         "unsupported_values": [],
          *         "verdict": "supported"
          *       },
          *       "author": "extractive",
+         *       "check": {
+         *         "checked_by": "openai/gpt-5.2",
+         *         "claims": 1,
+         *         "failure": "",
+         *         "groups": 1,
+         *         "judgments": 1,
+         *         "unverified": 0
+         *       },
          *       "citations": [
          *         {
          *           "end": 196,
@@ -3728,7 +3831,10 @@ export interface components {
          *           "verified": true
          *         }
          *       ],
+         *       "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
+         *       "conflicts": [],
          *       "created_at": "2026-11-21T09:00:00Z",
+         *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
          *       "limitations": "Assembled from quoted sentences without a language model.",
          *       "reason": "answered",
          *       "revision": null,
@@ -3742,10 +3848,17 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "judgment": {
+         *                 "contradiction": null,
+         *                 "passage": 1,
+         *                 "reason": "It says so.",
+         *                 "verdict": "supported"
+         *               },
          *               "layout": "statement",
          *               "passages": [],
          *               "reasons": [],
          *               "rejected": [],
+         *               "rule_verdict": "supported",
          *               "supported": true,
          *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
          *               "unsupported_values": [],
@@ -3779,8 +3892,20 @@ export interface components {
             answer: components["schemas"]["SentenceOut"] | null;
             /** Author */
             author: string;
+            /** @description The work of the checker. Null: the run has none. */
+            check: components["schemas"]["ClaimCheckOut"] | null;
             /** Citations */
             citations: components["schemas"]["CitationOut"][];
+            /**
+             * Conflict Search
+             * @description Who looked for conflicts between sources, in words. Empty: no sentence cites anything.
+             */
+            conflict_search: string;
+            /**
+             * Conflicts
+             * @description Where quotes of different sources disagree.
+             */
+            conflicts: components["schemas"]["ConflictOut"][];
             /**
              * Created At
              * Format: date-time
@@ -3788,6 +3913,11 @@ export interface components {
             created_at: string;
             /** @description The earlier report that this one follows, with the changes. null: it follows none. */
             follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
+            /**
+             * Judged By
+             * @description Who gave the verdicts, in words. Empty: no sentence cites anything.
+             */
+            judged_by: string;
             /** Limitations */
             limitations: string;
             reason: components["schemas"]["StopReason"];
@@ -5256,6 +5386,8 @@ export interface components {
             citations: number[];
             /** Id */
             id: string;
+            /** @description The verdict of the checker. Null: it judged none. */
+            judgment: components["schemas"]["JudgmentOut"] | null;
             /**
              * Layout
              * @description Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.
@@ -5274,6 +5406,11 @@ export interface components {
             reasons: string[];
             /** Rejected */
             rejected: string[];
+            /**
+             * Rule Verdict
+             * @description The verdict of the rules. Null: the sentence cites nothing.
+             */
+            rule_verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
             /** Supported */
             supported: boolean;
             /** Text */
@@ -5285,7 +5422,7 @@ export interface components {
             unsupported_values: string[];
             /**
              * Verdict
-             * @description Whether the cited passages support the sentence. Null: it cites nothing.
+             * @description Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. Null: it cites nothing.
              */
             verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
         };

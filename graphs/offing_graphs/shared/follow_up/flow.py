@@ -16,6 +16,7 @@ from offing.sdk import (
     StepDraft,
     StepKind,
 )
+from offing_graphs.shared.claim_check import check_claims
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.follow_up.edit import edit_report, restrict_edit
@@ -102,7 +103,7 @@ async def _edit(ctx: RunContext, writer: Role[Any, Any], task: TaskContext, foll
     draft, reason, unchanged = await edit_report(ctx, writer, task, earlier)
     result = FollowUpResult(follow_up.kind, follow_up.chosen_by, earlier, unchanged)
     if unchanged:
-        await ctx.submit_report(draft, reason, follow_up=result)
+        await ctx.submit_report(draft, reason, follow_up=result, check=await check_claims(ctx, draft, reason))
     else:
         await submit_checked_report(
             ctx, writer, draft, reason, follow_up=result, restrict=lambda one: restrict_edit(one, earlier.draft)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from offing.sdk import FollowUpKind, FollowUpResult, KindChooser, ReportDraft, Role, RunContext, StepKind, StopReason
+from offing_graphs.shared.claim_check import check_claims, submit_quote_report
 from offing_graphs.shared.follow_up.merge import merge_findings
 from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.task import task_from_run
@@ -18,7 +19,8 @@ async def submit_findings(
 ) -> None:
     """Submit a report on what a run has found. In a follow-up, it is merged into the earlier report first.
 
-    With `is_checked`, a draft with problems goes back to its writer once.
+    With `is_checked`, a draft with problems goes back to its writer once. Without it, the draft consists of quotes. A
+    checker reads every report that has sentences of a model, those of the earlier report included.
     """
     earlier = await ctx.load_earlier_report(with_evidence=False) if ctx.run.follow_up else None
     if earlier is None:
@@ -41,9 +43,10 @@ async def _submit(
     if is_checked:
         await submit_checked_report(ctx, writer, draft, reason, follow_up=follow_up)
     elif follow_up is None:
-        await ctx.submit_report(draft, reason)
+        await submit_quote_report(ctx, draft, reason)
     else:
-        await ctx.submit_report(draft, reason, follow_up=follow_up)
+        claim_check = await check_claims(ctx, draft, reason)
+        await ctx.submit_report(draft, reason, follow_up=follow_up, check=claim_check)
 
 
 async def _find_chooser(ctx: RunContext) -> KindChooser:
