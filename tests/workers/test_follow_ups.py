@@ -86,7 +86,15 @@ async def check_replay(platform: Platform, run: RunRow) -> None:
     row, steps, earlier = await get_recording(platform.database, platform.tenant, run.id)
     windows = {role: engine.context_tokens for role, engine in row.engines.items() if engine.context_tokens}
     recording = Recording(
-        row.question, steps, row.budget, earlier, row.seed, row.stop_reason or "", windows, row.follow_up
+        row.question,
+        steps,
+        row.budget,
+        earlier,
+        row.seed,
+        row.stop_reason or "",
+        windows,
+        row.report_style,
+        follow_up=row.follow_up,
     )
     stored = Recording.from_json(orjson.loads(orjson.dumps(recording_to_json(recording))))
     await replay_recording(graphs[row.graph], stored)

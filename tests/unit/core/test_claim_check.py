@@ -169,8 +169,8 @@ def test_the_exports_say_who_judged_what() -> None:
     report = checked(BUILT, LANTERN, judgments=(a_judgment(ClaimVerdict.PARTLY),), failure="It left out 1.")
     markdown = render_markdown(report)
     assert "by checking-model, which judged 1 of 2 sentences. It did not judge the others: It left out 1." in markdown
-    assert "| partly supported | supported | partly supported | 1 | Smeaton built the tower." in markdown
-    assert "| supported | supported | not judged | 2 |" in markdown
+    assert "| partly supported | supported | partly supported | \\[1\\] | Smeaton built the tower." in markdown
+    assert "| supported | supported | not judged | \\[2\\] |" in markdown
     assert '<td dir="auto">not judged</td>' in render_html(report)
     assert report_to_json(report)["check"]["checked_by"] == "checking-model"
 
