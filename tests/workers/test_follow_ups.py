@@ -386,3 +386,34 @@ async def test_a_provider_that_is_down_leaves_the_report_unchanged(library: Plat
     assert same.follow_up is not None
     assert same.follow_up.unchanged_because
     assert (same.stop_reason, quoted(same)) == (StopReason.PROVIDER_DOWN, quoted(report))
+
+
+# With a checker -------------------------------------------------------------------------------------------------------
+
+
+def judge_all(received: Received) -> Reply:
+    """A checker that finds every claim of its prompt supported by the first passage that it cites."""
+    text = "\n".join(str(message["content"]) for message in received.body["messages"])
+    claims = re.findall(r"^(s\d+) \((E\d+)[^)]*\):", text, re.MULTILINE)
+    return Completion(text="\n".join(f"{id} | supported | {passage} | it says so" for id, passage in claims))
+
+
+async def test_edits_answers_and_merged_reports_are_checked_and_keep_the_checker(library: Platform) -> None:
+    async with WireServer(judge_all) as server:
+        checker = EngineConfig(engine="litellm", model="openai/checking-model", api_base=server.url)
+        first, report = await first_report(library, engines={"checker": checker})
+        runs = [
+            await follow(library, first, "What do the rings of the lens gather?", FollowUpKind.QUESTION),
+            await follow(library, first, "Make it shorter", FollowUpKind.EDIT),
+            await follow(library, first, "What did keepers do in the tower?", FollowUpKind.RESEARCH),
+            await follow(library, first, "Translate it into German", FollowUpKind.EDIT),
+        ]
+    for one in (report, *(answer for _, answer in runs)):
+        assert one.check is not None
+        assert one.check.checked_by == "openai/checking-model"
+        assert one.check.claims == one.check.judgments > 0
+    unchanged = runs[-1][1].follow_up
+    assert unchanged is not None
+    assert unchanged.unchanged_because
+    for run, _ in runs:
+        await check_replay(library, run)
