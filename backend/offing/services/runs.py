@@ -296,13 +296,13 @@ def choose_engines(
     chosen = select_engines(graph, requested, default)
     check_engines(chosen, stored=stored)
     roles = {role.name: role for role in graph.roles}
-    return {name: _resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+    return {name: resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
 
 
-def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
+def resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
     """Return the engine config with its token limits. The model table lists models by litellm's names."""
     resolved = resolve_model_limits(use_litellm_name(choice, stored), RoleLimits(role.answer_tokens))
-    fallbacks = choice.fallbacks and tuple(_resolve_limits(role, one, stored) for one in choice.fallbacks)
+    fallbacks = choice.fallbacks and tuple(resolve_limits(role, one, stored) for one in choice.fallbacks)
     return resolved.model_copy(update={"model": choice.model, "fallbacks": fallbacks})
 
 
