@@ -6,7 +6,7 @@ import pytest
 
 from offing.models.credentials import KEY_VARIABLES
 from tests.api.conftest import Api
-from tests.model_provider import Completion, Fault, Received, Reply, WireServer
+from tests.model_provider import Fault, WireServer, able
 
 KEY = "c4n4ry-key-of-the-api-0123456789"
 
@@ -15,14 +15,6 @@ KEY = "c4n4ry-key-of-the-api-0123456789"
 def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEY_VARIABLES.values():
         monkeypatch.delenv(name, raising=False)
-
-
-def able(request: Received) -> Reply:
-    if "tools" in request.body:
-        return Completion(tool="report_number", arguments='{"number": 7}')
-    if "response_format" in request.body:
-        return Completion('{"number": 7}')
-    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
 
 
 async def put(api: Api, name: str, **body: Any) -> dict[str, Any]:

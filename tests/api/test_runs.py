@@ -3,6 +3,7 @@
 import asyncio
 import os
 from datetime import datetime
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
-from offing.models.accepted_servers import accept_server
+from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE, accept_server
 from offing.storage import runs
 from offing.storage.runs import Release
 from tests.api.conftest import Api
@@ -123,6 +124,12 @@ async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
     assert (await api.http.get("/api/v1/runs")).json()["items"] == []
 
 
+@pytest.fixture
+def no_accepted_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(ACCEPTED_SERVERS_VARIABLE, str(tmp_path / "engine-servers"))
+
+
+@pytest.mark.usefixtures("no_accepted_servers")
 async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: Api) -> None:
     def body(base: str) -> dict[str, object]:
         engine = {"engine": "litellm", "model": "openai/x", "api_base": base}
@@ -146,6 +153,7 @@ async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: A
     assert (await api.http.post("/api/v1/runs", json=body("http://127.0.0.1:11434/v1"))).status_code == 201
 
 
+@pytest.mark.usefixtures("no_accepted_servers")
 async def test_a_server_on_this_machine_that_a_model_s_name_means_is_rejected_until_it_is_accepted(api: Api) -> None:
     engine = {"engine": "litellm", "model": "lm_studio/qwen3"}
     body = {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": engine}}

@@ -1,10 +1,8 @@
 """A key that is piped in answers questions, and stands in no process list, no environment and no file."""
 
-import asyncio
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,33 +11,18 @@ import psutil
 import pytest
 
 from tests.e2e.conftest import PATIENCE, Offing
-from tests.model_provider import Completion, Received, Reply, WireServer
+from tests.model_provider import WireServer, able, serve_on_thread
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
 
 KEY = "c4n4ry-key-of-a-person-0123456789"
 
 
-def able(request: Received) -> Reply:
-    if "tools" in request.body:
-        return Completion(tool="report_number", arguments='{"number": 7}')
-    if "response_format" in request.body:
-        return Completion('{"number": 7}')
-    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
-
-
 @pytest.fixture(scope="module")
 def provider() -> Iterator[WireServer]:
     """A provider on a thread of its own, for commands that the test waits for."""
-    server, loop = WireServer(able), asyncio.new_event_loop()
-    loop.run_until_complete(server.__aenter__())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    yield server
-    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with serve_on_thread(able) as server:
+        yield server
 
 
 def pipe_key(home: Path, *words: str) -> tuple[int, str]:

@@ -67,7 +67,7 @@ async def test_an_answer_is_kept_as_it_was_and_can_be_cited(known: RunMcpServers
     assert output.content["text"] == "The moon pulls\nthe sea."
     text_id = UUID(str(output.content["text_id"]))
     assert output.spans == (SourceSpan(text_id, 0, 23),)
-    assert await library.read_spans(pool, LOCAL_TENANT, output.spans) == ("The moon pulls\nthe sea.",)
+    assert await library.read_windows(pool, LOCAL_TENANT, output.spans) == ("The moon pulls\nthe sea.",)
     around = await library.get_passage_in_context(pool, LOCAL_TENANT, text_id, 4, 8)
     assert (around.title, around.text) == ("echo (own)", "moon")
 

@@ -1,7 +1,7 @@
 """A stand-in for a model provider: a real HTTP server on loopback that speaks the OpenAI chat-completions wire."""
 
 from tests.model_provider.replies import Completion, Cut, Fault, Hangup, Malformed, Reply, Slow, Tokens, Whole
-from tests.model_provider.server import Received, Responder, WireServer, scripted
+from tests.model_provider.server import Received, Responder, WireServer, able, scripted, serve_on_thread
 
 __all__ = [
     "Completion",
@@ -16,5 +16,7 @@ __all__ = [
     "Tokens",
     "Whole",
     "WireServer",
+    "able",
     "scripted",
+    "serve_on_thread",
 ]

@@ -6,7 +6,9 @@ What it answers is a function of the request, so that a test scripts it as a lis
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -50,6 +52,15 @@ def scripted(*replies: Reply) -> Responder:
     """The replies in order; a request past the last one gets a 500 that says so."""
     rest = iter(replies)
     return lambda _request: next(rest, Fault(500, "the script has no further reply"))
+
+
+def able(request: Received) -> Reply:
+    """What a provider that can everything answers to the probes of `offing provider test`."""
+    if "tools" in request.body:
+        return Completion(tool="report_number", arguments='{"number": 7}')
+    if "response_format" in request.body:
+        return Completion('{"number": 7}')
+    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
 
 
 @dataclass(slots=True)
@@ -221,3 +232,19 @@ def _head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
 
 def _word(status: int) -> str:
     return "OK" if status < 400 else "Error"
+
+
+@contextmanager
+def serve_on_thread(respond: Responder, *, accepted: bool = True) -> Generator[WireServer]:
+    """A server on a thread and a loop of its own, for commands that a test waits for."""
+    server, loop = WireServer(respond, accepted=accepted), asyncio.new_event_loop()
+    loop.run_until_complete(server.__aenter__())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from offing.core.model import (
     parse_engine,
 )
 from offing.core.run import StopReason
+from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
 from offing.models.credentials import PLACEHOLDER_KEY
 from offing.models.stored_provider import StoredProvider
 from offing.services.engine_configs import check_engine
@@ -208,6 +210,9 @@ def test_prompts_fit_the_smallest_known_window_of_the_chain() -> None:
         ("litellm:openai/a;fallback=openai/gpt-4o;max_tokens=900000", "fallbacks.0.max_tokens"),
     ],
 )
-def test_a_fallback_that_cannot_be_used_is_rejected_with_its_field(text: str, field: str) -> None:
+def test_a_fallback_that_cannot_be_used_is_rejected_with_its_field(
+    text: str, field: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(ACCEPTED_SERVERS_VARIABLE, str(tmp_path / "engine-servers"))
     with pytest.raises(InvalidInput, match=field):
         check_engine("engines.planner", parse_engine(text))

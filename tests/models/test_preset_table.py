@@ -16,7 +16,8 @@ async def test_both_models_of_a_provider_are_listed_with_price_and_window(provid
     models = PROVIDER_MODELS[provider]
     prices = [await estimate_price(f"{provider}/{model}", 1000, 1000) for model in (models.small, models.large)]
     assert None not in prices
-    assert (find_model_limits(f"{provider}/{models.small}").context_tokens or 0) > 32_000
+    for model in (models.small, models.large):
+        assert (find_model_limits(f"{provider}/{model}").context_tokens or 0) > 32_000
     assert (prices[0] or 0) <= (prices[1] or 0)
 
 

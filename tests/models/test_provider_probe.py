@@ -10,19 +10,10 @@ from offing.core.model import EngineFailure, Usage
 from offing.models.provider_probe import ProbeResult, probe_provider
 from offing.models.stored_provider import StoredProvider
 from offing.telemetry.redaction import bind_secrets, remember_secret
-from tests.model_provider import Completion, Fault, Received, Reply, Slow, WireServer
+from tests.model_provider import Completion, Fault, Received, Reply, Slow, WireServer, able
 from tests.models.builders import Ledger, accepting
 
 KEY = "stored-key-of-a-tenant"
-
-
-def able(request: Received) -> Reply:
-    """A provider that can everything."""
-    if "tools" in request.body:
-        return Completion(tool="report_number", arguments='{"number": 7}')
-    if "response_format" in request.body:
-        return Completion('{"number": 7}')
-    return Completion("1 2 3 4 5 6 7 8 9 10 11 12" if request.body.get("stream") else "ready")
 
 
 async def probe(

@@ -94,7 +94,7 @@ async def test_every_passage_is_an_exact_span_of_the_stored_text(
     hits = await library.search_passages(pool, LOCAL_TENANT, "caf\u00e9 sockets", 10)
     assert hits
     spans = [SourceSpan(hit.text_id, hit.start, hit.end) for hit in hits]
-    assert list(await library.read_spans(pool, LOCAL_TENANT, spans)) == [hit.text for hit in hits]
+    assert list(await library.read_windows(pool, LOCAL_TENANT, spans)) == [hit.text for hit in hits]
     assert hits[0].text == POOLS[hits[0].start : hits[0].end]
 
 
@@ -115,7 +115,7 @@ async def test_a_changed_file_replaces_what_its_source_held(
     assert await ingest(pool, folder, readers) == {"pools.md": "replaced", "sub/agents.md": "unchanged"}
     assert await names(pool, "handshake") == []
     assert (await library.search_passages(pool, LOCAL_TENANT, "wells", 1))[0].source_id == old.source_id
-    assert await library.read_spans(pool, LOCAL_TENANT, [SourceSpan(old.text_id, old.start, old.end)]) == (old.text,)
+    assert await library.read_windows(pool, LOCAL_TENANT, [SourceSpan(old.text_id, old.start, old.end)]) == (old.text,)
     assert (await library.get_passage_in_context(pool, LOCAL_TENANT, old.text_id, old.start, old.end)).text == old.text
 
 
@@ -243,7 +243,7 @@ async def test_another_tenant_sees_nothing(
     await ingest(pool, folder, readers)
     hit = (await library.search_passages(pool, LOCAL_TENANT, "handshake", 1))[0]
     assert await names(pool, "handshake", other_tenant) == []
-    assert await library.read_spans(pool, other_tenant, [SourceSpan(hit.text_id, 0, 5)]) == (None,)
+    assert await library.read_windows(pool, other_tenant, [SourceSpan(hit.text_id, 0, 5)]) == (None,)
     assert await library.build_library_access(pool, other_tenant).read("pools.md", 0, 5) is None
     with pytest.raises(NotFound):
         await library.get_passage_in_context(pool, other_tenant, hit.text_id, 0, 5)

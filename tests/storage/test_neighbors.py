@@ -22,7 +22,7 @@ async def test_a_hit_in_a_long_table_has_its_header_row_and_an_exact_span(pool: 
     assert hit.heading == "Harbors \u203a | Name | Boats |"
     assert hit.text == GUIDE[hit.start : hit.end]
     assert "| harbor 250 |" in hit.text
-    assert await library.read_spans(pool, LOCAL_TENANT, [SourceSpan(hit.text_id, hit.start, hit.end)]) == (hit.text,)
+    assert await library.read_windows(pool, LOCAL_TENANT, [SourceSpan(hit.text_id, hit.start, hit.end)]) == (hit.text,)
 
 
 async def test_hits_that_touch_are_returned_once_and_the_ranking_of_the_api_stays(

@@ -50,7 +50,7 @@ async def test_a_page_is_kept_as_it_was_and_can_be_cited(pages: WebPageReader, p
     assert (result.title, result.name) == ("Tides", f"{site.url}/tides")
     at = result.text.index("The moon")
     span = SourceSpan(result.text_id, at, at + 23)
-    assert await library.read_spans(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea.",)
+    assert await library.read_windows(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea.",)
     around = await library.get_passage_in_context(pool, LOCAL_TENANT, span.text_id, span.start, span.end)
     assert (around.name, around.text) == (f"{site.url}/tides", "The moon pulls the sea.")
 
@@ -66,7 +66,7 @@ async def test_a_pdf_at_an_address_is_read_kept_and_cited_as_a_page_is(
     result = await read(pages, f"{site.url}/paper")
     at = result.text.index("The moon")
     span = SourceSpan(result.text_id, at, at + 35)
-    assert await library.read_spans(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea twice a day.",)
+    assert await library.read_windows(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea twice a day.",)
 
 
 async def test_reading_on_asks_the_store_and_not_the_site(pages: WebPageReader, site: Site) -> None:
@@ -85,7 +85,7 @@ async def test_a_page_that_changed_leaves_what_was_cited_in_place(
     site.pages["/tides"] = Reply(TIDES.replace(b"moon", b"sun"))
     after = await read(pages, f"{site.url}/tides")
     assert ("sun" in after.text, after.source_id) == (True, before.source_id)
-    stored = await library.read_spans(pool, LOCAL_TENANT, [SourceSpan(before.text_id, 0, before.total_chars)])
+    stored = await library.read_windows(pool, LOCAL_TENANT, [SourceSpan(before.text_id, 0, before.total_chars)])
     assert stored == (before.text,)
     assert (
         await library.get_passage_in_context(pool, LOCAL_TENANT, before.text_id, 0, 5)

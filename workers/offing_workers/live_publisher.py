@@ -149,10 +149,10 @@ class LivePublisher:
     async def end_draft(self, tenant_id: UUID, run_id: UUID, end: DraftEnd) -> bool:
         run_key = (tenant_id, run_id)
         drafts = self._drafts.get(run_key, {})
-        ended = [drafts.pop(end.call_id, None)] if end.call_id else [None]
+        draft = drafts.pop(end.call_id, None)
         if not end.call_id or not drafts:
             self._drafts.pop(run_key, None)
-        if not end.call_id or any(draft is not None and draft.was_sent for draft in ended):
+        if not end.call_id or (draft is not None and draft.was_sent):
             self._draft_ends.append((run_key, end))
             self._has_events.set()
         return True

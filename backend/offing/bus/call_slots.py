@@ -129,11 +129,15 @@ class RedisCallSlots:
 
     async def _release(self, keys: list[str], token: str) -> None:
         """Give the slot or the place in the queue back. If Redis does not answer, it ends by itself."""
-        with suppress(RedisError, OSError):
+        if time.monotonic() < self._asked_again_at:
+            return
+        try:
             async with self._redis.pipeline(transaction=False) as pipeline:
                 for key in keys:
                     pipeline.zrem(key, token)
                 await pipeline.execute()
+        except (RedisError, OSError):
+            self._asked_again_at = time.monotonic() + OUTAGE_SECONDS
 
 
 def _list_keys(scope: str) -> list[str]:

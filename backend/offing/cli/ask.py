@@ -24,7 +24,7 @@ from offing.core.errors import InvalidInput
 from offing.core.follow_up import FollowUpKind
 from offing.core.model import EngineConfig
 from offing.core.report_style import MAX_TEMPLATE_CHARS, ReportLength, ReportStyle
-from offing.core.run import Budget, Depth, RunStatus
+from offing.core.run import TURNS_BY_DEPTH, Budget, Depth, RunStatus
 from offing.core.step import Step
 from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
@@ -92,14 +92,15 @@ def _choose_named_engines(texts: tuple[str, ...], graph: Graph, preset: Preset |
 def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
     """Return the limits of the run. An option overrides the limit of the preset."""
     limits: Mapping[str, Any] = preset.budget if preset else {}
-    names_turns = options.max_turns is not None or options.depth != "standard"
+    names_turns = options.max_turns is not None or options.depth is not None
+    depth = Depth(options.depth or limits.get("depth", Depth.STANDARD))
     cost_usd = limits.get("max_cost_usd") if options.max_cost_usd is None else options.max_cost_usd
     return Budget(
-        options.turn_limit if names_turns else limits.get("max_turns", options.turn_limit),
+        options.turn_limit if names_turns else limits.get("max_turns", TURNS_BY_DEPTH[depth]),
         limits.get("max_tokens"),
         None if cost_usd is None else Decimal(str(cost_usd)),
         limits.get("max_seconds") if options.max_seconds is None else options.max_seconds,
-        Depth(limits.get("depth", options.depth) if options.depth == "standard" else options.depth),
+        depth,
     )
 
 

@@ -19,9 +19,6 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 Paths = Annotated[tuple[Path, ...], Parameter(negative="")]
 """Paths, by repeating the option."""
 
-MAX_TURNS_BY_DEPTH = {"quick": 4, "standard": 12, "deep": 40}
-"""Maximum turns of the graph's loop."""
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,10 @@ class AskOptions:
     preset: str = ""
     """A preset, as in `offing preset list`: its engines for roles that --engine does not name, and its limits unless
     options name others."""
-    depth: Literal["quick", "standard", "deep"] = "standard"
+    depth: Literal["quick", "standard", "deep"] | None = None
     """How the run uses its turns, and their maximum number: quick 4, standard 12, deep 40. A deep run covers all
-    parts of the question first, then what is contested or missing, until it finds nothing new."""
+    parts of the question first, then what is contested or missing, until it finds nothing new. Default: the depth of
+    the preset, or else standard."""
     max_turns: int | None = None
     """Maximum number of turns, instead of that of `--depth`."""
     max_cost_usd: float | None = None
@@ -77,7 +75,10 @@ class AskOptions:
 
     @property
     def turn_limit(self) -> int:
-        return MAX_TURNS_BY_DEPTH[self.depth] if self.max_turns is None else self.max_turns
+        from offing.core.run import TURNS_BY_DEPTH, Depth
+
+        depth = Depth(self.depth or Depth.STANDARD)
+        return TURNS_BY_DEPTH[depth] if self.max_turns is None else self.max_turns
 
 
 @Parameter(name="*")

@@ -68,8 +68,8 @@ def verify_citations(
     `evidence` maps ids to the passages that the run has retrieved; nothing else can be cited.
     """
     numbering = _CitationNumbering(evidence, lookup_text, _collect_quotes(draft), context)
-    lead = DraftSentence(text=draft.answer, citations=draft.answer_citations)
-    answer = numbering.number_sentence(lead) if lead.text.strip() else None
+    lead = _build_lead(draft)
+    answer = numbering.number_sentence(lead) if lead is not None else None
     sections = tuple(
         Section(s.heading.strip(), tuple(numbering.number_sentence(one) for one in s.sentences if one.text.strip()))
         for s in draft.sections
@@ -88,8 +88,16 @@ def verify_citations(
 
 def list_draft_sentences(draft: ReportDraft) -> tuple[DraftSentence, ...]:
     """Return the sentences of a draft in the order in which the report numbers them: s1, s2 and so on."""
-    answer = [DraftSentence(text=draft.answer)] if draft.answer.strip() else []
-    return (*answer, *(s for section in draft.sections for s in section.sentences if s.text.strip()))
+    lead = _build_lead(draft)
+    head = () if lead is None else (lead,)
+    return (*head, *(s for section in draft.sections for s in section.sentences if s.text.strip()))
+
+
+def _build_lead(draft: ReportDraft) -> DraftSentence | None:
+    """Return the short answer as a sentence. `None` means that there is none."""
+    if not draft.answer.strip():
+        return None
+    return DraftSentence(text=draft.answer, citations=draft.answer_citations)
 
 
 def list_cited_ids(sentence: DraftSentence) -> tuple[str, ...]:

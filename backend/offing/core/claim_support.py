@@ -6,6 +6,7 @@ Compared are numbers, dates and names, see `core.written_numbers`, `core.written
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from offing.core.written_dates import WrittenDate, read_dates
 from offing.core.written_names import contains_name, read_names, shares_language
@@ -34,13 +35,23 @@ def find_unsupported_values(sentence: str, support: ClaimSupport) -> tuple[str, 
     dates = read_dates(sentence)
     numbers = collect_numbers(texts, support.calculations)
     unsupported = [
-        *_find_dates(dates, read_dates(replace_chinese_dates("\n".join((*texts, *support.calculations)))), numbers),
+        *_find_dates(dates, (*_read_all_dates(texts), *_read_calculated_dates(support.calculations)), numbers),
         *_find_numbers(_ENUMERATOR.sub(lambda m: " " * len(m.group()), sentence), dates, numbers),
     ]
     if shares_language(sentence, support.quotes):
         named = (*texts, support.question)
         unsupported += [(n.start, n.text) for n in read_names(sentence) if not contains_name(n, named)]
     return tuple(dict.fromkeys(text for _, text in sorted(unsupported)))
+
+
+def _read_all_dates(texts: Iterable[str]) -> tuple[WrittenDate, ...]:
+    return read_dates(replace_chinese_dates("\n".join(texts)))
+
+
+@lru_cache(maxsize=8)
+def _read_calculated_dates(calculations: tuple[str, ...]) -> tuple[WrittenDate, ...]:
+    """Read the dates in the results of calculations, which are the same for all sentences of a report."""
+    return _read_all_dates(calculations)
 
 
 def _find_numbers(sentence: str, dates: Iterable[WrittenDate], support: NumberSupport) -> Iterable[tuple[int, str]]:

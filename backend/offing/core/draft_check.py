@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from offing.core.citation import (
     ClaimContext,
@@ -14,7 +14,7 @@ from offing.core.citation import (
     widen_span,
 )
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
-from offing.core.quote_matching import fold_text, locate_quote
+from offing.core.quote_matching import FoldedText, fold_text, locate_quote
 from offing.core.report import DraftCitation, DraftSentence, Evidence, ReportDraft, Sentence
 from offing.core.run import StopReason
 
@@ -97,6 +97,7 @@ class _TextFinder:
 
     evidence: Mapping[str, Evidence]
     lookup_text: TextLookup
+    _folded: dict[str, FoldedText] = field(default_factory=dict[str, FoldedText])
 
     def read_around(self, id: str) -> str:
         one = self.evidence.get(id)
@@ -104,7 +105,12 @@ class _TextFinder:
 
     def find_quote(self, quote: str) -> str:
         """Return the id of the first passage that contains a quote. Empty if none does."""
-        return next((id for id, one in self.evidence.items() if quote.strip() and locate_quote(quote, one.text)), "")
+        return next((id for id in self.evidence if quote.strip() and self._contains(id, quote)), "")
+
+    def _contains(self, id: str, quote: str) -> bool:
+        text = self.evidence[id].text
+        folded = self._folded.get(id) or self._folded.setdefault(id, fold_text(text))
+        return locate_quote(quote, text, folded) is not None
 
 
 def _list_problems(draft: DraftSentence, sentence: Sentence, finder: _TextFinder) -> Iterable[DraftProblem]:

@@ -40,7 +40,7 @@ def compare_numbers(report: Report, calculations: Sequence[str]) -> NumberAgreem
     numbers = agreeing = sentences = 0
     for sentence in (one for one in report.sentences() if one.citations):
         sentences += 1
-        support = collect_numbers([quotes.get(number, "") for number in sentence.citations], calculations)
+        support = collect_numbers([quotes.get(number, "") for number in sentence.citations], tuple(calculations))
         stated = read_numbers(sentence.text)
         numbers += len(stated)
         agreeing += sum(support.contains(number) for number in stated)

@@ -157,8 +157,3 @@ class PartialAnswer:
             return text
         self._name = (self._name + text)[:100]
         return ""
-
-
-def render_partial_answer(text: str) -> str:
-    """Return the readable text of an answer that may be incomplete."""
-    return PartialAnswer().feed(text)

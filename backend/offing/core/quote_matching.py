@@ -31,15 +31,18 @@ _EQUIVALENT_CHARS = {
 """Characters that count as equal: quotation marks, hyphens, dashes, ellipses and Latin ligatures."""
 
 
-def locate_quote(quote: str, text: str) -> tuple[int, int] | None:
+def locate_quote(quote: str, text: str, folded: "FoldedText | None" = None) -> tuple[int, int] | None:
     """Return the position of a quote in a text as a range of code points.
 
-    `None` means that the text does not contain the quote, or only inside a word or a character.
+    `folded` is the folded text, for callers that look for several quotes. `None` means that the text does not contain
+    the quote, or only inside a word or a character.
     """
     stripped_quote = quote.strip()
     if not _WORD_CHAR.search(stripped_quote):
         return None
-    return _locate_exactly(stripped_quote, text) or _locate_folded(fold_text(stripped_quote), fold_text(text), text)
+    return _locate_exactly(stripped_quote, text) or _locate_folded(
+        fold_text(stripped_quote), folded or fold_text(text), text
+    )
 
 
 def _locate_exactly(quote: str, text: str) -> tuple[int, int] | None:

@@ -200,7 +200,8 @@ _FOLLOWERS = {
 def describe_completion(report: Report) -> str:
     """Describe in words whether the report is complete and why the run ended."""
     ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
-    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in report.sentences()):
+    stated = [s for s in report.sentences() if s.layout is not Layout.HEADER]
+    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in stated):
         ending = UNSUPPORTED_TEXT
     elif report.stop_reason == StopReason.ANSWERED and report.limits:
         ending = LIMITED_TEXT

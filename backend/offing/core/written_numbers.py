@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from offing.core.quote_matching import fold_text
 
@@ -52,12 +53,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _WORD_VALUES = {
     **{word: n for n, word in enumerate(_ONES.split())},
     **{word: 10 * n for n, word in enumerate(_TENS.split(), 2)},
-    **{
-        word: n
-        for n, word in enumerate(
-            ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 1
-        )
-    },
+    **{word: n for n, word in enumerate(_ORDINALS.split(), 1)},
     "once": 1,
     "both": 2,
     "twice": 2,
@@ -132,12 +128,18 @@ def replace_chinese_dates(text: str) -> str:
     return _HAN_DATE_PART.sub(lambda match: str(_read_han(match.group())), text)
 
 
-def collect_numbers(quotes: Iterable[str], calculations: Iterable[str]) -> NumberSupport:
+def collect_numbers(quotes: Iterable[str], calculations: tuple[str, ...]) -> NumberSupport:
     """Collect the numbers of quotes and calculations."""
     stated: set[Decimal] = set()
     for quote in quotes:
         stated |= {value for number in read_numbers(quote) for value in number.readings} | read_number_words(quote)
-    return NumberSupport(frozenset(stated), tuple(value for text in calculations for value in find_numbers(text)))
+    return NumberSupport(frozenset(stated), _find_results(calculations))
+
+
+@lru_cache(maxsize=8)
+def _find_results(calculations: tuple[str, ...]) -> tuple[Decimal, ...]:
+    """Return the numbers in the results of calculations, which are the same for all sentences of a report."""
+    return tuple(value for text in calculations for value in find_numbers(text))
 
 
 def _is_rounded(number: Decimal, results: Iterable[Decimal]) -> bool:

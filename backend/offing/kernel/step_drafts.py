@@ -67,8 +67,11 @@ def draft_role_call(
         headline.title,
         payload,
         label=role.label,
-        detail=_add_slot_wait(
-            _add_fallback(_add_omitted(headline.detail, omitted_passages), response), response.slot_wait_ms
+        detail=_join_detail(
+            headline.detail,
+            _render_omitted(omitted_passages),
+            _render_fallback(response),
+            _render_slot_wait(response.slot_wait_ms),
         ),
         ms=ms,
         tokens=response.usage.tokens,
@@ -77,10 +80,13 @@ def draft_role_call(
     )
 
 
-def _add_omitted(detail: str, omitted_passages: int) -> str:
-    """Add to the detail text of a role call how many retrieved passages its prompt did not show."""
-    omitted = f"{omitted_passages} passage{'s' * (omitted_passages != 1)} not shown" if omitted_passages else ""
-    return " \u00b7 ".join(filter(None, (detail, omitted)))
+def _join_detail(*parts: str) -> str:
+    return " \u00b7 ".join(filter(None, parts))
+
+
+def _render_omitted(omitted_passages: int) -> str:
+    """Say how many retrieved passages the prompt of a role call did not show."""
+    return f"{omitted_passages} passage{'s' * (omitted_passages != 1)} not shown" if omitted_passages else ""
 
 
 def _describe_fallback(response: EngineResponse) -> dict[str, Any]:
@@ -96,17 +102,15 @@ def _describe_slot_wait(outcome: EngineResponse | EngineFailure) -> dict[str, in
     return {"slot_wait_ms": outcome.slot_wait_ms} if outcome.slot_wait_ms else {}
 
 
-def _add_slot_wait(detail: str, slot_wait_ms: int) -> str:
-    """Add to the detail text of a role call for how long it waited for a call slot, from one second."""
-    waited = f"waited {slot_wait_ms // 1000} s for other calls of the provider" if slot_wait_ms >= 1000 else ""
-    return " \u00b7 ".join(filter(None, (detail, waited)))
+def _render_slot_wait(slot_wait_ms: int) -> str:
+    """Say for how long a role call waited for a call slot, from one second."""
+    return f"waited {slot_wait_ms // 1000} s for other calls of the provider" if slot_wait_ms >= 1000 else ""
 
 
-def _add_fallback(detail: str, response: EngineResponse) -> str:
-    """Add to the detail text of a role call which fallback answered, and the failures before it."""
+def _render_fallback(response: EngineResponse) -> str:
+    """Say which fallback answered a role call, and the failures before it."""
     reasons = ", ".join(f"{one.model}: {one.failure.replace('_', ' ')}" for one in response.passed_over)
-    fallback = f"answered by the fallback {response.fallback} ({reasons})" if response.fallback else ""
-    return " \u00b7 ".join(filter(None, (detail, fallback)))
+    return f"answered by the fallback {response.fallback} ({reasons})" if response.fallback else ""
 
 
 def draft_rejected(

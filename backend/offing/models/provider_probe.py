@@ -1,6 +1,7 @@
 """What a model can do: one short call for each capability, within a spending cap and a time limit.
 
-The calls are those of the litellm engine, so that a capability works here exactly if it works in a run.
+The calls go through the same client, with the same address and key, as those of the litellm engine. Limits of
+concurrent calls and pauses after a rate limit do not apply to them.
 """
 
 import asyncio

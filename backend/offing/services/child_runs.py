@@ -17,10 +17,12 @@ from offing.core.run import Budget, CancelMode, FencingToken, RunStatus, RunUsag
 from offing.core.step import CallKey, StepDraft, StepKind, shorten_line
 from offing.core.tool_policy import ToolPolicy, find_unproven_restriction, hash_tool_policy, parse_stored_policy
 from offing.kernel.run_store import ParentUsage
-from offing.models.model_limits import RoleLimits, clear_resolved_limits, resolve_model_limits
+from offing.models.model_limits import clear_resolved_limits
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
-from offing.services.runs import draft_end_step
+from offing.services.engine_configs import NO_PROVIDERS, StoredProviders
+from offing.services.providers import list_stored
+from offing.services.runs import draft_end_step, resolve_limits
 from offing.storage import child_runs, runs, steps
 from offing.storage.child_runs import ChildRunRow
 from offing.storage.pool import Connection, Database
@@ -109,8 +111,9 @@ async def _plan_children(
         return ChildRunsUnavailable(
             f"Rule {unproven.rule!r} of this run's tool policy cannot be passed on to child runs: {unproven.problem}"
         )
+    stored = await list_stored(connection)
     return [
-        _build_child(row, request, graphs[request.graph], n, share, policy)
+        _build_child(row, request, graphs[request.graph], n, share, policy, stored)
         for n, (request, policy) in enumerate(zip(requests, policies, strict=True))
     ]
 
@@ -226,10 +229,13 @@ EMPTY_SCOPE = {"collections": "\uffff", "sources": str(UUID(int=0))}
 """Values that match no document. An empty list would mean all documents."""
 
 
-def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> dict[str, EngineConfig]:
+def choose_child_engines(
+    row: RunRow, graph: Graph, request: ChildRequest, stored: StoredProviders = NO_PROVIDERS
+) -> dict[str, EngineConfig]:
     """Return the engine of each role of a child's graph, with its token limits for that role.
 
-    Optional roles are left out: the run that combines the findings checks its own report.
+    Optional roles are left out: the run that combines the findings checks its own report. `stored` are the
+    providers that the tenant has stored.
     """
     optional = {role.name for role in graph.optional_roles}
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
@@ -239,22 +245,26 @@ def choose_child_engines(row: RunRow, graph: Graph, request: ChildRequest) -> di
     engines: dict[str, EngineConfig] = {}
     for role in sorted(graph.roles, key=lambda role: role.name):
         mine = inherited.get(request.engines.get(role.name, role.name))
-        chosen = mine or shipped.get(role.name, common)
-        limits = RoleLimits(role.answer_tokens)
-        resolved = resolve_model_limits(chosen, limits)
-        fallbacks = chosen.fallbacks and tuple(resolve_model_limits(one, limits) for one in chosen.fallbacks)
-        engines[role.name] = resolved.model_copy(update={"fallbacks": fallbacks})
+        engines[role.name] = resolve_limits(role, mine or shipped.get(role.name, common), stored)
     return engines
 
 
-def _build_child(row: RunRow, request: ChildRequest, graph: Graph, n: int, share: Budget, policy: ToolPolicy) -> NewRun:
+def _build_child(
+    row: RunRow,
+    request: ChildRequest,
+    graph: Graph,
+    n: int,
+    share: Budget,
+    policy: ToolPolicy,
+    stored: StoredProviders,
+) -> NewRun:
     return NewRun(
         id=new_id(),
         thread_id=new_id(),
         graph=graph.name,
         graph_version=graph.version,
         question=request.question,
-        engines=choose_child_engines(row, graph, request),
+        engines=choose_child_engines(row, graph, request, stored),
         tool_policy=policy.model_dump(mode="json"),
         tool_policy_sha256=hash_tool_policy(policy),
         budget=limit_budget(share, request.budget),

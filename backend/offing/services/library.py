@@ -208,15 +208,6 @@ async def list_sources(
         )
 
 
-async def read_spans(db: Database, tenant_id: UUID, spans: Sequence[SourceSpan]) -> tuple[str | None, ...]:
-    """Return the exact stored text of each span.
-
-    `None` for a text that was erased or is shorter than the span.
-    """
-    async with db.transaction(tenant_id) as connection:
-        return await texts.read_spans(connection, tenant_id, spans)
-
-
 async def read_windows(db: Database, tenant_id: UUID, spans: Sequence[SourceSpan]) -> tuple[str | None, ...]:
     """Return the stored text of each span, which is shorter if its text ends before the span does.
 

@@ -42,6 +42,9 @@ async def get_preset(
     database: Database, tenant_id: UUID, name: str, env: Mapping[str, str] = environment.VARIABLES
 ) -> Preset:
     """Return a preset. Raises InvalidInput that says what is missing if there is none."""
+    async with database.transaction(tenant_id) as connection:
+        if own := await presets.find_preset(connection, name):
+            return own
     available = {preset.name: preset for preset in await list_presets(database, tenant_id, env)}
     if name in available:
         return available[name]
@@ -95,8 +98,10 @@ def _check_limit(name: str, value: Any) -> None:
     if name not in _MAX_BUDGET:
         raise InvalidInput(f"budget.{name}", "is not a limit", f"Use: {', '.join(_MAX_BUDGET)}, depth.")
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or not 0 <= value <= _MAX_BUDGET[name]:
-        raise InvalidInput(f"budget.{name}", f"{value!r} is out of range", f"Use 0 to {_MAX_BUDGET[name]:g}.")
+    most, has_minimum = _MAX_BUDGET[name], name == "max_seconds"
+    if not is_number or not 0 <= value <= most or (has_minimum and not value):
+        least = "more than 0, up to" if has_minimum else "0 to"
+        raise InvalidInput(f"budget.{name}", f"{value!r} is out of range", f"Use {least} {most:g}.")
 
 
 async def _build_presets(stored: Sequence[ProviderRow], env: Mapping[str, str]) -> Mapping[str, Preset]:

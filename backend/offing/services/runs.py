@@ -324,7 +324,7 @@ def choose_engines(
     chosen = select_engines(graph, requested, default)
     check_engines(chosen, stored=stored)
     roles = {role.name: role for role in graph.list_askable_roles(requested)}
-    return {name: _resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+    return {name: resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
 
 
 def choose_preset_engines(preset: Preset, graph: Graph) -> dict[str, EngineConfig]:
@@ -332,10 +332,10 @@ def choose_preset_engines(preset: Preset, graph: Graph) -> dict[str, EngineConfi
     return preset.choose_engines([role.name for role in graph.roles], [role.name for role in graph.optional_roles])
 
 
-def _resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
+def resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
     """Return the engine config with its token limits. The model table lists models by litellm's names."""
     resolved = resolve_model_limits(use_litellm_name(choice, stored), RoleLimits(role.answer_tokens))
-    fallbacks = choice.fallbacks and tuple(_resolve_limits(role, one, stored) for one in choice.fallbacks)
+    fallbacks = choice.fallbacks and tuple(resolve_limits(role, one, stored) for one in choice.fallbacks)
     return resolved.model_copy(update={"model": choice.model, "fallbacks": fallbacks})
 
 

@@ -395,7 +395,7 @@ PLANNER_TEXT_FORMAT = build_text_format(
     parse_text_plan,
     render_text_plan,
     SpanKind.PLAN,
-    build_label_repair(PLAN_LABELS),
+    build_label_repair(PLAN_LABELS, (ARGUMENTS_LABEL,)),
 )
 EXECUTOR_TEXT_FORMAT = build_text_format(
     render_executor_prompt,

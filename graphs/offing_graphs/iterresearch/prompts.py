@@ -80,8 +80,6 @@ RESEARCHER_TEMPLATE = (
     "letter, the words that carry it; the copied words are checked against the stored text. "
     f"{WRITING_RULES}"
 )
-RESEARCHER_PROMPT = RESEARCHER_TEMPLATE.format(report_tokens=MAX_REPORT_TOKENS)
-"""The system text for a window that is large enough for the whole workspace, or unknown."""
 PHASE_PROMPTS = {
     TurnPhase.FIRST: (
         f"This is the first round. There is no report yet: begin it, and call a tool. Do not answer. {BATCH_RULE}"
@@ -296,12 +294,6 @@ def render_output(output: Round, _inputs: Workspace) -> str:
     """Render an output as the blocks of a turn."""
     thoughts = [("think", output.think)] if output.think else []
     return render_tagged([*thoughts, (REPORT, output.report), *_render_final_blocks(output)])
-
-
-def parse_call(text: str) -> Call | InvalidOutput:
-    """Parse exactly one JSON object with a name and arguments."""
-    calls = parse_calls(text)
-    return calls if isinstance(calls, InvalidOutput) else calls[0] if len(calls) == 1 else _NO_CALL
 
 
 def parse_calls(text: str) -> tuple[Call, ...] | InvalidOutput:

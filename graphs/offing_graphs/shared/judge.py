@@ -35,6 +35,7 @@ from offing_graphs.shared.prompt_room import compute_room
 from offing_graphs.shared.schemas import FrozenModel, MemoryRecord, RetrievedPassage, RoleInput
 from offing_graphs.shared.state import output_from_step
 from offing_graphs.shared.tagged_text import build_text_format, parse_tagged, render_tagged
+from offing_graphs.shared.text_repairs import build_tag_repair
 
 JUDGE_SYSTEM_PROMPT = (
     "You judge what a research tool has just brought back. Say whether it helps to answer the question, and name the "
@@ -141,7 +142,11 @@ JUDGE = Role(
     step_kind=StepKind.ROLE_CALL,
     label="judge",
     extractive=judge_by_words,
-    prompt_formats=(build_text_format(render_prompt, TEXT_FORMAT_RULE, parse_output, render_output, SpanKind.ANSWER),),
+    prompt_formats=(
+        build_text_format(
+            render_prompt, TEXT_FORMAT_RULE, parse_output, render_output, SpanKind.ANSWER, build_tag_repair(TAGS)
+        ),
+    ),
     rules={"world": judge_by_rule},
 )
 

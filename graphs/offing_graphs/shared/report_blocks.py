@@ -6,7 +6,7 @@ it stands. A report whose lines are all statements, each behind a dash, has no l
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Layout
@@ -75,12 +75,15 @@ def collapse_white_space(text: str) -> str:
     return " ".join(text.split())
 
 
+def render_cited(text: str, citations: Iterable[DraftCitation]) -> str:
+    """Render a text with its quotes behind it, on one line."""
+    marks = [f"[{c.evidence}: {json.dumps(collapse_white_space(c.quote), ensure_ascii=False)}]" for c in citations]
+    return " ".join([collapse_white_space(text), *marks]).strip()
+
+
 def _render_line(sentence: DraftSentence) -> str:
-    marks = [
-        f"[{c.evidence}: {json.dumps(collapse_white_space(c.quote), ensure_ascii=False)}]" for c in sentence.citations
-    ]
-    dash = ["-"] if sentence.layout in {Layout.STATEMENT, Layout.ITEM} else []
-    return " ".join([*dash, collapse_white_space(sentence.text), *marks])
+    dash = "- " if sentence.layout in {Layout.STATEMENT, Layout.ITEM} else ""
+    return dash + render_cited(sentence.text, sentence.citations)
 
 
 def _parse_body(lines: Sequence[str]) -> Iterator[DraftSentence]:
@@ -104,7 +107,7 @@ def _join_blocks(lines: Sequence[str]) -> list[_Line]:
             continue
         if _RULE_ROW.fullmatch(text):
             continue
-        read = _classify_line(text, line, lines[number + 1 : number + 2], is_open=is_open)
+        read = _classify_line(text, lines[number + 1 : number + 2], is_open=is_open)
         if read.layout is Layout.CONTINUED:
             blocks[-1] = replace(blocks[-1], text=f"{blocks[-1].text} {read.text}")
         else:
@@ -113,7 +116,7 @@ def _join_blocks(lines: Sequence[str]) -> list[_Line]:
     return blocks
 
 
-def _classify_line(text: str, line: str, following: Sequence[str], *, is_open: bool) -> _Line:
+def _classify_line(text: str, following: Sequence[str], *, is_open: bool) -> _Line:
     if is_row(text):
         heads = any(_RULE_ROW.fullmatch(one.strip()) for one in following)
         return _Line(text, Layout.HEADER if heads else Layout.ROW)

@@ -4,9 +4,8 @@ Every graph whose report a role has written submits it through `submit_checked_r
 sentences with problems only, and the others stay unchanged. Then the checker judges the claims, if the run has one.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import Field
@@ -34,6 +33,7 @@ from offing.sdk import (
 from offing_graphs.shared.claim_check import check_claims
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.prompt_parts import build_prompt, render_passage
+from offing_graphs.shared.report_blocks import render_cited
 from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS
 from offing_graphs.shared.tagged_text import build_text_format, parse_whole
@@ -181,10 +181,9 @@ def apply_revision(draft: ReportDraft, revision: DraftRevision) -> ReportDraft:
     """
     revised = {one.id: one for one in revision.sentences}
     number = 0
-    answer = draft.answer
     if draft.answer.strip():
         number = 1
-        answer = _revise_answer(revised["s1"]) if "s1" in revised else draft.answer
+        draft = _revise_answer(draft, revised["s1"]) if "s1" in revised else draft
     sections: list[DraftSection] = []
     for section in draft.sections:
         sentences: list[DraftSentence] = []
@@ -197,7 +196,7 @@ def apply_revision(draft: ReportDraft, revision: DraftRevision) -> ReportDraft:
                 sentences.append(sentence.model_copy(update={"text": new.text, "citations": new.citations}))
         if sentences:
             sections.append(section.model_copy(update={"sentences": tuple(sentences)}))
-    return draft.model_copy(update={"answer": answer, "sections": tuple(sections)})
+    return draft.model_copy(update={"sections": tuple(sections)})
 
 
 def parse_text_revision(text: str, _inputs: RevisionInput) -> DraftRevision | InvalidOutput:
@@ -210,7 +209,7 @@ def parse_text_revision(text: str, _inputs: RevisionInput) -> DraftRevision | In
 
 
 def render_text_revision(output: DraftRevision, _inputs: RevisionInput) -> str:
-    return "\n".join(f"{one.id}: {_render_marked(one.text, one.citations) or REMOVED}" for one in output.sentences)
+    return "\n".join(f"{one.id}: {render_cited(one.text, one.citations) or REMOVED}" for one in output.sentences)
 
 
 def _parse_line(id: str, text: str) -> RevisedSentence:
@@ -223,8 +222,15 @@ def _parse_line(id: str, text: str) -> RevisedSentence:
     return RevisedSentence(id=id, text=sentence.text, citations=sentence.citations)
 
 
-def _revise_answer(sentence: RevisedSentence) -> str:
-    """Return the short answer with markers, since it has no separate citations."""
+def _revise_answer(draft: ReportDraft, sentence: RevisedSentence) -> ReportDraft:
+    """Return the draft with another short answer. Where that had quotes of its own, the new ones replace them."""
+    if draft.answer_citations:
+        return draft.model_copy(update={"answer": sentence.text.strip(), "answer_citations": sentence.citations})
+    return draft.model_copy(update={"answer": _add_markers(sentence)})
+
+
+def _add_markers(sentence: RevisedSentence) -> str:
+    """Return the text of a short answer with the ids that it cites, in place of quotes."""
     missing = [c.evidence for c in sentence.citations if not re.search(rf"\b{re.escape(c.evidence)}\b", sentence.text)]
     markers = f" [{', '.join(dict.fromkeys(missing))}]" if missing and sentence.text.strip() else ""
     return f"{sentence.text.strip()}{markers}"
@@ -239,18 +245,13 @@ def _list_sentence(sentence: ProblemSentence) -> RevisionSentence:
 
 def _render_sentence(sentence: RevisionSentence) -> str:
     problems = "\n".join(_render_problem(problem) for problem in sentence.problems)
-    return f"{sentence.id}: {_render_marked(sentence.text, sentence.citations)}\n{problems}"
+    return f"{sentence.id}: {render_cited(sentence.text, sentence.citations)}\n{problems}"
 
 
 def _render_problem(problem: RevisionProblem) -> str:
     if not problem.excerpt:
         return f"- {problem.message}"
     return f"- {problem.message} {problem.evidence} says:\n{wrap_untrusted(problem.excerpt)}"
-
-
-def _render_marked(text: str, citations: Iterable[DraftCitation]) -> str:
-    marks = [f"[{c.evidence}: {json.dumps(' '.join(c.quote.split()), ensure_ascii=False)}]" for c in citations]
-    return " ".join((" ".join(text.split()), *marks)).strip()
 
 
 def _render_headline(output: DraftRevision) -> Headline:

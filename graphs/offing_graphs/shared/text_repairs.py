@@ -54,18 +54,22 @@ def repair_report(text: str, evidence: Sequence[RetrievedPassage] = ()) -> Repai
     )
 
 
-def build_label_repair(labels: Sequence[str]) -> TextRepair:
-    """Return the repair of a format of labeled sections."""
+def build_label_repair(labels: Sequence[str], optional: Sequence[str] = ()) -> TextRepair:
+    """Return the repair of a format of labeled sections. Those in `optional` follow the others and may be missing."""
 
     def repair(text: str, _inputs: object) -> RepairedText:
         return (
             RepairedText(text)
             .then(THOUGHTS, remove_thoughts)
             .then(CODE_FENCE, remove_code_fence)
-            .then(LABELS, lambda one: _repair_labels(one, labels))
-            .then(PROSE_AROUND, lambda one: _remove_before_label(one, labels))
-            .then(ORDER, lambda one: _sort_sections(one, labels))
+            .then(LABELS, lambda one: _repair_labels(one, (*labels, *optional)))
+            .then(PROSE_AROUND, lambda one: _remove_before_label(one, list_labels(one)))
+            .then(ORDER, lambda one: _sort_sections(one, list_labels(one)))
         )
+
+    def list_labels(text: str) -> tuple[str, ...]:
+        present = {head.group(1) for head in _find_labels(text, optional)} if optional else set[str]()
+        return (*labels, *(label for label in optional if label in present))
 
     return repair
 

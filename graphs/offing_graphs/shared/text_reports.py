@@ -12,6 +12,7 @@ from offing_graphs.shared.report_blocks import (
     extract_citations,
     is_row,
     parse_sections,
+    render_cited,
     render_section,
 )
 
@@ -65,8 +66,7 @@ def render_report(draft: ReportDraft) -> str:
     """Render a draft as text. White space within sentences and quotes becomes single spaces."""
     sections = [line for section in draft.sections for line in render_section(section)]
     limits = [f"Limits: {collapse_white_space(draft.limits)}"] if draft.limits.strip() else []
-    marks = [f"[{c.evidence}: {render_json(collapse_white_space(c.quote))}]" for c in draft.answer_citations]
-    lead = " ".join([collapse_white_space(draft.answer), *marks]).strip()
+    lead = render_cited(draft.answer, draft.answer_citations)
     return "\n".join([f"# {collapse_white_space(draft.title)}", *([lead] if lead else []), *sections, *limits])
 
 

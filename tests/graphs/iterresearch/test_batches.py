@@ -113,11 +113,8 @@ async def test_several_calls_take_one_round_and_a_failing_one_loses_no_other() -
     text = prompt_text(ctx.prompts[1][1])
     assert [f"Call {n}: " in text for n in range(1, 6)] == [True, True, True, True, False]
     assert text.index("Call 2: nothing") < text.index("There is no tool nothing") < text.index("Call 3: ")
-    assert [ctx.steps[int(seq) - 1].payload["args"].get("query") for seq in state["more_tools"]] == [
-        None,
-        "ferry",
-        "berth",
-    ]
+    seqs: list[int] = state["more_tools"]
+    assert [ctx.steps[seq - 1].payload["args"].get("query") for seq in seqs] == [None, "ferry", "berth"]
     assert ctx.report.answer
 
 

@@ -204,3 +204,12 @@ def test_a_corrected_row_or_item_stays_in_its_table_or_list() -> None:
     assert [(s.text, s.layout) for s in section.sentences] == [
         (f"| new {n} |", layout) for n, layout in enumerate(layouts, 1)
     ]
+
+
+def test_a_corrected_short_answer_has_the_quotes_of_its_correction() -> None:
+    wrong = (DraftCitation(evidence="E1", quote="carries 55 cars"),)
+    draft = a_draft().model_copy(update={"answer": "It carries 55 cars.", "answer_citations": wrong})
+    right = (DraftCitation(evidence="E1", quote=FACT),)
+    revision = DraftRevision(sentences=(RevisedSentence(id="s1", text="It carries 40 cars.", citations=right),))
+    revised = apply_revision(draft, revision)
+    assert (revised.answer, revised.answer_citations) == ("It carries 40 cars.", right)

@@ -176,3 +176,12 @@ def test_the_last_round_needs_no_report_beside_its_answer() -> None:
     output = iterresearch.parse_output(repaired.text, workspace)
     assert not isinstance(output, InvalidOutput), output.problem
     assert repaired.repairs == ("tags", "missing_report")
+
+
+@pytest.mark.parametrize("arguments", ['**Arguments:** {"query": "tide"}', '- arguments: {"query": "tide"}'])
+def test_the_label_of_the_arguments_of_a_plan_is_repaired_as_well(arguments: str) -> None:
+    text = f"**Tool Name:** search\n**Justification:** j\n**Context:** c\n**Sub-Goal:** g\n{arguments}"
+    repaired = build_label_repair(PLAN_LABELS, ("Arguments",))(text, None)
+    assert repaired.text == (
+        'Justification: j\nContext: c\nSub-Goal: g\nTool Name: search\nArguments: {"query": "tide"}'
+    )

@@ -1,5 +1,6 @@
 """Who answers, and in which form, is known before anything is started."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def test_the_depth_of_a_run_is_that_of_the_option_or_else_of_the_preset() -> Non
     assert resolve_budget(AskOptions("why", depth="deep", max_turns=512), None) == Budget(512, depth=Depth.DEEP)
     assert resolve_budget(AskOptions("why"), thorough).depth is Depth.DEEP
     assert resolve_budget(AskOptions("why", depth="quick"), thorough).depth is Depth.QUICK
+    assert resolve_budget(AskOptions("why", depth="standard"), thorough) == replace(
+        resolve_budget(AskOptions("why"), thorough), max_turns=12, depth=Depth.STANDARD
+    )
+    assert resolve_budget(AskOptions("why"), Preset("mine", {}, {"depth": "deep"})) == Budget(40, depth=Depth.DEEP)
 
 
 def test_the_options_of_the_report_are_its_style(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from offing.core.report import (
     DraftSection,
     DraftSentence,
     Evidence,
+    Layout,
     Report,
     ReportDraft,
     Sentence,
@@ -237,6 +238,20 @@ def test_the_check_of_a_draft_says_what_the_text_says() -> None:
     assert problem.id == "s1"
     assert problem.problems[0].evidence == "E1"
     assert "The fleet has twelve ships" in problem.problems[0].excerpt
+
+
+def test_the_check_of_a_short_answer_says_what_the_text_says() -> None:
+    wrong = a_draft(answer="The fleet has 13 ships.").model_copy(
+        update={"answer_citations": (DraftCitation(evidence="E1", quote="The whole fleet has thirteen ships"),)}
+    )
+    result = check_draft(wrong, PASSAGES, read_text, ClaimContext())
+    assert [one.id for one in result.evidence] == ["E1"]
+    assert "The fleet has twelve ships" in result.problems[0].problems[0].excerpt
+
+
+def test_the_header_of_a_table_does_not_make_a_report_sufficient() -> None:
+    header = DraftSentence(text="| Ferry | Cars |", layout=Layout.HEADER)
+    assert "judged sufficient" not in describe_completion(a_report(header, a_sentence("Nothing was found.")))
 
 
 def test_the_check_of_a_draft_names_the_passage_where_the_words_stand() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offing.core.partial_answer import PartialAnswer, render_partial_answer
+from offing.core.partial_answer import PartialAnswer
 
 REPORT: dict[str, Any] = {
     "title": "The third tower",
@@ -33,12 +33,12 @@ It was replaced."""
 
 
 def test_a_report_is_shown_without_names_of_fields_citations_and_braces() -> None:
-    assert render_partial_answer(json.dumps(REPORT)) == READABLE
-    assert render_partial_answer(json.dumps(REPORT, ensure_ascii=False, indent=2)) == READABLE
+    assert PartialAnswer().feed(json.dumps(REPORT)) == READABLE
+    assert PartialAnswer().feed(json.dumps(REPORT, ensure_ascii=False, indent=2)) == READABLE
 
 
 def test_a_code_fence_around_an_answer_is_not_shown() -> None:
-    assert render_partial_answer("```json\n" + json.dumps(REPORT) + "\n```") == READABLE
+    assert PartialAnswer().feed("```json\n" + json.dumps(REPORT) + "\n```") == READABLE
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -55,13 +55,13 @@ def test_parts_of_any_size_give_the_same_text(seed: int) -> None:
 
 def test_a_plan_is_shown_without_the_name_of_its_tool_and_its_arguments() -> None:
     plan = '{"justification": "start", "sub_goal": "find the builder", "tool": "search", "args": {"q": "x"}, "su'
-    assert render_partial_answer(plan) == "start\nfind the builder"
+    assert PartialAnswer().feed(plan) == "start\nfind the builder"
 
 
 def test_an_incomplete_escape_is_held_back() -> None:
-    assert render_partial_answer('{"analysis": "a\\') == "a"
-    assert render_partial_answer('{"analysis": "a\\ud83d\\ude') == "a"
-    assert render_partial_answer('{"analysis": "a\\ud83d\\ude00') == "a😀"
+    assert PartialAnswer().feed('{"analysis": "a\\') == "a"
+    assert PartialAnswer().feed('{"analysis": "a\\ud83d\\ude') == "a"
+    assert PartialAnswer().feed('{"analysis": "a\\ud83d\\ude00') == "a😀"
 
 
 @pytest.mark.parametrize("text", ["Plain prose.", "<plan>\nnext", "# A report\nIt says [1].", "`code` first"])
@@ -75,4 +75,4 @@ def test_an_answer_that_is_not_json_is_shown_unchanged(text: str) -> None:
     "text", ['{"a": [}]}"', '"only a text"', "{{{{", '{"a": "\\uZZZZ x"}', "]]", '{"a" "b": 1, "c']
 )
 def test_malformed_answers_never_raise(text: str) -> None:
-    render_partial_answer(text)
+    PartialAnswer().feed(text)

@@ -10,7 +10,7 @@ import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
 import { RunImages } from "./run-images";
 import { SentenceView } from "./sentence-view";
-import { listSentences, listUnsupported } from "./unsupported";
+import { hasSupport } from "./unsupported";
 import "./report-view.css";
 
 interface ReportViewProps {
@@ -85,10 +85,6 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
 /** Return whether the report is a list of extracts. They are shown as separate findings, not as prose. */
 function isExtractive(report: Report): boolean {
   return report.author.startsWith("extractive");
-}
-
-function hasSupport(report: Report): boolean {
-  return listUnsupported(report).length < listSentences(report).length;
 }
 
 function describeRevision(revision: NonNullable<Report["revision"]>): string {

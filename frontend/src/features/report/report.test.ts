@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { aReport, aSentence } from "@/testing/builders";
 import { positionCard } from "./card-position";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
-import { listSentences, listUnsupported, sentenceMark } from "./unsupported";
+import { hasSupport, listSentences, listUnsupported, sentenceMark } from "./unsupported";
 
 test("context is truncated at word boundaries", () => {
   expect(truncateStart("one two three", 8)).toBe("… three");
@@ -37,6 +37,14 @@ test("the answer counts as a sentence, and unsupported sentences are listed", ()
   expect(listSentences(aReport()).map((sentence) => sentence.id)).toEqual(["s1", "s2"]);
   expect(listUnsupported(aReport()).map((sentence) => sentence.id)).toEqual(["s2"]);
   expect(listSentences(aReport({ answer: null }))).toHaveLength(1);
+});
+
+test("the header of a table supports nothing", () => {
+  const header = aSentence({ layout: "header", supported: true });
+  const row = aSentence({ layout: "row", supported: false });
+  const report = aReport({ answer: null, sections: [{ heading: "Ferries", sentences: [header, row] }] });
+  expect(hasSupport(report)).toBe(false);
+  expect(hasSupport(aReport())).toBe(true);
 });
 
 test("a mark names the words that no quote contains, or says that only a passage is named", () => {

@@ -57,3 +57,8 @@ export function sentenceMark(sentence: Sentence): SentenceMark | null {
         : "No passage that the run has read supports this sentence. It is marked in every export.",
   };
 }
+
+/** Return whether a source supports a sentence. The header of a table states nothing. */
+export function hasSupport(report: Report): boolean {
+  return listSentences(report).some((sentence) => sentence.supported && sentence.layout !== "header");
+}

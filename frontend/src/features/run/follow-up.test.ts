@@ -47,6 +47,11 @@ test("digging deeper uses the next preset and twice the other limits", () => {
   });
 });
 
+test("digging deeper into a deep run is deep", () => {
+  const run = aRun({ budget: { max_turns: 8, depth: "deep" } });
+  expect(buildDeeperRequest(run).budget).toMatchObject({ depth: "deep", max_turns: 12 });
+});
+
 test("beyond the presets the turn limit doubles, up to the maximum", () => {
   const turns = (given: number) =>
     buildDeeperRequest(aRun({ budget: { max_turns: given, depth: "standard" } })).budget?.max_turns;

@@ -53,7 +53,7 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
   return {
     ...buildFollowUp(run, run.question, next, "research"),
     budget: {
-      depth: next < TURNS_BY_DEPTH.deep ? depthOfTurns(next) : "deep",
+      depth: run.budget.depth === "deep" || next >= TURNS_BY_DEPTH.deep ? "deep" : depthOfTurns(next),
       max_turns: next,
       max_tokens: double(tokens),
       max_cost_usd: double(usd),
