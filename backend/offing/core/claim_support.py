@@ -6,14 +6,18 @@ Compared are numbers, dates and names, see `core.written_numbers`, `core.written
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 
 from offing.core.written_dates import WrittenDate, read_dates
+from offing.core.written_durations import collect_durations, read_duration, read_scientific
 from offing.core.written_names import contains_name, read_names, shares_language
 from offing.core.written_numbers import NumberSupport, collect_numbers, read_numbers, replace_chinese_dates
 
 _ENUMERATOR = re.compile(r"(?<!\S)\(?\d\)(?=\s)")
 """A number that only counts the parts of a sentence, such as `(1)`."""
+_VERSION = re.compile(r"(?<=[A-Za-z]/)\d+(?:\.\d+)*")
+"""The version of a protocol, such as `HTTP/2`, which is part of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,10 @@ def find_unsupported_values(sentence: str, support: ClaimSupport) -> tuple[str, 
     """Return the numbers, dates and names of a sentence that none of the texts states, as the sentence writes them."""
     texts = (*support.quotes, *support.titles)
     dates = read_dates(sentence)
-    numbers = collect_numbers(texts, support.calculations)
+    numbers = collect_numbers(texts, support.calculations, (n for text in texts for n in read_scientific(text)))
     unsupported = [
         *_find_dates(dates, (*_read_all_dates(texts), *_read_calculated_dates(support.calculations)), numbers),
-        *_find_numbers(_ENUMERATOR.sub(lambda m: " " * len(m.group()), sentence), dates, numbers),
+        *_find_numbers(_blank_out(sentence), dates, numbers, collect_durations(texts)),
     ]
     if shares_language(sentence, support.quotes):
         named = (*texts, support.question)
@@ -54,10 +58,23 @@ def _read_calculated_dates(calculations: tuple[str, ...]) -> tuple[WrittenDate, 
     return _read_all_dates(calculations)
 
 
-def _find_numbers(sentence: str, dates: Iterable[WrittenDate], support: NumberSupport) -> Iterable[tuple[int, str]]:
+def _blank_out(sentence: str) -> str:
+    """Return the sentence with spaces in place of numbers that state nothing."""
+    return _VERSION.sub(_to_spaces, _ENUMERATOR.sub(_to_spaces, sentence))
+
+
+def _to_spaces(match: re.Match[str]) -> str:
+    return " " * len(match.group())
+
+
+def _find_numbers(
+    sentence: str, dates: Iterable[WrittenDate], support: NumberSupport, durations: frozenset[Decimal]
+) -> Iterable[tuple[int, str]]:
     spans = [(date.start, date.end) for date in dates]
     for number in read_numbers(sentence):
-        if not any(start <= number.start < end for start, end in spans) and not support.contains(number):
+        if any(start <= number.start < end for start, end in spans) or support.contains(number):
+            continue
+        if read_duration(sentence, number) not in durations:
             yield number.start, number.text
 
 

@@ -128,9 +128,11 @@ def replace_chinese_dates(text: str) -> str:
     return _HAN_DATE_PART.sub(lambda match: str(_read_han(match.group())), text)
 
 
-def collect_numbers(quotes: Iterable[str], calculations: tuple[str, ...]) -> NumberSupport:
-    """Collect the numbers of quotes and calculations."""
-    stated: set[Decimal] = set()
+def collect_numbers(
+    quotes: Iterable[str], calculations: tuple[str, ...], more_values: Iterable[Decimal] = ()
+) -> NumberSupport:
+    """Collect the numbers of quotes and calculations. `more_values` are further numbers that the quotes state."""
+    stated = set(more_values)
     for quote in quotes:
         stated |= {value for number in read_numbers(quote) for value in number.readings} | read_number_words(quote)
     return NumberSupport(frozenset(stated), _find_results(calculations))
