@@ -198,7 +198,9 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, *
     `more_fields` are further fields of the writer's input.
     """
     reason = _resolve_final_reason(inputs, stop)
-    writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
+    writer_input = WriterInput(
+        **inputs.collected_fields(), **_list_judged(inputs.verdict), reason=reason, **more_fields
+    )
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
         await submit_findings(ctx, roles.GENERATOR, build_report(writer_input), reason, is_checked=False)
         return {"stop": reason}
@@ -212,6 +214,16 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, *
         reason = stop_reason_from_failure(written.failure)
     await submit_findings(ctx, roles.GENERATOR, written.draft, reason)
     return {"stop": reason}
+
+
+def _list_judged(verdict: Verdict | None) -> dict[str, tuple[str, ...]]:
+    """Return what the last judgment says of the parts of the question, as fields of the writer's input."""
+    coverage = verdict.coverage if verdict else ()
+    open_parts = [f"{c.sub_question}: {c.missing}" if c.missing else c.sub_question for c in coverage if not c.covered]
+    return {
+        "covering": tuple(dict.fromkeys(id for c in coverage for id in c.evidence)),
+        "open_parts": tuple(open_parts),
+    }
 
 
 def _stop_reason_from_verdict(verdict: Verdict) -> StopReason:

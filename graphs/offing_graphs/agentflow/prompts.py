@@ -25,6 +25,7 @@ from offing_graphs.shared.prompt_parts import (
     build_prompt,
     render_analysis,
     render_json,
+    render_open_parts,
     render_passages,
     render_task,
     render_tool_cards,
@@ -205,6 +206,7 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), *render_report_style(inputs.report_style), render_analysis(inputs.analysis))
     after = (
         *_render_uncited(inputs.uncited_passages),
+        *render_open_parts(inputs.open_parts),
         f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",
     )
     room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
@@ -216,7 +218,7 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
         evidence,
         allowance,
         inputs.left_out_passages,
-        inputs.quoted,
+        (*inputs.covering, *inputs.quoted),
     )
     omitted = passages.omitted + inputs.uncited_passages
     return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, *after), omitted)

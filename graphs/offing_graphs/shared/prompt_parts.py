@@ -159,5 +159,10 @@ def render_passage(passage: RetrievedPassage) -> str:
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + passage.text)
 
 
+def render_open_parts(parts: Sequence[str]) -> tuple[str, ...]:
+    """Render the parts of a question that are not answered, for the writer of its report."""
+    return ("These parts are not answered, or not completely:\n" + "\n".join(f"- {p}" for p in parts),) if parts else ()
+
+
 def render_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -188,5 +188,9 @@ class WriterInput(TaskContext, EvidenceInput):
     """Reason why collecting ended, a `StopReason`."""
     quoted: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Ids of passages that reports of child runs quote. They are shown first."""
+    covering: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Ids of passages that answer parts of the question, by the last judgment. They are shown before all others."""
+    open_parts: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Parts of the question that are not answered, by the last judgment, with what is missing."""
     uncited_passages: int = Field(default=0, exclude_if=is_zero)
     """Number of passages that child runs read and did not cite, so that they are not in `evidence`."""

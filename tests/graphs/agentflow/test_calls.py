@@ -9,7 +9,7 @@ from offing.core.step import StepKind
 from offing.sdk import InvalidOutput
 from offing_graphs.agentflow import graph, prompts
 from offing_graphs.agentflow.schemas import Command, Verdict, VerifierInput
-from offing_graphs.shared.schemas import Analysis, Coverage, Plan
+from offing_graphs.shared.schemas import Analysis, Coverage, Plan, WriterInput
 from tests.graphs.corpus import harbour
 from tests.graphs.in_memory_context import Engine, InMemoryContext, carry_out
 
@@ -132,3 +132,18 @@ no | 7 | | unknown number
 def test_the_verifier_is_asked_only_for_what_is_missing() -> None:
     for text in (prompts.VERIFIER_PROMPT, prompts.VERDICT_FORMAT_RULE, str(Verdict.model_json_schema())):
         assert "only what is missing" in text.lower()
+
+
+def judging(_inputs: Any) -> Verdict:
+    """A verifier that finds one part answered and one open."""
+    found = Coverage(sub_question="How often?", covered=True, evidence=("E1",))
+    missing = Coverage(sub_question="By whom?", covered=False, missing="a name")
+    return Verdict(analysis="", coverage=(found, missing), stop=True)
+
+
+async def test_the_last_judgment_reaches_the_writer() -> None:
+    ctx = await run({"query": "tide gauge"}, engines={"verifier": judging})
+    (inputs,) = (inputs for name, inputs in ctx.role_inputs if name == "generator")
+    assert isinstance(inputs, WriterInput)
+    assert inputs.covering == ("E1",)
+    assert inputs.open_parts == ("By whom?: a name",)
