@@ -136,8 +136,9 @@ def render_conversation(
     """Render the whole conversation.
 
     `render_action` renders an action in the prompt format. `format_rules` describe the format
-    to the model. Where the input shows the room, each record says how much of the context is used up to there,
-    and how many turns are left. The numbers depend only on what stands before them, so the conversation still only grows.
+    to the model. Where the input shows the room, each record says how much of the context is used up to there
+    and how many turns are left. The numbers depend only on what stands before them, so the conversation still
+    only grows.
     """
     messages = [Message("system", _render_system(inputs, format_rules)), Message("user", _render_question(inputs))]
     used = estimate_tokens(*(part for message in messages for part in message.parts))
