@@ -190,6 +190,8 @@ class InMemoryContext:
     looked_back: list[str] = field(default_factory=list[str])
     context_tokens: int | None = None
     """Context window of the models of all roles, as the platform knows it. None: unknown."""
+    answer_tokens: int | None = None
+    """Maximum tokens of an answer of all roles, as the platform knows it. None: unknown."""
     real_context_tokens: int | None = None
     """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
     revisers: frozenset[str] = frozenset()
@@ -215,6 +217,9 @@ class InMemoryContext:
 
     def get_context_tokens(self, role: str) -> int | None:
         return self.context_tokens
+
+    def get_answer_tokens(self, role: str) -> int | None:
+        return self.answer_tokens
 
     def stop_reason(self) -> StopReason | None:
         if self.stops and (reason := self.stops.pop(0)):

@@ -12,7 +12,7 @@ import pytest
 
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.follow_up import FollowUpKind, KindChooser
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, get_smallest_answer
 from offing.core.report import Report, ReportDraft
 from offing.core.report_changes import ChangeKind
 from offing.core.run import Budget, RunStatus, StopReason
@@ -95,6 +95,7 @@ async def check_replay(platform: Platform, run: RunRow) -> None:
         windows,
         row.report_style,
         follow_up=row.follow_up,
+        answer_tokens={role: size for role, engine in row.engines.items() if (size := get_smallest_answer(engine))},
     )
     stored = Recording.from_json(orjson.loads(orjson.dumps(recording_to_json(recording))))
     await replay_recording(graphs[row.graph], stored)

@@ -97,6 +97,9 @@ class KernelContext(HumanInputMixin):
     def get_context_tokens(self, role: str) -> int | None:
         return self._components.roles.get_context_tokens(role)
 
+    def get_answer_tokens(self, role: str) -> int | None:
+        return self._components.roles.get_answer_tokens(role)
+
     def stop_reason(self) -> StopReason | None:
         return self._components.budget.stop_reason()
 

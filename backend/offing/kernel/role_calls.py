@@ -14,6 +14,7 @@ from offing.core.model import (
     EngineResponse,
     FailedAttempt,
     FailureKind,
+    get_smallest_answer,
     get_smallest_window,
 )
 from offing.core.role_call import CallOrigin, extract_rejected_completions
@@ -119,6 +120,10 @@ class RoleCaller:
     def get_context_tokens(self, role: str) -> int | None:
         """See `offing.sdk.RunContext.get_context_tokens`."""
         return get_smallest_window(self._engines.get_config(role))
+
+    def get_answer_tokens(self, role: str) -> int | None:
+        """See `offing.sdk.RunContext.get_answer_tokens`."""
+        return get_smallest_answer(self._engines.get_config(role))
 
     async def call_role(
         self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None

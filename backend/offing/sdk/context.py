@@ -94,6 +94,14 @@ class RunContext(Protocol):
         """
         ...
 
+    def get_answer_tokens(self, role: str) -> int | None:
+        """Return the maximum tokens of an answer of the model that answers a role, by the role's name.
+
+        Thinking is not included. It is the same for the whole run. `None` means that the engine has no such limit
+        or that it is unknown.
+        """
+        ...
+
     def stop_reason(self) -> StopReason | None:
         """Return why the run should stop collecting and write its report.
 

@@ -56,6 +56,8 @@ class Recording:
     """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
     follow_up: FollowUp | None = None
     """The earlier report that the run is about. `None` means that there is none."""
+    answer_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Maximum tokens of an answer of the models that answered roles, by role."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -84,6 +86,7 @@ class Recording:
             None if style is None else ReportStyle.model_validate(style),
             tuple(data.get("revises", ())),
             follow_up_from_json(follow_up) if follow_up else None,
+            data.get("answer_tokens", {}),
         )
 
 
@@ -127,7 +130,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
-    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it.
+    """Return engines with the recorded limits. Those of a run whose draft had problems can correct it.
 
     An optional role has one if a call of it is recorded.
     """
@@ -139,14 +142,15 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
     revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
     called = {str(step.payload.get("role", "")) for step in recording.steps}
     optional = {role.name for role in graph.optional_roles if role.name in called}
-    windows = recording.context_tokens
+    windows, answers = recording.context_tokens, recording.answer_tokens
     return {
         role: EngineConfig(
             engine="scripted" if role in revisers else "extractive",
             options={"revises": True} if role in revisers else {},
             context_tokens=windows.get(role),
+            answer_tokens=answers.get(role),
         )
-        for role in sorted({*revisers, *optional, *windows})
+        for role in sorted({*revisers, *optional, *windows, *answers})
     }
 
 
@@ -193,6 +197,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "seed": r.seed,
         "reason": r.reason,
         **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"answer_tokens": dict(r.answer_tokens)} if r.answer_tokens else {}),
         **({"revises": list(r.revises)} if r.revises else {}),
         **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],

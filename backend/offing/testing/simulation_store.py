@@ -210,7 +210,9 @@ class _ScenarioEngines:
     def get_config(self, role: str) -> EngineConfig:
         scene = self.store.scene
         chosen = EngineConfig(
-            prompt_format=scene.prompt_formats.get(role, ""), context_tokens=scene.context_tokens.get(role)
+            prompt_format=scene.prompt_formats.get(role, ""),
+            context_tokens=scene.context_tokens.get(role),
+            answer_tokens=scene.answer_tokens.get(role),
         )
         if role in scene.answers:
             options = {"revises": True} if role in scene.revises else {}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 EARLY_STOP_TITLE = "A deep run continues while parts are open in its first turns"
+NEEDLESS_VERDICT_TITLE = "The verifier was not asked again: nothing was found, and no turn is left"
 
 
 async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -156,8 +157,15 @@ def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> Veri
 async def verify_question(
     ctx: RunContext, state: State, inputs: NodeInputs, role: Role[VerifierInput, Verdict]
 ) -> StateUpdate:
-    """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
+    """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues.
+
+    It is not asked where no judgment could change how the run ends.
+    """
     turn = state["turn"]
+    if _is_verdict_needless(ctx, inputs, turn):
+        await ctx.append_steps(_draft_needless_verdict(turn))
+        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+        return {"seen_message_seq": last_message_seq, "stop": StopReason.TURN_LIMIT}
     reply = await call_fitted(ctx, role, build_verifier_input(ctx, inputs, turn), turn=turn)
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     if isinstance(reply, EngineFailure):
@@ -165,6 +173,23 @@ async def verify_question(
     has_new_message = last_message_seq > state["seen_message_seq"]
     stop = "" if has_new_message else await _decide_stop(ctx, inputs, reply.output, turn)
     return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
+
+
+def _is_verdict_needless(ctx: RunContext, inputs: NodeInputs, turn: int) -> bool:
+    """Return whether no judgment could change how the run ends.
+
+    After the last turn of a run that has found nothing at all, every judgment leads to `NOTHING_FOUND` and to a report
+    without a model. Where something was found, the judgment decides between `ANSWERED` and `TURN_LIMIT`, and the
+    writer reads it. The first judgment of a run is always made.
+    """
+    return inputs.verdict is not None and turn >= ctx.run.budget.max_turns and _has_searched_in_vain(inputs)
+
+
+def _draft_needless_verdict(turn: int) -> StepDraft:
+    """Return a step draft that says why the verifier was not asked."""
+    detail = "Any judgment would lead to the same report and the same reason."
+    payload = {"skipped_role": roles.VERIFIER.name, "reason": StopReason.NOTHING_FOUND}
+    return StepDraft(StepKind.NOTE, NEEDLESS_VERDICT_TITLE, payload, "not asked", detail, turn=turn)
 
 
 async def _decide_stop(ctx: RunContext, inputs: NodeInputs, verdict: Verdict, turn: int) -> StopReason | Literal[""]:
@@ -244,7 +269,9 @@ def _resolve_final_reason(inputs: NodeInputs, reason: StopReason) -> StopReason:
 
     It is `NOTHING_FOUND` if the run made successful tool calls but has no findings.
     """
-    looked = any(record.status == "ok" for record in inputs.memory)
-    if not inputs.has_findings and looked and reason in _ENDS_WITHOUT_FINDINGS:
-        return StopReason.NOTHING_FOUND
-    return reason
+    return StopReason.NOTHING_FOUND if _has_searched_in_vain(inputs) and reason in _ENDS_WITHOUT_FINDINGS else reason
+
+
+def _has_searched_in_vain(inputs: NodeInputs) -> bool:
+    """Return whether tool calls succeeded and brought nothing to write about."""
+    return not inputs.has_findings and any(record.status == "ok" for record in inputs.memory)

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from offing.core.run import Budget, StopReason
+from offing.core.run import Budget, Depth, StopReason
 from offing.core.step import StepKind
 from offing.sdk import InvalidOutput
-from offing_graphs.agentflow import graph, prompts
+from offing_graphs.agentflow import graph, nodes, prompts
+from offing_graphs.agentflow.nodes import NEEDLESS_VERDICT_TITLE
 from offing_graphs.agentflow.schemas import Command, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, Plan, WriterInput
 from tests.graphs.corpus import harbour
@@ -132,6 +133,66 @@ no | 7 | | unknown number
 def test_the_verifier_is_asked_only_for_what_is_missing() -> None:
     for text in (prompts.VERIFIER_PROMPT, prompts.VERDICT_FORMAT_RULE, str(Verdict.model_json_schema())):
         assert "only what is missing" in text.lower()
+
+
+def goes_on(covered: bool = False, stop: bool = False) -> Engine:
+    return lambda inputs: Verdict(
+        analysis="", coverage=(Coverage(sub_question=inputs.question, covered=covered),), stop=stop
+    )
+
+
+def unasked(ctx: InMemoryContext) -> list[int]:
+    return [step.turn for step in ctx.steps if step.title == NEEDLESS_VERDICT_TITLE]
+
+
+async def in_vain(*queries: str, verifier: Engine, max_turns: int) -> InMemoryContext:
+    engines = {"planner": planner(*({"query": words} for words in queries)), "verifier": verifier}
+    ctx = InMemoryContext(harbour(), QUESTION, Budget(max_turns=max_turns), engines=engines)
+    await carry_out(ctx, graph)
+    return ctx
+
+
+@pytest.mark.parametrize("depth", [Depth.STANDARD, Depth.DEEP])
+async def test_the_verifier_is_not_asked_again_when_nothing_was_found_and_no_turn_is_left(depth: Depth) -> None:
+    engines = {"planner": planner(*({"query": words} for words in ("zzz", "qqq", "xyzzy"))), "verifier": goes_on()}
+    ctx = InMemoryContext(harbour(), QUESTION, Budget(max_turns=3, depth=depth), engines=engines)
+    await carry_out(ctx, graph)
+    assert roles_of(ctx) == ["analyst", "planner", "verifier", "planner", "verifier", "planner"]
+    assert unasked(ctx) == [3]
+    assert ctx.report.stop_reason == StopReason.NOTHING_FOUND
+    (note,) = [step for step in ctx.steps if step.title == NEEDLESS_VERDICT_TITLE]
+    assert note.payload["skipped_role"] == "verifier"
+
+
+@pytest.mark.parametrize("verifier", [goes_on(stop=True), goes_on(covered=True, stop=True), goes_on()])
+async def test_a_judgment_in_its_place_would_have_changed_nothing(
+    verifier: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [goes_on()]
+    then: Engine = lambda inputs: (left.pop() if left else verifier)(inputs)  # noqa: E731
+    spared = await in_vain("zzz", "qqq", verifier=goes_on(), max_turns=2)
+
+    def never(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(nodes, "_is_verdict_needless", never)
+    asked = await in_vain("zzz", "qqq", verifier=then, max_turns=2)
+    assert roles_of(asked)[-1] == "verifier"
+    assert unasked(spared) == [2]
+    assert spared.draft == asked.draft
+    assert spared.report.stop_reason == asked.report.stop_reason
+
+
+async def test_a_judgment_that_could_matter_is_made_in_the_last_turn_too() -> None:
+    found = await in_vain("zzz", "tide gauge", verifier=stops_after(2), max_turns=2)
+    assert roles_of(found)[-2:] == ["verifier", "generator"]
+    assert found.report.stop_reason == StopReason.ANSWERED
+    again = await in_vain("tide gauge", "zzz", verifier=stops_after(2), max_turns=2)
+    assert roles_of(again)[-2:] == ["verifier", "generator"]
+    assert again.report.stop_reason == StopReason.ANSWERED
+    first = await in_vain("zzz", verifier=goes_on(), max_turns=1)
+    assert roles_of(first) == ["analyst", "planner", "verifier"]
+    assert unasked(found) == unasked(again) == unasked(first) == []
 
 
 def judging(_inputs: Any) -> Verdict:
