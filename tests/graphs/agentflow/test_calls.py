@@ -9,6 +9,7 @@ from offing.core.step import StepKind
 from offing.sdk import InvalidOutput
 from offing_graphs.agentflow import graph, nodes, prompts
 from offing_graphs.agentflow.nodes import NEEDLESS_VERDICT_TITLE
+from offing_graphs.agentflow.roles import PART_ID, VERIFIER
 from offing_graphs.agentflow.schemas import Command, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, Plan, WriterInput
 from tests.graphs.corpus import harbour
@@ -128,6 +129,68 @@ no | 7 | | unknown number
     assert isinstance(verdict, Verdict)
     assert [c.sub_question for c in verdict.coverage] == ["How often?", "By whom?", "7"]
     assert prompts.parse_text_verdict(prompts.render_text_verdict(verdict, inputs), inputs) == verdict
+
+
+PARTS = Analysis(summary="s", sub_questions=("How often?", "By whom?", "Why?"))
+JUDGED = VerifierInput(question=QUESTION, analysis=PARTS, tools=(), turn=1, remaining=2)
+
+
+def test_a_verdict_may_say_that_a_part_is_covered_partly_or_not_in_the_documents() -> None:
+    text = """<analysis>Nobody is named.</analysis>
+<coverage>
+partly | p1 | E1 | the months
+not in documents | P2 | | a name
+searched, not in the documents | 3 | | a reason
+</coverage>
+<stop>false</stop>"""
+    verdict = prompts.parse_text_verdict(text, JUDGED)
+    assert isinstance(verdict, Verdict)
+    assert [c.sub_question for c in verdict.coverage] == list(PARTS.sub_questions)
+    assert [c.state for c in verdict.coverage] == ["partly", "not_in_documents", "not_in_documents"]
+    assert not any(c.covered for c in verdict.coverage)
+    assert prompts.parse_text_verdict(prompts.render_text_verdict(verdict, JUDGED), JUDGED) == verdict
+
+
+@pytest.mark.parametrize(
+    ("written", "state"),
+    [
+        ({}, ""),
+        ({"state": None}, ""),
+        ({"state": "no idea"}, ""),
+        ({"state": "Partly"}, "partly"),
+        ({"state": "not in documents"}, "not_in_documents"),
+        ({"covered": True, "state": "partly"}, ""),
+    ],
+)
+def test_a_state_is_optional_and_one_that_is_not_known_fails_nothing(written: dict[str, Any], state: str) -> None:
+    coverage = Coverage.model_validate({"sub_question": "By whom?", "covered": False} | written)
+    assert coverage.state == state
+    assert ("state" in coverage.model_dump(mode="json")) == bool(state)
+
+
+def test_a_verdict_in_json_may_name_parts_by_their_ids() -> None:
+    assert VERIFIER.repair_output
+    coverage = (Coverage(sub_question="p2", covered=True), Coverage(sub_question="p9", covered=True))
+    named, repairs = VERIFIER.repair_output(Verdict(analysis="", coverage=coverage, stop=False), JUDGED)
+    assert [c.sub_question for c in named.coverage] == ["By whom?", "p9"]
+    assert repairs == (PART_ID,)
+    assert VERIFIER.repair_output(named, JUDGED) == (named, ())
+
+
+async def test_parts_have_the_same_ids_in_each_turn_and_the_planner_sees_what_is_not_in_the_documents() -> None:
+    def analyze(_inputs: Any) -> Analysis:
+        return PARTS
+
+    def verify(inputs: Any) -> Verdict:
+        gone = Coverage(sub_question="By whom?", covered=False, state="not_in_documents")
+        return Verdict(analysis="", coverage=(gone,), stop=inputs.turn > 1)
+
+    ctx = await run({"query": "gauge"}, {"query": "tide"}, engines={"analyst": analyze, "verifier": verify})
+    asked = ["\n".join(m.text for m in messages) for role, messages in ctx.prompts if role in {"planner", "verifier"}]
+    assert len(asked) == 4
+    assert all('"p1": "How often?", "p2": "By whom?", "p3": "Why?"' in text for text in asked)
+    second = [text for text in asked if "This is step 2." in text]
+    assert ['"state": "not_in_documents"' in text for text in second] == [True]
 
 
 def test_the_verifier_is_asked_only_for_what_is_missing() -> None:
