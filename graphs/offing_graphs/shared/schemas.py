@@ -174,9 +174,9 @@ def build_part_id(number: int) -> str:
 
 
 def resolve_part(name: str, sub_questions: Sequence[str]) -> str:
-    """Return the sub-question that an answer names by its id or number. Other words stay as they are."""
-    found = _PART_ID.fullmatch(name.strip())
-    number = int(found[1]) if found else 0
+    """Return the sub-question that an answer names by its id or number. Other words stay unchanged."""
+    match = _PART_ID.fullmatch(name.strip())
+    number = int(match[1]) if match else 0
     return sub_questions[number - 1] if 0 < number <= len(sub_questions) else name
 
 

@@ -182,14 +182,14 @@ async def test_parts_have_the_same_ids_in_each_turn_and_the_planner_sees_what_is
         return PARTS
 
     def verify(inputs: Any) -> Verdict:
-        gone = Coverage(sub_question="By whom?", covered=False, state="not_in_documents")
-        return Verdict(analysis="", coverage=(gone,), stop=inputs.turn > 1)
+        coverage = Coverage(sub_question="By whom?", covered=False, state="not_in_documents")
+        return Verdict(analysis="", coverage=(coverage,), stop=inputs.turn > 1)
 
     ctx = await run({"query": "gauge"}, {"query": "tide"}, engines={"analyst": analyze, "verifier": verify})
-    asked = ["\n".join(m.text for m in messages) for role, messages in ctx.prompts if role in {"planner", "verifier"}]
-    assert len(asked) == 4
-    assert all('"p1": "How often?", "p2": "By whom?", "p3": "Why?"' in text for text in asked)
-    second = [text for text in asked if "This is step 2." in text]
+    texts = ["\n".join(m.text for m in messages) for role, messages in ctx.prompts if role in {"planner", "verifier"}]
+    assert len(texts) == 4
+    assert all('"p1": "How often?", "p2": "By whom?", "p3": "Why?"' in text for text in texts)
+    second = [text for text in texts if "This is step 2." in text]
     assert ['"state": "not_in_documents"' in text for text in second] == [True]
 
 
@@ -239,30 +239,30 @@ async def test_a_judgment_in_its_place_would_have_changed_nothing(
         return False
 
     monkeypatch.setattr(nodes, "_is_verdict_needless", never)
-    asked = await in_vain("zzz", "qqq", verifier=then, max_turns=2)
-    assert roles_of(asked)[-1] == "verifier"
+    run_with_verdict = await in_vain("zzz", "qqq", verifier=then, max_turns=2)
+    assert roles_of(run_with_verdict)[-1] == "verifier"
     assert unasked(spared) == [2]
-    assert spared.draft == asked.draft
-    assert spared.report.stop_reason == asked.report.stop_reason
+    assert spared.draft == run_with_verdict.draft
+    assert spared.report.stop_reason == run_with_verdict.report.stop_reason
 
 
 async def test_a_judgment_that_could_matter_is_made_in_the_last_turn_too() -> None:
-    found = await in_vain("zzz", "tide gauge", verifier=stops_after(2), max_turns=2)
-    assert roles_of(found)[-2:] == ["verifier", "generator"]
-    assert found.report.stop_reason == StopReason.ANSWERED
+    late_find = await in_vain("zzz", "tide gauge", verifier=stops_after(2), max_turns=2)
+    assert roles_of(late_find)[-2:] == ["verifier", "generator"]
+    assert late_find.report.stop_reason == StopReason.ANSWERED
     again = await in_vain("tide gauge", "zzz", verifier=stops_after(2), max_turns=2)
     assert roles_of(again)[-2:] == ["verifier", "generator"]
     assert again.report.stop_reason == StopReason.ANSWERED
     first = await in_vain("zzz", verifier=goes_on(), max_turns=1)
     assert roles_of(first) == ["analyst", "planner", "verifier"]
-    assert unasked(found) == unasked(again) == unasked(first) == []
+    assert unasked(late_find) == unasked(again) == unasked(first) == []
 
 
 def judging(_inputs: Any) -> Verdict:
     """A verifier that finds one part answered and one open."""
-    found = Coverage(sub_question="How often?", covered=True, evidence=("E1",))
+    answered = Coverage(sub_question="How often?", covered=True, evidence=("E1",))
     missing = Coverage(sub_question="By whom?", covered=False, missing="a name")
-    return Verdict(analysis="", coverage=(found, missing), stop=True)
+    return Verdict(analysis="", coverage=(answered, missing), stop=True)
 
 
 async def test_the_last_judgment_reaches_the_writer() -> None:
