@@ -5,7 +5,10 @@ from offing_graphs.agentflow import extractive, prompts
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.choices import choose_sub_question, choose_tool
 from offing_graphs.shared.report_repairs import repair_writer_output
-from offing_graphs.shared.schemas import Analysis, Plan, WriterInput
+from offing_graphs.shared.schemas import Analysis, Plan, WriterInput, resolve_part
+
+PART_ID = "part_id"
+"""Name of the repair of a verdict that names a sub-question by its id."""
 
 
 def _render_analysis_headline(output: Analysis) -> Headline:
@@ -30,6 +33,17 @@ def _render_verdict_headline(output: Verdict) -> Headline:
 
 def _render_report_headline(output: ReportDraft) -> Headline:
     return Headline(shorten_line(output.title), shorten_line(output.answer))
+
+
+def _name_parts(output: Verdict, inputs: VerifierInput) -> tuple[Verdict, tuple[str, ...]]:
+    """Replace the ids of sub-questions by their words, which every reader of a verdict knows."""
+    parts = inputs.analysis.sub_questions
+    coverage = tuple(
+        one.model_copy(update={"sub_question": resolve_part(one.sub_question, parts)}) for one in output.coverage
+    )
+    if coverage == output.coverage:
+        return output, ()
+    return output.model_copy(update={"coverage": coverage}), (PART_ID,)
 
 
 ANALYST = Role(
@@ -78,6 +92,7 @@ VERIFIER = Role(
     extractive=extractive.verify_coverage,
     prompt_formats=(prompts.VERIFIER_TEXT_FORMAT,),
     choices=lambda inputs: (choose_sub_question(inputs.analysis),),
+    repair_output=_name_parts,
 )
 GENERATOR = Role(
     "generator",

@@ -13,7 +13,7 @@ from typing import Any, cast
 from offing.sdk import UNTRUSTED_BLOCK_RULE, Message, shorten_line, wrap_untrusted
 from offing_graphs.extractive.quotes import select_relevant
 from offing_graphs.shared.prompt_room import TASK_FRACTION, TOOLS_FRACTION, Allowance, compute_share
-from offing_graphs.shared.schemas import Analysis, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.schemas import Analysis, RetrievedPassage, TaskContext, ToolCard, build_part_id
 from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_USER_MESSAGES = 10
@@ -61,8 +61,12 @@ def _take_latest(texts: Sequence[str], max_count: int, max_tokens: int | None, n
     return (*((f"{omitted} {name} are not shown, for lack of room.",) if omitted else ()), *latest)
 
 
-def render_analysis(analysis: Analysis) -> str:
-    return "The analysis:\n" + render_json(analysis.model_dump(mode="json"))
+def render_analysis(analysis: Analysis, *, shows_ids: bool = False) -> str:
+    """Render an analysis. `shows_ids` names each sub-question by its id, for roles that refer to it."""
+    fields = analysis.model_dump(mode="json")
+    if shows_ids:
+        fields["sub_questions"] = {build_part_id(n): part for n, part in enumerate(analysis.sub_questions, 1)}
+    return "The analysis:\n" + render_json(fields)
 
 
 def render_tool_cards(tools: Iterable[ToolCard], context_tokens: int | None = None) -> tuple[str, ...]:
