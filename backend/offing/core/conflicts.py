@@ -2,7 +2,8 @@
 
 Rather a conflict is missed than one claimed. Both quotes must name the same, one must have all words of the other, and
 they must agree in all values but one, which has the same unit. Years differ between true statements ("in 2019", "in
-2020"), so they count only for events that happen once. The functions are pure.
+2020"), so they count only for events that happen once. A row of a table does not say of which period or place it is,
+and sources whose titles name different periods speak of different things. The functions are pure.
 """
 
 import re
@@ -27,6 +28,11 @@ MAX_STATEMENT_CHARS = 400
 MAX_STATEMENTS = 400
 """Maximum statements that are compared. The first ones are kept."""
 
+_TABLE_CELL = re.compile(r"\s\|\s|^\||\|$")
+_PERIOD = re.compile(
+    r"\b(?:Q[1-4]|H[12]|(?:first|second|third|fourth) quarter|(?:FY ?)?(?:19|20)\d\d)\b", re.IGNORECASE
+)
+"""A year, a half of it or a quarter in a title."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|\n\s*\n")
 _YEAR = re.compile(r"1\d{3}|20\d\d")
 _BEFORE_YEAR = re.compile(r"\b(?:in|since|from|until|during|year)\s$|\($", re.IGNORECASE)
@@ -77,9 +83,17 @@ def find_conflicts(citations: Sequence[Citation]) -> tuple[Conflict, ...]:
     pairs = (
         (first.citation.number, second.citation.number)
         for first, second in combinations(statements, 2)
-        if first.citation.source_id != second.citation.source_id and _disagree(first, second)
+        if first.citation.source_id != second.citation.source_id
+        and _may_share_period(first.citation.title, second.citation.title)
+        and _disagree(first, second)
     )
     return tuple(Conflict("", pair) for pair in dict.fromkeys(pairs))
+
+
+def _may_share_period(title: str, other: str) -> bool:
+    """Return whether two titles name the same periods, or one of them names none."""
+    periods, others = ({m.casefold() for m in _PERIOD.findall(one)} for one in (title, other))
+    return not periods or not others or periods == others
 
 
 def _read_statements(citation: Citation) -> list[_Statement]:
@@ -90,7 +104,7 @@ def _read_statements(citation: Citation) -> list[_Statement]:
 def _read_statement(citation: Citation, text: str) -> _Statement | None:
     """Read a statement that names something and has values. `None` means that it is none, or not a definite one."""
     folded = fold_text(text).text.strip()
-    if not folded or len(folded) > MAX_STATEMENT_CHARS or _VAGUE.search(folded):
+    if not folded or len(folded) > MAX_STATEMENT_CHARS or _VAGUE.search(folded) or _TABLE_CELL.search(folded):
         return None
     values = _read_values(folded)
     matches = list(_WORD.finditer(_blank_values(folded)))

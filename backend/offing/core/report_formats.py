@@ -218,10 +218,13 @@ def _escape_markdown(text: str) -> str:
 
     Nothing acts inside of a code span, and it cannot contain the mark that ends it.
     """
-    line = _single_line(text)
-    pieces = _CODE_SPAN.split(line)
-    escaped = "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
-    return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
+    return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", _escape_inline(text))
+
+
+def _escape_inline(text: str) -> str:
+    """Escape as `_escape_markdown`, but for a place where no block such as a list can begin."""
+    pieces = _CODE_SPAN.split(_single_line(text))
+    return "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
 
 
 def _escape_active(text: str) -> str:
@@ -247,7 +250,7 @@ def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
         yield _join_md_cells([""] * width)
         yield _join_md_cells(["---"] * width)
     for row in rows:
-        cells = [_escape_markdown(cell).replace("|", "\\|") for cell in split_cells(row.text)]
+        cells = [_escape_cell(cell) for cell in split_cells(row.text)]
         cells += [""] * (width - len(cells))
         cells[-1] = f"{cells[-1]} {_render_md_marks(row)}".strip()
         yield _join_md_cells(cells)
@@ -314,7 +317,7 @@ def _describe_verdict(verdict: ClaimVerdict | None) -> str:
 
 
 def _escape_cell(cell: str) -> str:
-    return _escape_markdown(cell).replace("|", "\\|")
+    return _escape_inline(cell).replace("|", "\\|")
 
 
 def _render_md_conflicts(report: Report) -> list[str]:

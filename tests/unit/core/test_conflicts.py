@@ -9,9 +9,9 @@ from offing.core.report import Citation, Conflict
 from offing.core.tool import SourceSpan
 
 
-def a_citation(number: int, quote: str, source: int | None = None) -> Citation:
+def a_citation(number: int, quote: str, source: int | None = None, title: str = "T") -> Citation:
     id = UUID(int=number if source is None else source)
-    return Citation(number, SourceSpan(id, 0, len(quote)), quote, id, "T")
+    return Citation(number, SourceSpan(id, 0, len(quote)), quote, id, title)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_two_sources_with_another_number_for_the_same_are_a_conflict(first: str,
         ("the sample had 40 adult patients.", "the sample had 55 adult patients."),
         ("What is new in the IDLE of Python 2.7 is shown.", "What is new in the IDLE of Python 3.5 is shown."),
         ("Ask the GPT model with temperature 0.3.", "Ask the GPT model with temperature 0.7."),
+        ("Core growth in Europe | 10%", "Core growth in Europe | 18%"),
         ("The span at Oslo is 500 metres long.", "The span at Oslo is 1,640 feet long."),
     ],
 )
@@ -52,3 +53,19 @@ def test_statements_that_can_both_be_true_are_no_conflict(first: str, second: st
 def test_two_quotes_of_one_source_are_no_conflict_between_sources() -> None:
     first, second = "The library of Gullholm holds 40 volumes.", "The library of Gullholm holds 52 volumes."
     assert find_conflicts((a_citation(1, first, 7), a_citation(2, second, 7))) == ()
+
+
+@pytest.mark.parametrize(
+    ("title", "other", "is_conflict"),
+    [
+        ("Q4 2022 results", "Q1 2023 results", False),
+        ("Annual report 2021", "Annual report 2022", False),
+        ("Report of the first quarter", "Report of the second quarter", False),
+        ("Annual report 2022", "Annual Report 2022, amended", True),
+        ("Annual report 2022", "History of the port", True),
+    ],
+)
+def test_sources_of_different_periods_do_not_contradict_each_other(title: str, other: str, is_conflict: bool) -> None:
+    first, second = "The port of Gullholm earned 12% more.", "The port of Gullholm earned 18% more."
+    found = find_conflicts((a_citation(1, first, title=title), a_citation(2, second, title=other)))
+    assert bool(found) is is_conflict
