@@ -44,10 +44,12 @@ def find_publication(tree: Any) -> Publication:
         *_select(stated, _OTHER_DATES),
         *_list_marked_dates(tree),
     ]
-    authors = _select_authors(stated, _PAPER_AUTHORS)
-    if not authors:
-        authors = next((names for work, by_id in works if (names := _list_names(work, by_id))), list[str]())
-    return build_publication(authors or _select_authors(stated, _AUTHORS), dates)
+    authors = (
+        *(stated.get(name, ()) for name in _PAPER_AUTHORS),
+        *(_list_names(work, by_id) for work, by_id in works),
+        *(stated.get(name, ()) for name in _AUTHORS),
+    )
+    return build_publication(next(filter(join_authors, authors), ()), dates)
 
 
 def _read_statements(tree: Any) -> dict[str, list[str]]:
@@ -63,12 +65,6 @@ def _read_statements(tree: Any) -> dict[str, list[str]]:
 
 def _select(stated: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
     return [value for name in names for value in stated.get(name, ())]
-
-
-def _select_authors(stated: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Return the authors of the first property that names any."""
-    candidates = ([*stated.get(name, ())] for name in names)
-    return next((authors for authors in candidates if join_authors(authors)), list[str]())
 
 
 def _list_marked_dates(tree: Any) -> Iterator[str]:

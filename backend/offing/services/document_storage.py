@@ -96,8 +96,8 @@ async def _add_publications(
 ) -> None:
     """Store author, date and pages of stored texts that have none or whose index was replaced."""
     replaced = {index.text_id for index in indexes}
-    same = [(known[one.snapshot_sha256], one.publication) for one in new]
-    added = [(text.id, found) for text, found in same if not text.has_publication or text.id in replaced]
+    pairs = [(known[one.snapshot_sha256], one.publication) for one in new]
+    added = [(text.id, publication) for text, publication in pairs if not text.has_publication or text.id in replaced]
     if added:
         await rows.set_publications(connection, tenant_id, added)
 
