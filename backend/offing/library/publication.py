@@ -39,7 +39,8 @@ _NOBODY = frozenset(
 )
 _PROGRAM = re.compile(
     r"\b(?:microsoft|adobe|acrobat|indesign|libreoffice|openoffice|wkhtmltopdf|quartz|ghostscript|pdfcreator|pdftex"
-    r"|latex|tex live|python-docx|apache (?:poi|fop)|google docs|aspose|itext|skia/pdf|chromium|mozilla|edgar online|workiva)\b",
+    r"|latex|tex live|python-docx|apache (?:poi|fop)|google docs|aspose|itext|skia/pdf|chromium|mozilla"
+    r"|edgar online|workiva)\b",
     re.IGNORECASE,
 )
 """Matches the name of a program that writes itself where an author belongs."""

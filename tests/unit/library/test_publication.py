@@ -96,7 +96,7 @@ def test_a_date_has_one_form_and_what_is_none_is_dropped(statement: str, publish
         ("{{ page.author }}", ""),
         ("[object Object]", ""),
         ("<script>alert(1)</script>", "alert(1)"),
-        ("1 < 2 and 3 > 2 Ann", ""),
+        ("Ann <<Lee", ""),
         ("12345 - 67", ""),
     ],
 )
