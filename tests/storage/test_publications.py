@@ -9,7 +9,7 @@ import pytest
 from fpdf import FPDF
 
 from offing.library.readers import DocumentReaderPool
-from offing.services import ingestion
+from offing.services import ingestion, library
 from offing.services.ingestion import Upload
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -87,6 +87,24 @@ async def test_an_index_of_another_version_is_replaced_with_what_its_reader_foun
         owner.execute("update app.extracted_text set index_version = 1, author = 'Somebody', page_starts = '{5}'")
     await ingest(pool, readers, ("a.pdf", write_pdf("One pool.", "Two pools.")))
     assert (await stored(pool, "a.pdf"))[1] == ("Ann Lee", "2021-03-04", [0, 11], [1, 2])
+
+
+async def test_the_date_of_a_document_comes_with_what_a_search_finds_and_a_tool_reads(
+    pool: Database, readers: DocumentReaderPool, owner_url: str
+) -> None:
+    await ingest(pool, readers, ("a.pdf", write_pdf("A pool keeps sockets open.")))
+    access = library.build_library_access(pool, LOCAL_TENANT)
+
+    async def dates() -> tuple[str, str]:
+        (passage,) = (await access.search("pool", 5)).passages
+        window = await access.read("a.pdf", 0, 100)
+        assert window is not None
+        return passage.published, window.published
+
+    assert await dates() == ("2021-03-04", "2021-03-04")
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(FORGET)
+    assert await dates() == ("", "")
 
 
 async def test_hostile_names_are_bounded_data(pool: Database, readers: DocumentReaderPool) -> None:

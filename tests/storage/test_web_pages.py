@@ -171,7 +171,7 @@ async def test_a_page_keeps_its_author_and_date_and_one_of_before_gets_them_when
     head = b"<head><meta name=author content='Ann Lee'><meta property=article:published_time content=2024-03-05T08:00Z>"
     site.pages["/tides"] = Reply(TIDES.replace(b"<head>", head))
     columns = "select author, published, page_starts from extracted_text"
-    await read(pages, f"{site.url}/tides")
+    assert (await read(pages, f"{site.url}/tides")).published == "2024-03-05"
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert await (await connection.execute(columns)).fetchall() == [("Ann Lee", "2024-03-05", [])]
         await connection.execute("update extracted_text set author = null, published = null, page_starts = null")
