@@ -28,8 +28,8 @@ def convert_text(text: str, starts: PageStarts, convert: Callable[[str], str]) -
 
 def drop_repeated_pages(starts: Iterable[tuple[int, int]]) -> PageStarts:
     """Return the starts without those of the page that the text before them is from."""
-    kept = list[tuple[int, int]]()
+    starts_by_page = list[tuple[int, int]]()
     for start in starts:
-        if not kept or kept[-1][1] != start[1]:
-            kept.append(start)
-    return kept
+        if not starts_by_page or starts_by_page[-1][1] != start[1]:
+            starts_by_page.append(start)
+    return starts_by_page

@@ -46,8 +46,8 @@ def _find_packet(data: bytes) -> str:
     """Return the last XMP packet that describes the PDF itself. Empty if there is none that can be read."""
     packet, end = b"", 0
     while (start := data.find(_PACKET_START, end)) >= 0 and (end := data.find(_PACKET_END, start)) >= 0:
-        found = data[start : min(end, start + MAX_PACKET_BYTES)]
-        packet = found if _PDF_NAMESPACE in found else packet
+        packet_bytes = data[start : min(end, start + MAX_PACKET_BYTES)]
+        packet = packet_bytes if _PDF_NAMESPACE in packet_bytes else packet
     return packet.decode("utf-8", "replace")
 
 
