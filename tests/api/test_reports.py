@@ -1,9 +1,11 @@
 """Reports, exports and ratings over HTTP."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import psycopg
 import pytest
+from fpdf import FPDF
 
 from tests.api.conftest import Api
 
@@ -75,6 +77,66 @@ async def test_a_position_is_that_which_a_person_finds_in_the_file(
     await api.hands.report(await api.hands.claim(run), source)
     (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
     assert citation["position"] == position
+
+
+def write_pdf(author: str = "Ann Lee") -> bytes:
+    """A PDF with the quote on its second page."""
+    pdf = FPDF()
+    pdf.set_author(author)
+    pdf.set_creation_date(datetime(2021, 3, 4, tzinfo=UTC))
+    pdf.set_font("helvetica", size=12)
+    for text in ("Salt is old.", QUOTE):
+        pdf.add_page()
+        pdf.multi_cell(0, 5, text)
+    return bytes(pdf.output())
+
+
+HOSTILE = "Ann *Lee* \"&lt onclick'"
+DATED_PAGE = PAGE.replace(
+    "<html>",
+    "<html><head><meta name=author content='Bo Chen'><meta property=article:published_time content=2024-03-05></head>",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words", "position"),
+    [
+        ("salt.pdf", write_pdf(), "by Ann Lee \u00b7 salt.pdf \u00b7 dated 4 March 2021", "page 2"),
+        ("salt.html", DATED_PAGE, "by Bo Chen \u00b7 salt.html \u00b7 dated 5 March 2024", "section"),
+    ],
+)
+async def test_author_date_and_page_of_a_document_are_in_the_report_and_in_every_export(
+    api: Api, name: str, data: str | bytes, words: str, position: str
+) -> None:
+    source = await api.hands.document(name, data)
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    (cited,), (citation,) = report["sources"], report["citations"]
+    assert cited["author"] in words
+    assert cited["description"].startswith(words)
+    assert citation["position"].startswith(position)
+    for form in ("md", "html"):
+        text = (await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text
+        assert words in text, form
+        assert f"[1] {position}" in text, form
+    exported = (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).json()["report"]
+    assert (exported["sources"][0]["author"], exported["sources"][0]["published"]) == (
+        cited["author"],
+        cited["published"],
+    )
+    assert exported["citations"][0]["position"].startswith(position)
+
+
+async def test_a_hostile_author_stays_text_in_every_export(api: Api) -> None:
+    source = await api.hands.document("salt.pdf", write_pdf(HOSTILE))
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    (cited,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["sources"]
+    assert cited["author"] == HOSTILE
+    page, text = [(await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text for form in ("html", "md")]
+    assert "by Ann *Lee* &quot;&amp;lt" in page
+    assert 'by Ann \\*Lee\\* "\\&lt' in text
 
 
 @pytest.mark.parametrize("form", ["md", "html"])

@@ -108,6 +108,8 @@ class Evidence:
     """Origin and trust level of the text."""
     source_label: str = ""
     """Short id of the source in the run: S1, S2 and so on, in the order of retrieval. Empty means that it has none."""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, TOO_MANY_CA
 from offing_graphs.shared.prompt_parts import (
     add_format_rules,
     build_prompt,
+    name_passage,
     render_json,
     render_task,
     render_tool_cards,
@@ -276,8 +277,8 @@ def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> t
 
 def _render_passage_header(passage: RetrievedPassage) -> str:
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
-    where = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end}), under:"
-    return f"{where}\n{wrap_untrusted(shorten_line(location))}\nIts text:"
+    name = name_passage(passage.id, passage.source_reference, passage.start, passage.end, passage.published)
+    return f"{name}, under:\n{wrap_untrusted(shorten_line(location))}\nIts text:"
 
 
 def _truncate_text(text: str, max_tokens: int) -> str:

@@ -35,7 +35,7 @@ from offing_graphs.memact.context import NEARLY_FULL_FRACTION
 from offing_graphs.memact.schemas import EDIT_ACTIONS, Act, AgentInput, ContextRecord
 from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, Call, split_calls
 from offing_graphs.shared.findings import render_value
-from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
+from offing_graphs.shared.prompt_parts import name_passage, render_json, render_task, render_tool_cards
 from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import NamedBlocks, parse_tagged_list, render_tagged
 from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
@@ -268,8 +268,8 @@ def _take_fitting(evidence: Sequence[Evidence], max_tokens: int) -> tuple[Eviden
 
 def _render_evidence(evidence: Evidence) -> str:
     location = f"{evidence.title} \u203a {evidence.heading}" if evidence.heading else evidence.title
-    source = evidence.source_label or evidence.source_id
-    head = f"Passage {evidence.id} (source {source}, {evidence.span.start} to {evidence.span.end})"
+    source, span = evidence.source_label or str(evidence.source_id), evidence.span
+    head = name_passage(evidence.id, source, span.start, span.end, evidence.published)
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + evidence.text)
 
 

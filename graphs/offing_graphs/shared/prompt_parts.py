@@ -158,9 +158,15 @@ def _render_omitted(omitted_ids: Sequence[str], count: int, left_out: int) -> tu
 
 def render_passage(passage: RetrievedPassage) -> str:
     """Render a passage under the ids by which an answer cites it and a tool reads on in its source."""
-    head = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end})"
+    head = name_passage(passage.id, passage.source_reference, passage.start, passage.end, passage.published)
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + passage.text)
+
+
+def name_passage(id: str, source: str, start: int, end: int, published: str) -> str:
+    """Return the line above a passage: its ids, its place, and the date of its document unless that is empty."""
+    date = f", dated {published}" if published else ""
+    return f"Passage {id} (source {source}, {start} to {end}{date})"
 
 
 def render_open_parts(parts: Sequence[str]) -> tuple[str, ...]:

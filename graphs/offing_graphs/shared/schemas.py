@@ -89,6 +89,9 @@ class RetrievedPassage(FrozenModel):
     text: str
     source_label: str = Field(default="", exclude=True)
     """Short id of the source in prompts, such as S2. Not recorded, because it follows from the order of retrieval."""
+    published: str = Field(default="", exclude=True)
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown. Not recorded, because the tool result
+    has it."""
 
     @property
     def source_reference(self) -> str:

@@ -29,7 +29,12 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
         ) : (
           <div className="evidence-cards">
             {cards.map((citation) => (
-              <QuoteCard key={citation.number} citation={citation} onUnpin={() => onPin(citation.number)} />
+              <QuoteCard
+                key={citation.number}
+                citation={citation}
+                source={report.sources.find((source) => source.id === citation.source)}
+                onUnpin={() => onPin(citation.number)}
+              />
             ))}
           </div>
         )}

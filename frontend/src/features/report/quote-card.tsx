@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { passageQuery } from "@/shared/api/library";
-import type { Citation } from "@/shared/api/reports";
+import type { Citation, CitedSource } from "@/shared/api/reports";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
@@ -14,16 +14,19 @@ const LONG_CONTEXT_CHARS = 1_600;
 
 interface QuoteCardProps {
   citation: Citation;
+  /** Its author, date and origin are shown if it is set. */
+  source?: CitedSource;
   /** Set if the card is pinned. */
   onUnpin?: () => void;
 }
 
 /** The quote of a citation in its context, and whether it is verified. */
-export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
+export function QuoteCard({ citation, source, onUnpin }: QuoteCardProps) {
   const [isExpanded, setIsExpanded] = useState(false);
   return (
     <article className="quote-card" data-citation={citation.number} aria-label={`Citation ${citation.number}`}>
       <Quote citation={citation} isExpanded={isExpanded} isCompact={!onUnpin} />
+      {source?.description && <p className="quote-source">{source.description}</p>}
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
         <VerificationStatus citation={citation} />
