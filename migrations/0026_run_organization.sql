@@ -12,7 +12,7 @@ create index run_archived on app.run (tenant_id, created_at desc, id desc)
   where kind = 'interactive' and archived_at is not null;
 create index run_pinned on app.run (tenant_id, created_at desc, id desc)
   where kind = 'interactive' and pinned_at is not null;
-create index run_active on app.run (tenant_id, created_at desc, id desc)
+create index run_not_ended on app.run (tenant_id, created_at desc, id desc)
   where kind = 'interactive' and ended_at is null;
 create index run_ended_by_status on app.run (tenant_id, status, created_at desc, id desc)
   where kind = 'interactive' and ended_at is not null;
@@ -125,5 +125,5 @@ $$;
 create index checkpoint_write_of_run on app.checkpoint_write (run_id);
 create index evaluation_result_of_run on app.evaluation_result (run_id) where run_id is not null;
 create index experiment_result_of_run on app.experiment_result (run_id) where run_id is not null;
-create index experiment_judgement_of_run on app.experiment_judgement (run_id);
-create index experiment_judgement_of_base_run on app.experiment_judgement (base_run_id);
+create index experiment_judgment_of_run on app.experiment_judgment (run_id);
+create index experiment_judgment_of_base_run on app.experiment_judgment (base_run_id);

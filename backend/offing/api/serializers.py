@@ -124,17 +124,15 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
 
 
 def serialize_run_list(listed: RunList) -> RunPage:
+    matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
     items = [
-        serialize_run_summary(summary).model_copy(
-            update={"match": _serialize_match(listed.matches.get(summary.run.id))}
-        )
-        for summary in listed.runs
+        serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs
     ]
     return RunPage(items=items, next=listed.next_cursor, unindexed_runs=listed.unindexed_count)
 
 
-def _serialize_match(match: RunMatch | None) -> RunMatchOut | None:
-    return match and RunMatchOut(location=match.location, excerpt=match.excerpt)
+def _serialize_match(match: RunMatch) -> RunMatchOut:
+    return RunMatchOut(location=match.location, excerpt=match.excerpt)
 
 
 def serialize_deletion(result: DeletionResult) -> RunDeletionOut:

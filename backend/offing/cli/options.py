@@ -146,7 +146,7 @@ class RunListOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizeOptions:
-    """Options of `offing organize`. What no option names stays as it is."""
+    """Options of `offing organize`. What no option names stays unchanged."""
 
     title: str | None = None
     """A title. Empty: the title of the run's report again."""

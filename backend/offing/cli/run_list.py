@@ -12,7 +12,7 @@ from offing.bus.live import LiveBus
 from offing.cli.options import OrganizeOptions, RunListOptions
 from offing.cli.show import get_run_id, run_with_database, run_with_servers, summarize_run
 from offing.cli.terminal import print_json, strip_control
-from offing.core.errors import Conflict, InvalidInput
+from offing.core.errors import InvalidInput
 from offing.core.run import RunStatus
 from offing.local.servers import ServerUrls
 from offing.services import run_deletion, run_labels, run_lists
@@ -132,44 +132,51 @@ def organize_run(run_text: str, options: OrganizeOptions) -> int:
 
 
 async def _change_labels(database: Database, servers: ServerUrls, run_text: str, change: LabelChange) -> RunSummary:
-    run_id = await get_run_id(database, run_text)
+    summary = await _get_summary(database, run_text)
     if change == LabelChange():
-        async with database.transaction(LOCAL_TENANT) as connection:
-            return await run_summaries.get_run_summary(connection, run_id)
+        return summary
     bus = LiveBus(servers.redis_url)
     try:
-        return await run_labels.change_labels(database, bus, LOCAL_TENANT, run_id, change)
+        return await run_labels.change_labels(database, bus, LOCAL_TENANT, summary.run.id, change)
     finally:
         await bus.close()
 
 
 def delete_run(run_text: str, *, with_later_runs: bool, is_confirmed: bool) -> int:
     """Delete a run after the person has confirmed it, and print what was deleted."""
-
-    async def work(database: Database) -> DeletionResult | None:
-        run_id = await get_run_id(database, run_text)
-        if not is_confirmed and not await _confirm(database, run_id, with_later_runs):
-            return None
-        return await run_deletion.delete_run(database, LOCAL_TENANT, run_id, with_later_runs=with_later_runs)
-
-    result = run_with_database(work)
-    if result is None:
+    summary = run_with_database(lambda database: _get_summary(database, run_text))
+    if not is_confirmed and not _confirm(summary, with_later_runs):
         print("Nothing was deleted.", file=sys.stderr)
         return 1
-    later = f" and {len(result.run_ids) - 1} later runs of its thread" if len(result.run_ids) > 1 else ""
-    children = f", with {result.child_run_count} runs that they started" if result.child_run_count else ""
-    print(f"Deleted run {result.run_ids[0]}{later}{children}.")
-    if result.fork_ids:
-        print(f"Its forks stay: {', '.join(map(str, result.fork_ids))}.")
+    _print_deletion(
+        run_with_database(
+            lambda database: run_deletion.delete_run(
+                database, LOCAL_TENANT, summary.run.id, with_later_runs=with_later_runs
+            )
+        )
+    )
     return 0
 
 
-async def _confirm(database: Database, run_id: UUID, with_later_runs: bool) -> bool:
-    """Ask the person at this terminal. Raises Conflict without a terminal."""
-    if not sys.stdin.isatty():
-        raise Conflict("There is no terminal at which to confirm the deletion.", "Use --yes to delete without asking.")
+def _print_deletion(result: DeletionResult) -> None:
+    first, *later = result.run_ids
+    more = f" and {len(later)} later runs of its thread" if later else ""
+    children = f", with {result.child_run_count} runs that they started" if result.child_run_count else ""
+    print(f"Deleted run {first}{more}{children}.")
+    if result.fork_ids:
+        print(f"Its forks stay: {', '.join(map(str, result.fork_ids))}.")
+
+
+async def _get_summary(database: Database, run_text: str) -> RunSummary:
+    run_id = await get_run_id(database, run_text)
     async with database.transaction(LOCAL_TENANT) as connection:
-        summary = await run_summaries.get_run_summary(connection, run_id)
+        return await run_summaries.get_run_summary(connection, run_id)
+
+
+def _confirm(summary: RunSummary, with_later_runs: bool) -> bool:
+    """Ask the person at this terminal. Raises InvalidInput without a terminal."""
+    if not sys.stdin.isatty():
+        raise InvalidInput("--yes", "standard input is not a terminal", "Use --yes to delete without asking.")
     what = "this run and the later runs of its thread" if with_later_runs else "this run"
-    Console().print(f"{str(run_id)[-8:]}  {_render_name(summary)}", soft_wrap=True)
+    Console().print(f"{str(summary.run.id)[-8:]}  {_render_name(summary)}", soft_wrap=True)
     return input(f"Delete {what} permanently? [y/N] ").strip().lower() == "y"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from offing.library.terms import MAX_TERM_CHARS, extract_terms, fold_word
+from offing.library.terms import MAX_TERM_CHARS, extract_terms, fold_word, is_unspaced
 
 MAX_INDEXED_BYTES = 500_000
 """Maximum size of the different terms of one text in an index. Later terms of a longer text are not found."""
@@ -41,7 +41,7 @@ class WordQuery:
 
     def count_matches(self, text: str) -> int:
         """Return how many different terms of the query a text has."""
-        found = set(_extract_terms(text))
+        found = set(_extract_indexed_terms(text))
         return len(found.intersection(self.terms)) + self._has_last(found)
 
     def _has_last(self, found: set[str]) -> bool:
@@ -69,7 +69,7 @@ def list_indexed_terms(texts: Iterable[str]) -> list[str]:
     terms: dict[str, None] = {}
     size = 0
     for text in texts:
-        for term in _extract_terms(text):
+        for term in _extract_indexed_terms(text):
             if term not in terms:
                 size += len(term.encode())
                 if size > MAX_INDEXED_BYTES:
@@ -101,7 +101,7 @@ def _find_first_match(query: WordQuery, line: str) -> int:
     """Return where the first word with a term of the query begins. 0 also means that there is none."""
     wanted = {*query.terms, *query.last_terms}
     for word in _WORD.finditer(line):
-        for term in _extract_terms(word[0]):
+        for term in _extract_indexed_terms(word[0]):
             if term in wanted or (query.beginning and term.startswith(query.beginning)):
                 return word.start() + max(0, word[0].lower().find(term))
     return 0
@@ -109,6 +109,14 @@ def _find_first_match(query: WordQuery, line: str) -> int:
 
 def _list_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(islice(_extract_terms(text), MAX_QUERY_TERMS)))
+
+
+def _extract_indexed_terms(text: str) -> Iterator[str]:
+    """Yield the terms of a text, and for pairs of characters also each of them, so that one character is found."""
+    for term in _extract_terms(text):
+        yield term
+        if len(term) == 2 and is_unspaced(term):
+            yield from term
 
 
 def _extract_terms(text: str) -> Iterator[str]:

@@ -57,10 +57,8 @@ def _check_later(first: RunRow, later: Sequence[RunRow], with_later_runs: bool) 
         problem = f"Run {active.id}, a later run of the thread, has not ended ({active.status})."
         raise Conflict(problem, "Cancel it first, then delete both.")
     if later and not with_later_runs:
-        count = (
-            "1 later run of its thread builds" if len(later) == 1 else f"{len(later)} later runs of its thread build"
-        )
-        raise Conflict(f"{count} on run {first.id}.", "Delete the later runs first, or all together with later_runs.")
+        who = "A later run of its thread builds" if len(later) == 1 else f"{len(later)} later runs of its thread build"
+        raise Conflict(f"{who} on run {first.id}.", "Delete the later runs first, or all together with later_runs.")
 
 
 def _check_descendants(first: RunRow, descendants: Mapping[UUID, RunStatus]) -> None:

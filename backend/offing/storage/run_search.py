@@ -6,6 +6,7 @@ runs. Each stored word begins with a prefix of the tenant.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -85,9 +86,5 @@ def _list_report_texts(body: dict[str, Any] | None) -> tuple[str, ...]:
     if body is None:
         return ()
     answer = [body["answer"]["text"]] if body["answer"] else []
-    sections = [
-        text
-        for section in body["sections"]
-        for text in (section["heading"], *(s["text"] for s in section["sentences"]))
-    ]
-    return tuple(text for text in (body["title"], *answer, *sections) if text)
+    sections = [(part["heading"], *(sentence["text"] for sentence in part["sentences"])) for part in body["sections"]]
+    return tuple(text for text in (body["title"], *answer, *chain.from_iterable(sections)) if text)

@@ -123,8 +123,8 @@ async def list_runs(
     conditions = list_conditions(run_filter, key[0])
     if before is not None:
         conditions.append(f"({key[0]}, {key[1]}) < (%(before_at)s, %(before_id)s)")
-    order = f"order by {key[0]} desc, {key[1]} desc limit %(limit)s"
-    statement = " and ".join((LIST_RUNS_OF_TAG if is_of_tag else LIST_RUNS, *conditions))
+    order: LiteralString = f"order by {key[0]} desc, {key[1]} desc limit %(limit)s"
+    statement: LiteralString = " and ".join((LIST_RUNS_OF_TAG if is_of_tag else LIST_RUNS, *conditions))
     values = {**get_parameters(run_filter), "limit": limit}
     if before is not None:
         values |= {"before_at": before[0], "before_id": before[1]}

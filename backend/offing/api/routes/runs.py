@@ -138,7 +138,7 @@ async def list_runs(
         created_from=created_from,
         created_before=created_before,
     )
-    words = q.strip() if q and q.strip() else None
+    words = q if q and q.strip() else None  # space after the last word means that it is complete
     listed = await run_lists.list_runs(deps.database, caller.tenant_id, run_filter, words, cursor, limit)
     return serializers.serialize_run_list(listed)
 

@@ -302,7 +302,7 @@ class RunPage(Page):
 
 
 class RunChangeIn(ApiModel):
-    """What to change of a run. A field that is absent or null stays as it is."""
+    """What to change of a run. A field that is absent or null stays unchanged."""
 
     title: str | None = Field(
         default=None, max_length=1000, description="At most 200 characters. Empty: the title of its report again."
