@@ -101,16 +101,20 @@ insert into app.run_search_queue (run_id, tenant_id, queued_at)
 select id, tenant_id, created_at from app.run where kind = 'interactive';
 
 -- Returns at most max_count runs of the current tenant with these words, newest first, after a page key (null: the
--- newest). It runs as the owner, because row-level security prevents an index for operators of text search.
+-- newest). It runs as the owner, because row-level security prevents an index for operators of text search. The
+-- statement is planned for the words at hand: runs with rare words are found by them, and those with frequent words in
+-- the order of time. A scan of the table would have to read the words of all runs, which the planner underestimates.
 create function app.find_runs_by_words(query tsquery, before_at timestamptz, before_id uuid, max_count integer)
 returns table (run_id uuid, run_created_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, app, pg_temp as $$
-  select s.run_id, s.run_created_at from app.run_search s
-   where s.tenant_id = app.current_tenant_id() and s.words @@ query
-     and (s.run_created_at, s.run_id)
-         < (coalesce(before_at, 'infinity'), coalesce(before_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-   order by s.run_created_at desc, s.run_id desc limit max_count
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, app, pg_temp set enable_seqscan = off as $$
+begin
+  return query execute
+    'select s.run_id, s.run_created_at from app.run_search s
+      where s.tenant_id = $1 and s.words @@ $2 and (s.run_created_at, s.run_id) < ($3, $4)
+      order by s.run_created_at desc, s.run_id desc limit $5'
+    using app.current_tenant_id(), query, coalesce(before_at, 'infinity'),
+          coalesce(before_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), max_count;
+end $$;
 
 -- Returns tenants with runs to index.
 create function app.list_tenants_to_index(max_count integer) returns setof uuid
