@@ -125,6 +125,10 @@ $$;
 
 -- Deletion ----------------------------------------------------------------------------------------------------------
 
+-- A fork has copies of the states with which its origin began. They outlive the runs that wrote them.
+alter table app.checkpoint alter column run_id drop not null;        -- null if the run was deleted
+alter table app.checkpoint_write alter column run_id drop not null;  -- null if the run was deleted
+
 -- Without these, each deletion of a run would read the whole of these tables for its foreign keys.
 create index checkpoint_write_of_run on app.checkpoint_write (run_id);
 create index evaluation_result_of_run on app.evaluation_result (run_id) where run_id is not null;

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -49,14 +48,13 @@ ADD_RUNS = """
 
 
 @pytest.fixture
-def crowd(owner_url: str) -> Iterator[None]:
+def crowd(owner_url: str) -> None:
     """Ten thousand runs: a half archived, a few active, failed, pinned, or of a rare graph."""
     prefix = f"{LOCAL_TENANT.hex[-8:]}:"
     with psycopg.connect(owner_url, autocommit=True) as owner:
         for statement in ADD_RUNS.split(";\n"):
             if statement.strip():
                 owner.execute(statement.encode(), {"tenant": LOCAL_TENANT, "count": RUNS, "prefix": prefix})
-    yield
 
 
 class Watched:
@@ -198,5 +196,3 @@ async def test_no_search_finds_a_run_of_another_tenant(pool: Database, other_ten
             query = render_tsquery(parse_word_query("salt"), tenant)
             keys = await run_search.find_runs(connection, query, None, 10)
             assert [id for _, id in keys] == ([theirs.id] if tenant == other_tenant else [])
-
-

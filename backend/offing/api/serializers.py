@@ -125,9 +125,7 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
 
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
-    items = [
-        serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs
-    ]
+    items = [serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs]
     return RunPage(items=items, next=listed.next_cursor, unindexed_runs=listed.unindexed_count)
 
 

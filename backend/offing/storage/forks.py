@@ -46,16 +46,16 @@ FIND_FIRST_RUN = """
 
 HAS_MISSING_STATE = """
     select (select min(superstep) from step where run_id = %(origin)s and seq <= %(at)s) > 1
-       and exists (select from app.thread_lineage(%(source)s) as line join run e on e.thread_id = line.thread_id
-                    where (e.created_at < least(line.visible_before, %(created_at)s)
-                           and e.durability = 'sync' and e.started_at is not null)
-                       or (e.forked_at_seq is not null and e.forked_from_id is null))
+       and exists (select from app.thread_lineage(%(source)s) as line
+                     join run e on e.thread_id = line.thread_id and e.created_at < least(line.visible_before,
+                     %(created_at)s)
+                    where e.durability = 'sync' and e.started_at is not null)
        and not exists (select from checkpoint c join step s on s.run_id = %(origin)s and s.seq = %(at)s
                         where c.thread_id = %(source)s and c.ns = '' and c.created_at <= s.at)
 """
 """Whether the run began from the state of an earlier run of its thread, and neither that state nor
 a later one is still stored. The first nodes after such a state belong to a superstep later than
-the first. A fork whose origin was deleted may have begun so: the earlier runs are not known any more.
+the first.
 """
 
 GET_COPIED_USAGE = """

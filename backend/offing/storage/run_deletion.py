@@ -44,12 +44,11 @@ LIST_FORKS = """
 A run of such a thread reads what came before the fork's origin.
 """
 
-KEEP_STATES = """
-    update {table} c
-       set run_id = (select r.id from run r where r.thread_id = c.thread_id order by r.created_at, r.id limit 1)
-     where c.run_id = any(%(runs)s) and not c.thread_id = any(%(threads)s)
-"""
-"""A fork has copies of the states with which its origin began. From now on they belong to the fork."""
+KEEP_STATES = (
+    "update checkpoint set run_id = null where run_id = any(%(runs)s) and not thread_id = any(%(threads)s)",
+    "update checkpoint_write set run_id = null where run_id = any(%(runs)s) and not thread_id = any(%(threads)s)",
+)
+"""A fork has copies of the states with which its origin began."""
 
 LIST_THREADS = "select distinct thread_id from run where id = any(%s)"
 
@@ -74,7 +73,7 @@ DELETE_STATES = f"""
     with recursive of_thread as (select %(thread)s::uuid as id),
     kept as (
       select ns, checkpoint_id, parent_id, delta_channels from checkpoint
-       where thread_id = %(thread)s and not run_id = any(%(runs)s)),
+       where thread_id = %(thread)s and not coalesce(run_id = any(%(runs)s), false)),
     {DELETE_UNNEEDED}
     select count(*) from spare
 """
@@ -121,8 +120,8 @@ async def delete_runs(
     threads = [row[0] for row in await (await connection.execute(LIST_THREADS, (everything,))).fetchall()]
     thread_id = (await runs.get_run(connection, run_ids[0])).thread_id
     parts = [row[0] for row in await (await connection.execute(LIST_PROMPT_PARTS, (everything,))).fetchall()]
-    for table in ("checkpoint", "checkpoint_write"):
-        await connection.execute(KEEP_STATES.format(table=table).encode(), {"runs": everything, "threads": threads})
+    for statement in KEEP_STATES:
+        await connection.execute(statement, {"runs": everything, "threads": threads})
     await connection.execute(DELETE_STATES, {"thread": thread_id, "runs": everything}, prepare=False)
     await connection.execute(DELETE_RUNS, (list(run_ids),))
     await connection.execute(DELETE_EMPTY_THREAD, (thread_id,))
