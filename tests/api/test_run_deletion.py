@@ -27,9 +27,9 @@ ADD_ROLE_CALLS = """
 """
 
 
-async def ended(api: Api, **more: object) -> dict[str, Any]:
+async def ended(api: Api, question: str = "Why is the sea salt?", **more: object) -> dict[str, Any]:
     """A run with a report, a rating and tags that has ended."""
-    run = await api.submit(**more)
+    run = await api.submit(question, **more)
     fence = await api.hands.claim(run)
     await api.hands.report(fence, await api.hands.document())
     await api.hands.end(fence)
@@ -77,8 +77,8 @@ async def test_no_table_refers_to_a_deleted_run_and_others_keep_theirs(api: Api,
 
 
 async def test_an_active_run_is_cancelled_first(api: Api) -> None:
-    queued, (asked, _) = await api.submit(), await waiting(api, YEAR)
-    for run, status in ((queued, "queued"), (asked, "waiting")):
+    queued, (waiting_run, _) = await api.submit(), await waiting(api, YEAR)
+    for run, status in ((queued, "queued"), (waiting_run, "waiting")):
         rejected = await api.http.delete(f"/api/v1/runs/{run}")
         assert rejected.status_code == 409
         assert f"has not ended ({status})" in rejected.json()["detail"]

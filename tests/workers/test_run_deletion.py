@@ -105,8 +105,8 @@ async def test_a_fork_of_a_follow_up_continues_and_is_forked_after_its_whole_thr
     again = await forked(shared_platform, fork.id, 2)
     assert await prompts_of(shared_platform, again) == expected
     after = await ended(shared_platform, follow_up(fork))
-    said = " ".join(word for prompt in await prompts_of(shared_platform, after) for word in prompt)
-    assert REACT.question in said  # of the first run, from the state that the fork has copied
+    text = " ".join(word for prompt in await prompts_of(shared_platform, after) for word in prompt)
+    assert REACT.question in text  # of the first run, from the state that the fork has copied
 
 
 async def test_the_state_with_which_a_fork_began_is_kept_when_old_states_are_removed(

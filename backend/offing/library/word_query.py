@@ -41,14 +41,14 @@ class WordQuery:
 
     def count_matches(self, text: str) -> int:
         """Return how many different terms of the query a text has."""
-        found = set(_extract_indexed_terms(text))
-        return len(found.intersection(self.terms)) + self._has_last(found)
+        terms = set(_extract_indexed_terms(text))
+        return len(terms.intersection(self.terms)) + self._has_last(terms)
 
-    def _has_last(self, found: set[str]) -> bool:
+    def _has_last(self, terms: set[str]) -> bool:
         if not self.beginning:
             return False
-        return any(term.startswith(self.beginning) for term in found) or bool(
-            self.last_terms and found.issuperset(self.last_terms)
+        return any(term.startswith(self.beginning) for term in terms) or bool(
+            self.last_terms and terms.issuperset(self.last_terms)
         )
 
 
@@ -99,10 +99,10 @@ def cut_excerpt(query: WordQuery, text: str) -> str:
 
 def _find_first_match(query: WordQuery, line: str) -> int:
     """Return where the first word with a term of the query begins. 0 also means that there is none."""
-    wanted = {*query.terms, *query.last_terms}
+    query_terms = {*query.terms, *query.last_terms}
     for word in _WORD.finditer(line):
         for term in _extract_indexed_terms(word[0]):
-            if term in wanted or (query.beginning and term.startswith(query.beginning)):
+            if term in query_terms or (query.beginning and term.startswith(query.beginning)):
                 return word.start() + max(0, word[0].lower().find(term))
     return 0
 

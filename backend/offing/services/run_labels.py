@@ -21,7 +21,7 @@ class ChangePublisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """What to change. `None` leaves a field as it is."""
+    """What to change. `None` leaves a field unchanged."""
 
     title: str | None = None
     """Empty means that the run has the title of its report again."""
@@ -61,8 +61,8 @@ async def _change_tags(connection: Connection, run_id: UUID, change: LabelChange
         return
     stored = await run_labels.list_tags(connection, run_id) if change.tags is None else change.tags
     removed = set(normalize_tags(change.removed_tags))
-    kept = [tag for tag in normalize_tags(stored) if tag not in removed]
-    await run_labels.replace_tags(connection, run_id, normalize_tags([*kept, *change.added_tags]))
+    remaining = [tag for tag in normalize_tags(stored) if tag not in removed]
+    await run_labels.replace_tags(connection, run_id, normalize_tags([*remaining, *change.added_tags]))
 
 
 async def check_started_by_person(connection: Connection, run: RunRow, verb: str) -> None:

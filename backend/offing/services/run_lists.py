@@ -75,12 +75,12 @@ async def _search_runs(
     await index_queued_runs(database, tenant_id, MAX_INDEXED_PER_SEARCH)
     async with database.transaction(tenant_id) as connection:
         tsquery = render_tsquery(query, tenant_id)
-        found, continues_at = await _find_matching(connection, run_filter, tsquery, before, limit + 1)
-        page = found[:limit]
+        summaries, continues_at = await _find_matching(connection, run_filter, tsquery, before, limit + 1)
+        page = summaries[:limit]
         texts = await run_search.list_texts(connection, [summary.run.id for summary in page]) if page else []
         unindexed = await run_search.count_queued_runs(connection, tenant_id)
     matches = {one.run_id: match for one in texts if (match := locate_match(query, one)) is not None}
-    cursor = _render_key(page[-1]) if len(found) > limit else continues_at and render_page_cursor(continues_at)
+    cursor = _render_key(page[-1]) if len(summaries) > limit else continues_at and render_page_cursor(continues_at)
     return RunList(page, cursor, matches, unindexed)
 
 
@@ -88,18 +88,18 @@ async def _find_matching(
     connection: Connection, run_filter: RunFilter, tsquery: str, before: PageKey | None, limit: int
 ) -> tuple[list[RunSummary], PageKey | None]:
     """Return the next matching runs, and where to continue after the last window. `None` means that it was the last."""
-    found: list[RunSummary] = []
+    summaries: list[RunSummary] = []
     if before is None and run_filter.created_before is not None:
         before = run_filter.created_before, UUID(int=0)
     for _ in range(MAX_WINDOWS):
         keys = await run_search.find_runs(connection, tsquery, before, MATCHES_PER_WINDOW)
-        found += await run_summaries.list_runs_among(connection, run_filter, _ids(keys), limit - len(found))
+        summaries += await run_summaries.list_runs_among(connection, run_filter, _ids(keys), limit - len(summaries))
         if len(keys) < MATCHES_PER_WINDOW or _is_before(keys[-1], run_filter):
-            return found, None
+            return summaries, None
         before = keys[-1]
-        if len(found) >= limit:
+        if len(summaries) >= limit:
             break
-    return found, before
+    return summaries, before
 
 
 def _is_before(key: PageKey, run_filter: RunFilter) -> bool:
