@@ -84,10 +84,17 @@ RUN_EXAMPLE: Example = {
     "started_at": TIMESTAMP,
     "ended_at": None,
     "title": None,
+    "given_title": "",
+    "tags": ["networking"],
+    "pinned_at": None,
+    "archived_at": None,
+    "match": None,
     "pending_input_requests": 0,
     "forked_from_id": None,
     "forked_at_seq": None,
 }
+
+MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
@@ -366,7 +373,10 @@ EXAMPLES: dict[str, Example] = {
     "RunOut": RUN_EXAMPLE,
     "RunDetail": RUN_EXAMPLE
     | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm", "token_details": TOKEN_DETAILS_EXAMPLE},
-    "RunPage": {"items": [RUN_EXAMPLE], "next": None},
+    "RunPage": {"items": [RUN_EXAMPLE | {"match": MATCH_EXAMPLE}], "next": None, "unindexed_runs": 0},
+    "RunMatchOut": MATCH_EXAMPLE,
+    "RunChangeIn": {"title": "Connection pools", "tags": ["networking"], "pinned": True, "archived": None},
+    "RunDeletionOut": {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []},
     "AnswerDraftOut": DRAFT_EXAMPLE,
     "AnswerDraftList": {"items": [DRAFT_EXAMPLE]},
     "StepOut": STEP_EXAMPLE,

@@ -111,6 +111,59 @@ class ForkOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunListOptions:
+    """Options of `offing runs`."""
+
+    search: str = ""
+    """Words that all occur in the question, the given title or the latest report, in any form."""
+    status: Literal["queued", "running", "waiting", "paused", "done", "failed", "cancelled"] | None = None
+    """Only runs with this status."""
+    group: Literal["active", "ended"] | None = None
+    """Only runs that have not ended, or only those that have."""
+    waiting: Flag = False
+    """Only runs with an input request that waits for a person."""
+    graph: str | None = None
+    """Only runs of this graph."""
+    tag: str | None = None
+    """Only runs with this tag."""
+    pinned: bool | None = None
+    """Only pinned runs, or with --no-pinned the others."""
+    archived: Flag = False
+    """Only archived runs."""
+    all: Flag = False
+    """Archived runs, too."""
+    since: str | None = None
+    """Only runs created at this date or time or later, such as 2026-11-01 or 2026-11-01T09:30. Times without an
+    offset are local."""
+    until: str | None = None
+    """Only runs created before this date or time."""
+    limit: int = 20
+    """Maximum number of runs."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizeOptions:
+    """Options of `offing organize`. What no option names stays unchanged."""
+
+    title: str | None = None
+    """A title. Empty: the title of the run's report again."""
+    tags: Annotated[tuple[str, ...], Parameter(name="--tag", negative="")] = ()
+    """A tag to add. Repeat the option for several."""
+    untag: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """A tag to remove. Repeat the option for several."""
+    pin: bool | None = None
+    """Pin the run, or with --no-pin unpin it."""
+    archive: bool | None = None
+    """Archive the run, or with --no-archive return it to the list."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOptions:
     """Options of `offing rollouts collect`."""
 

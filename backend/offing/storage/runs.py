@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from psycopg.errors import UniqueViolation
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
@@ -54,8 +54,6 @@ first.
 FIND_EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
 GET_RUN = f"select {COLUMNS} from run where id = %s"
-
-LIST_RECENT_RUNS = f"select {COLUMNS} from run where kind = 'interactive' order by created_at desc, id desc limit %s"
 
 LIST_IDS_WITH_SUFFIX = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
 
@@ -275,11 +273,15 @@ class Release:
 
 
 async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> RunRow:
-    """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended."""
+    """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended, `NotFound` without it."""
     try:
         async with connection.transaction():
             cursor = await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id})
             return run_from_row(await cursor.fetchone())
+    except ForeignKeyViolation as error:  # its last run was deleted at the same moment
+        if error.diag.constraint_name != "run_tenant_id_thread_id_fkey":
+            raise
+        raise NotFound("thread", str(new.thread_id)) from error
     except UniqueViolation as error:
         if error.diag.constraint_name != "run_one_active_per_thread":
             raise
@@ -302,11 +304,6 @@ async def get_run(connection: Connection, run_id: UUID) -> RunRow:
     if row is None:
         raise NotFound("run", str(run_id))
     return run_from_row(row)
-
-
-async def list_recent_runs(connection: Connection, limit: int) -> list[RunRow]:
-    """Return the tenant's newest runs without rollouts."""
-    return [run_from_row(row) for row in await (await connection.execute(LIST_RECENT_RUNS, (limit,))).fetchall()]
 
 
 async def list_ids_with_suffix(connection: Connection, suffix: str) -> list[UUID]:

@@ -14,6 +14,7 @@ from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopRe
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
 from offing.sdk import StateView
+from offing.services.run_search import MatchLocation
 
 Question = Annotated[
     str,
@@ -33,6 +34,15 @@ def _check_deadline(deadline: AwareDatetime) -> AwareDatetime:
 
 
 Deadline = Annotated[AwareDatetime, AfterValidator(_check_deadline)]
+
+
+def _check_creation_time(time: AwareDatetime) -> AwareDatetime:
+    if not datetime(2000, 1, 1, tzinfo=UTC) <= time <= MAX_DEADLINE:
+        raise ValueError("it must be between 2000 and 2200")
+    return time
+
+
+CreationTime = Annotated[AwareDatetime, AfterValidator(_check_creation_time)]
 
 
 class ApiModel(BaseModel):
@@ -168,6 +178,13 @@ class TokenDetailsOut(ApiModel):
     )
 
 
+class RunMatchOut(ApiModel):
+    """Where a run matches a search best: the text with the most of the searched words."""
+
+    location: MatchLocation
+    excerpt: str = Field(description="The text around the first match, as one line.")
+
+
 class RunOut(ApiModel):
     """A run as shown in a list."""
 
@@ -194,7 +211,16 @@ class RunOut(ApiModel):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
-    title: str | None = Field(default=None, description="Title of its latest report.")
+    title: str | None = Field(
+        default=None, description="The title that a person gave it, else that of its latest report. null: neither."
+    )
+    given_title: str = Field(default="", description="The title that a person gave it. Empty: none.")
+    tags: list[str] = Field(default=[], description="In the order in which a person gave them.")
+    pinned_at: datetime | None = Field(default=None, description="null: it is not pinned.")
+    archived_at: datetime | None = Field(default=None, description="null: it is not archived.")
+    match: RunMatchOut | None = Field(
+        default=None, description="Where it matches the search `q` best. null: nothing was searched."
+    )
     pending_input_requests: int = Field(default=0, description="Number of input requests that wait for a person.")
     forked_from_id: UUID | None = Field(
         default=None, description="The run that this run was forked from. null: it is not a fork."
@@ -268,6 +294,34 @@ class Page(ApiModel):
 
 class RunPage(Page):
     items: list[RunOut]
+    unindexed_runs: int = Field(
+        default=0,
+        description="Number of runs that the search `q` may have missed, because their words are still to be indexed: "
+        "for some time after an upgrade. At most 10000 are counted.",
+    )
+
+
+class RunChangeIn(ApiModel):
+    """What to change of a run. A field that is absent or null stays unchanged."""
+
+    title: str | None = Field(
+        default=None, max_length=1000, description="At most 200 characters. Empty: the title of its report again."
+    )
+    tags: list[Annotated[str, Field(max_length=1000)]] | None = Field(
+        default=None,
+        max_length=100,
+        description="All tags that the run has afterwards: at most 20, of at most 50 characters each.",
+    )
+    pinned: bool | None = None
+    archived: bool | None = Field(default=None, description="true: lists leave the run out unless they ask for it.")
+
+
+class RunDeletionOut(ApiModel):
+    """What a deletion has deleted and kept."""
+
+    run_ids: list[UUID] = Field(description="The run, and the later runs of its thread if they were included.")
+    child_runs: int = Field(description="Number of runs that these runs had started.")
+    kept_fork_ids: list[UUID] = Field(description="Forks of the deleted runs. They stay with the steps they copied.")
 
 
 class StepOut(ApiModel):

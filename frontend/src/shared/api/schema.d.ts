@@ -777,7 +777,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description List runs, newest first.
+         * @description List runs, newest first, also with `q`. A page of a search may be shorter than `limit` and not be the last.
          */
         get: operations["list_runs"];
         put?: never;
@@ -806,10 +806,20 @@ export interface paths {
         get: operations["get_run"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete Run
+         * @description Delete an ended run permanently with its steps, report, ratings, files, states and the runs that it started.
+         *
+         *     Documents that it fetched, items in LangGraph's store, forks, and what training has made of it stay.
+         */
+        delete: operations["delete_run"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Run
+         * @description Give a run a title and tags, pin it, or archive it.
+         */
+        patch: operations["change_run"];
         trace?: never;
     };
     "/api/v1/runs/{run_id}/cancel": {
@@ -3100,6 +3110,11 @@ export interface components {
             worker_heartbeat_at?: string | null;
         };
         /**
+         * MatchLocation
+         * @enum {string}
+         */
+        MatchLocation: "title" | "question" | "report";
+        /**
          * McpServerOut
          * @description An MCP server that runs may name in their scope.
          * @example {
@@ -4663,8 +4678,68 @@ export interface components {
             next: string | null;
         };
         /**
+         * RunChangeIn
+         * @description What to change of a run. A field that is absent or null stays unchanged.
+         * @example {
+         *       "archived": null,
+         *       "pinned": true,
+         *       "tags": [
+         *         "networking"
+         *       ],
+         *       "title": "Connection pools"
+         *     }
+         */
+        RunChangeIn: {
+            /**
+             * Archived
+             * @description true: lists leave the run out unless they ask for it.
+             */
+            archived?: boolean | null;
+            /** Pinned */
+            pinned?: boolean | null;
+            /**
+             * Tags
+             * @description All tags that the run has afterwards: at most 20, of at most 50 characters each.
+             */
+            tags?: string[] | null;
+            /**
+             * Title
+             * @description At most 200 characters. Empty: the title of its report again.
+             */
+            title?: string | null;
+        };
+        /**
+         * RunDeletionOut
+         * @description What a deletion has deleted and kept.
+         * @example {
+         *       "child_runs": 2,
+         *       "kept_fork_ids": [],
+         *       "run_ids": [
+         *         "01980000-0000-7000-8000-00000000000a"
+         *       ]
+         *     }
+         */
+        RunDeletionOut: {
+            /**
+             * Child Runs
+             * @description Number of runs that these runs had started.
+             */
+            child_runs: number;
+            /**
+             * Kept Fork Ids
+             * @description Forks of the deleted runs. They stay with the steps they copied.
+             */
+            kept_fork_ids: string[];
+            /**
+             * Run Ids
+             * @description The run, and the later runs of its thread if they were included.
+             */
+            run_ids: string[];
+        };
+        /**
          * RunDetail
          * @example {
+         *       "archived_at": null,
          *       "budget": {
          *         "max_cost_usd": 0.5,
          *         "max_seconds": 600,
@@ -4688,6 +4763,7 @@ export interface components {
          *       "error": null,
          *       "forked_at_seq": null,
          *       "forked_from_id": null,
+         *       "given_title": "",
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
@@ -4697,7 +4773,9 @@ export interface components {
          *         "since": "2026-11-21T09:00:00Z",
          *         "worker_heartbeat_at": "2026-11-21T09:00:00Z"
          *       },
+         *       "match": null,
          *       "pending_input_requests": 0,
+         *       "pinned_at": null,
          *       "question": "How does undici reuse connections?",
          *       "scope": {
          *         "code": false,
@@ -4712,6 +4790,9 @@ export interface components {
          *       "status": "running",
          *       "step_marks": "npnsmvnsm",
          *       "stop_reason": null,
+         *       "tags": [
+         *         "networking"
+         *       ],
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
          *       "token_details": {
@@ -4731,6 +4812,11 @@ export interface components {
          *     }
          */
         RunDetail: {
+            /**
+             * Archived At
+             * @description null: it is not archived.
+             */
+            archived_at?: string | null;
             budget: components["schemas"]["BudgetIn"];
             /**
              * Created At
@@ -4759,6 +4845,12 @@ export interface components {
              * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
+            /**
+             * Given Title
+             * @description The title that a person gave it. Empty: none.
+             * @default
+             */
+            given_title: string;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4771,12 +4863,19 @@ export interface components {
             /** Last Seq */
             last_seq: number;
             live?: components["schemas"]["LiveStatusOut"] | null;
+            /** @description Where it matches the search `q` best. null: nothing was searched. */
+            match?: components["schemas"]["RunMatchOut"] | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
+            /**
+             * Pinned At
+             * @description null: it is not pinned.
+             */
+            pinned_at?: string | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -4793,13 +4892,19 @@ export interface components {
             step_marks: string;
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
+             * Tags
+             * @description In the order in which a person gave them.
+             * @default []
+             */
+            tags: string[];
+            /**
              * Thread Id
              * Format: uuid
              */
             thread_id: string;
             /**
              * Title
-             * @description Title of its latest report.
+             * @description The title that a person gave it, else that of its latest report. null: neither.
              */
             title?: string | null;
             /** @description null: not part of a live update. */
@@ -4955,9 +5060,26 @@ export interface components {
             tool_policy?: components["schemas"]["ToolPolicy"] | null;
         };
         /**
+         * RunMatchOut
+         * @description Where a run matches a search best: the text with the most of the searched words.
+         * @example {
+         *       "excerpt": "How does undici reuse connections?",
+         *       "location": "question"
+         *     }
+         */
+        RunMatchOut: {
+            /**
+             * Excerpt
+             * @description The text around the first match, as one line.
+             */
+            excerpt: string;
+            location: components["schemas"]["MatchLocation"];
+        };
+        /**
          * RunOut
          * @description A run as shown in a list.
          * @example {
+         *       "archived_at": null,
          *       "budget": {
          *         "max_cost_usd": 0.5,
          *         "max_seconds": 600,
@@ -4981,11 +5103,14 @@ export interface components {
          *       "error": null,
          *       "forked_at_seq": null,
          *       "forked_from_id": null,
+         *       "given_title": "",
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
          *       "last_seq": 9,
+         *       "match": null,
          *       "pending_input_requests": 0,
+         *       "pinned_at": null,
          *       "question": "How does undici reuse connections?",
          *       "scope": {
          *         "code": false,
@@ -4999,6 +5124,9 @@ export interface components {
          *       "started_at": "2026-11-21T09:00:00Z",
          *       "status": "running",
          *       "stop_reason": null,
+         *       "tags": [
+         *         "networking"
+         *       ],
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
          *       "usage": {
@@ -5012,6 +5140,11 @@ export interface components {
          *     }
          */
         RunOut: {
+            /**
+             * Archived At
+             * @description null: it is not archived.
+             */
+            archived_at?: string | null;
             budget: components["schemas"]["BudgetIn"];
             /**
              * Created At
@@ -5040,6 +5173,12 @@ export interface components {
              * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
+            /**
+             * Given Title
+             * @description The title that a person gave it. Empty: none.
+             * @default
+             */
+            given_title: string;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -5051,12 +5190,19 @@ export interface components {
             id: string;
             /** Last Seq */
             last_seq: number;
+            /** @description Where it matches the search `q` best. null: nothing was searched. */
+            match?: components["schemas"]["RunMatchOut"] | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
+            /**
+             * Pinned At
+             * @description null: it is not pinned.
+             */
+            pinned_at?: string | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -5068,13 +5214,19 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
+             * Tags
+             * @description In the order in which a person gave them.
+             * @default []
+             */
+            tags: string[];
+            /**
              * Thread Id
              * Format: uuid
              */
             thread_id: string;
             /**
              * Title
-             * @description Title of its latest report.
+             * @description The title that a person gave it, else that of its latest report. null: neither.
              */
             title?: string | null;
             usage: components["schemas"]["UsageOut"];
@@ -5094,6 +5246,7 @@ export interface components {
          * @example {
          *       "items": [
          *         {
+         *           "archived_at": null,
          *           "budget": {
          *             "max_cost_usd": 0.5,
          *             "max_seconds": 600,
@@ -5117,11 +5270,17 @@ export interface components {
          *           "error": null,
          *           "forked_at_seq": null,
          *           "forked_from_id": null,
+         *           "given_title": "",
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "match": {
+         *             "excerpt": "How does undici reuse connections?",
+         *             "location": "question"
+         *           },
          *           "pending_input_requests": 0,
+         *           "pinned_at": null,
          *           "question": "How does undici reuse connections?",
          *           "scope": {
          *             "code": false,
@@ -5135,6 +5294,9 @@ export interface components {
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
+         *           "tags": [
+         *             "networking"
+         *           ],
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
          *           "usage": {
@@ -5147,7 +5309,8 @@ export interface components {
          *           "waiting_since": null
          *         }
          *       ],
-         *       "next": null
+         *       "next": null,
+         *       "unindexed_runs": 0
          *     }
          */
         RunPage: {
@@ -5158,6 +5321,12 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+            /**
+             * Unindexed Runs
+             * @description Number of runs that the search `q` may have missed, because their words are still to be indexed: for some time after an upgrade. At most 10000 are counted.
+             * @default 0
+             */
+            unindexed_runs: number;
         };
         /**
          * RunStatus
@@ -6033,6 +6202,7 @@ export interface components {
          *       "id": "01980000-0000-7000-8000-00000000000b",
          *       "runs": [
          *         {
+         *           "archived_at": null,
          *           "budget": {
          *             "max_cost_usd": 0.5,
          *             "max_seconds": 600,
@@ -6056,11 +6226,14 @@ export interface components {
          *           "error": null,
          *           "forked_at_seq": null,
          *           "forked_from_id": null,
+         *           "given_title": "",
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "match": null,
          *           "pending_input_requests": 0,
+         *           "pinned_at": null,
          *           "question": "How does undici reuse connections?",
          *           "scope": {
          *             "code": false,
@@ -6074,6 +6247,9 @@ export interface components {
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
+         *           "tags": [
+         *             "networking"
+         *           ],
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
          *           "usage": {
@@ -6114,6 +6290,7 @@ export interface components {
          *           "id": "01980000-0000-7000-8000-00000000000b",
          *           "runs": [
          *             {
+         *               "archived_at": null,
          *               "budget": {
          *                 "max_cost_usd": 0.5,
          *                 "max_seconds": 600,
@@ -6137,11 +6314,14 @@ export interface components {
          *               "error": null,
          *               "forked_at_seq": null,
          *               "forked_from_id": null,
+         *               "given_title": "",
          *               "graph": "agentflow",
          *               "graph_version": "3f1c",
          *               "id": "01980000-0000-7000-8000-00000000000a",
          *               "last_seq": 9,
+         *               "match": null,
          *               "pending_input_requests": 0,
+         *               "pinned_at": null,
          *               "question": "How does undici reuse connections?",
          *               "scope": {
          *                 "code": false,
@@ -6155,6 +6335,9 @@ export interface components {
          *               "started_at": "2026-11-21T09:00:00Z",
          *               "status": "running",
          *               "stop_reason": null,
+         *               "tags": [
+         *                 "networking"
+         *               ],
          *               "thread_id": "01980000-0000-7000-8000-00000000000b",
          *               "title": null,
          *               "usage": {
@@ -10550,9 +10733,21 @@ export interface operations {
         parameters: {
             query?: {
                 status?: components["schemas"]["RunStatus"] | null;
+                /** @description active: queued, running, waiting or paused. ended: done, failed or cancelled. */
+                status_group?: ("active" | "ended") | null;
+                /** @description true: only runs with an input request that waits for a person. */
+                waiting_for_person?: boolean;
                 graph?: string | null;
                 thread_id?: string | null;
-                /** @description Words that the question contains. */
+                tag?: string | null;
+                pinned?: boolean | null;
+                /** @description Whether to list archived runs. */
+                archived?: "no" | "only" | "any";
+                /** @description Earliest time of creation, inclusive. */
+                created_from?: string | null;
+                /** @description End of the time of creation, exclusive. */
+                created_before?: string | null;
+                /** @description Words that all occur in the question, the given title or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
                 kind?: "interactive" | "rollout";
@@ -10778,6 +10973,198 @@ export interface operations {
             };
             /** @description There is no such run. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_run: {
+        parameters: {
+            query?: {
+                /** @description true: also delete the later runs of its thread, which build on it. */
+                later_runs?: boolean;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDeletionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run, a run that it started, or a fork of it is active; a later run of its thread would remain; or it is a rollout or a child run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run is a rollout or a child run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
