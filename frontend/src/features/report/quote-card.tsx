@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -22,7 +24,7 @@ interface QuoteCardProps {
 export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
   const [isExpanded, setIsExpanded] = useState(false);
   return (
-    <article className="quote-card" data-citation={citation.number} aria-label={`Citation ${citation.number}`}>
+    <article className="quote-card" data-citation={citation.number} aria-label={t`Citation ${citation.number}`}>
       <Quote citation={citation} isExpanded={isExpanded} isCompact={!onUnpin} />
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
@@ -36,21 +38,21 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
           <span className="quote-actions">
             {citation.text_id && (
               <button type="button" className="btn plain small" onClick={() => setIsExpanded(!isExpanded)}>
-                {isExpanded ? "Less context" : "More context"}
+                {isExpanded ? t`Less context` : t`More context`}
               </button>
             )}
             {citation.text_id && (
               <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
-                Source
+                <Trans>Source</Trans>
               </Link>
             )}
             <button
               type="button"
               className="btn plain small"
-              aria-label={`Unpin citation ${citation.number}`}
+              aria-label={t`Unpin citation ${citation.number}`}
               onClick={onUnpin}
             >
-              Unpin
+              <Trans>Unpin</Trans>
             </button>
           </span>
         )}
@@ -61,9 +63,23 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
 
 /** Whether the quote is found in the stored text. */
 function VerificationStatus({ citation }: { citation: Citation }) {
-  if (citation.verified) return <span className="quote-verified">✓ quote verified</span>;
-  if (!citation.text_id) return <span className="quote-unverified">source erased</span>;
-  return <span className="quote-unverified">✗ quote not found in the stored text</span>;
+  if (citation.verified)
+    return (
+      <span className="quote-verified">
+        <Trans>✓ quote verified</Trans>
+      </span>
+    );
+  if (!citation.text_id)
+    return (
+      <span className="quote-unverified">
+        <Trans>source erased</Trans>
+      </span>
+    );
+  return (
+    <span className="quote-unverified">
+      <Trans>✗ quote not found in the stored text</Trans>
+    </span>
+  );
 }
 
 function usePassage(citation: Citation, around: number) {
@@ -80,7 +96,9 @@ function Quote({ citation, isExpanded, isCompact }: { citation: Citation; isExpa
     return (
       <p className="quote-text">
         <mark>{citation.quote}</mark>
-        <span className="quote-erased">The source of this citation was erased from the library.</span>
+        <span className="quote-erased">
+          <Trans>The source of this citation was erased from the library.</Trans>
+        </span>
       </p>
     );
   }
@@ -102,8 +120,8 @@ function SnapshotHash({ citation }: { citation: Citation }) {
   const { data } = passage;
   if (!data || passage.isError) return null;
   return (
-    <span className="tag" title={`SHA-256 of the stored file ${data.name}: ${data.snapshot}`}>
-      sha {shortHash(data.snapshot)}
+    <span className="tag" title={t`SHA-256 of the stored file ${data.name}: ${data.snapshot}`}>
+      <Trans>sha {shortHash(data.snapshot)}</Trans>
     </span>
   );
 }

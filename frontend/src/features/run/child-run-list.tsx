@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
@@ -12,13 +14,17 @@ export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
   if (!data) return <Failure query={tree} />;
   if (data.parent_id === null && data.children.length === 0) return null;
   return (
-    <nav className="child-runs" aria-label="Parent and child runs">
+    <nav className="child-runs" aria-label={t`Parent and child runs`}>
       {data.parent_id !== null && (
         <Link to="/runs/$runId" params={{ runId: data.parent_id }}>
-          Child run of another run
+          <Trans>Child run of another run</Trans>
         </Link>
       )}
-      {data.children.length > 0 && <span>Child runs ({data.children.length}):</span>}
+      {data.children.length > 0 && (
+        <span>
+          <Trans>Child runs ({data.children.length}):</Trans>
+        </span>
+      )}
       <ul>
         {data.children.map((child) => (
           <ChildRunItem key={child.id} child={child} />
@@ -41,7 +47,7 @@ function ChildRunItem({ child }: { child: ChildRun }) {
 
 /** Return the status of a child run in two or three words. */
 export function childStatusText(child: ChildRun): string {
-  const turns = child.turns === 1 ? "1 turn" : `${child.turns} turns`;
+  const turns = plural(child.turns, { one: "# turn", other: "# turns" });
   if (child.status === "done") return `${(child.stop_reason ?? "done").replaceAll("_", " ")}, ${turns}`;
   return child.status === "running" ? turns : child.status;
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { Report } from "@/shared/api/reports";
@@ -40,21 +42,27 @@ export function SourcesView({
   }, [first, loadRange, marks.length]);
   return (
     <div className="sources">
-      <section aria-label="Cited">
-        <h2 className="label">Cited in the report</h2>
+      <section aria-label={t`Cited`}>
+        <h2 className="label">
+          <Trans>Cited in the report</Trans>
+        </h2>
         {isReportWritten ? (
-          <Loaded query={report} label="the report">
+          <Loaded query={report} label={t`the report`}>
             {(it) => <CitedSourceList report={it} pinned={pinned} onPin={onPin} />}
           </Loaded>
         ) : (
           <NoCitations />
         )}
       </section>
-      <section aria-label="Searched and read">
+      <section aria-label={t`Searched and read`}>
         <h2 className="label">
-          Searched and read <span className="num">{retrievalSeqs.length || ""}</span>
+          <Trans>Searched and read</Trans> <span className="num">{retrievalSeqs.length || ""}</span>
         </h2>
-        {retrievalSeqs.length === 0 && <p className="quiet">No searches or reads yet.</p>}
+        {retrievalSeqs.length === 0 && (
+          <p className="quiet">
+            <Trans>No searches or reads yet.</Trans>
+          </p>
+        )}
         <ol>
           {listLoadedSteps(log, retrievalSeqs).map((step) => (
             <li key={step.seq}>
@@ -75,7 +83,11 @@ export function SourcesView({
 }
 
 function NoCitations() {
-  return <p className="quiet">No citations yet.</p>;
+  return (
+    <p className="quiet">
+      <Trans>No citations yet.</Trans>
+    </p>
+  );
 }
 
 function CitedSourceList({
