@@ -21,7 +21,7 @@ try {
     </StrictMode>,
   );
 } catch (error) {
-  // The texts themselves are missing, so this one is in every language.
+  // Not translated: the catalog could not be loaded, so this sentence is in every language.
   root.textContent = "This page could not be loaded. Reload it. 页面无法加载，请重新加载。";
   throw error;
 }

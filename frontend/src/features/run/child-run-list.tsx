@@ -1,9 +1,10 @@
-import { plural, t } from "@lingui/core/macro";
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
-import type { Run } from "@/shared/api/runs";
+import type { Run, RunStatus, StopReason } from "@/shared/api/runs";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
@@ -45,9 +46,38 @@ function ChildRunItem({ child }: { child: ChildRun }) {
   );
 }
 
+const STATUS_NAMES: Record<RunStatus, MessageDescriptor> = {
+  queued: msg`queued`,
+  running: msg`running`,
+  waiting: msg`waiting`,
+  paused: msg`paused`,
+  done: msg`done`,
+  failed: msg`failed`,
+  cancelled: msg`cancelled`,
+};
+
+const STOP_NAMES: Record<StopReason, MessageDescriptor> = {
+  answered: msg`answered`,
+  nothing_found: msg`nothing found`,
+  saturated: msg`saturated`,
+  turn_limit: msg`turn limit`,
+  token_limit: msg`token limit`,
+  spend_limit: msg`spend limit`,
+  tenant_spend_limit: msg`tenant spend limit`,
+  time_limit: msg`time limit`,
+  context_limit: msg`context limit`,
+  provider_down: msg`provider down`,
+  invalid_output: msg`invalid output`,
+  finish_requested: msg`finish requested`,
+  cancelled: msg`cancelled`,
+  graph_error: msg`graph error`,
+  no_progress: msg`no progress`,
+};
+
 /** Return the status of a child run in two or three words. */
 export function childStatusText(child: ChildRun): string {
   const turns = plural(child.turns, { one: "# turn", other: "# turns" });
-  if (child.status === "done") return `${(child.stop_reason ?? "done").replaceAll("_", " ")}, ${turns}`;
-  return child.status === "running" ? turns : child.status;
+  if (child.status === "done")
+    return `${i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done)}, ${turns}`;
+  return child.status === "running" ? turns : i18n._(STATUS_NAMES[child.status]);
 }

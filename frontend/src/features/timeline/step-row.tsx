@@ -62,7 +62,7 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
 
 function StepKind({ step }: { step: Step }) {
   const { color } = MARK_STYLES[markForStep(step)];
-  const label = step.ok ? step.label || step.kind : "failed";
+  const label = step.ok ? step.label || step.kind : t`failed`;
   return (
     <span className="step-kind" style={{ color: `var(${color === "--sun-mark" ? "--sun" : color})` }}>
       {label}

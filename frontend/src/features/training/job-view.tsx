@@ -169,8 +169,8 @@ function GroupOutcomes({ series, steps }: { series: Series; steps: number }) {
         <dl className="metrics num">
           <GroupTotal sign="informative" name={t`used, different rewards`} value={total.informative} />
           <GroupTotal sign="uniform" name={t`used, equal rewards (zero variance)`} value={total.uniform} />
-          <GroupTotal sign="unused" name="stale" value={total.stale} />
-          <GroupTotal sign="unused" name="incomplete" value={total.incomplete} />
+          <GroupTotal sign="unused" name={t`stale`} value={total.stale} />
+          <GroupTotal sign="unused" name={t`incomplete`} value={total.incomplete} />
         </dl>
       )}
     </>

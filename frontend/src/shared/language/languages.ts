@@ -1,6 +1,7 @@
 /** The languages of the page, and which of them a reader gets. Pure. */
 
-/** Each language under its own name. A key is a BCP 47 tag, and the name of a catalog in `src/locales`. */
+/** The languages. A key is a BCP 47 tag, and the name of a catalog in `src/locales`. */
+// Not translated: each language has its own name.
 export const LANGUAGES = { en: "English", "zh-Hans": "简体中文" } as const;
 
 export type Language = keyof typeof LANGUAGES;
