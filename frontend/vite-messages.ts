@@ -27,7 +27,11 @@ function messageMacros(): Plugin {
   };
 }
 
-/** Translate the texts of the code. The build fails if a translation is missing or invalid. */
-export function messages(): Plugin[] {
-  return [messageMacros(), ...lingui({ failOnMissing: true, failOnCompileError: true })];
+/**
+ * Translate the texts of the code. The build fails if a translation is missing or invalid. `configPath` is the file of
+ * another set of languages; without it, the languages are those of `lingui.config.ts`.
+ */
+export function messages(configPath?: string): Plugin[] {
+  const strict = { failOnMissing: true, failOnCompileError: true };
+  return [messageMacros(), ...lingui(configPath ? { ...strict, configPath } : strict)];
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
-import { messages } from "./vite-messages";
+import { messages } from "./vite-messages.ts";
 
 const api = process.env.OFFING_API ?? "http://127.0.0.1:8321";
 

@@ -74,9 +74,19 @@ function Records({ steps, onPick }: { steps: readonly StepWithPayload[]; onPick(
             <button type="button" onClick={() => onPick(record.seq)}>
               <span className="mono context-id">{record.id}</span>
               <span className="context-body">
-                <span className="context-action">{record.action}</span>
-                {record.observation && <span className="quiet">{record.observation}</span>}
-                {record.note && <span className="context-note">{record.note}</span>}
+                <span dir="auto" className="context-action">
+                  {record.action}
+                </span>
+                {record.observation && (
+                  <span dir="auto" className="quiet">
+                    {record.observation}
+                  </span>
+                )}
+                {record.note && (
+                  <span dir="auto" className="context-note">
+                    {record.note}
+                  </span>
+                )}
               </span>
               <RecordStatusTag record={record} />
             </button>

@@ -38,8 +38,12 @@ export function MemoryView({ run, last, active, onPick }: MemoryViewProps) {
                 <button type="button" onClick={() => onPick(step.seq)}>
                   <span className="mono context-id">{step.turn}</span>
                   <span className="context-body">
-                    <span className="context-action">{String(step.payload.sub_goal ?? step.title)}</span>
-                    <span className="context-note">{String(step.payload.finding ?? step.detail)}</span>
+                    <span dir="auto" className="context-action">
+                      {String(step.payload.sub_goal ?? step.title)}
+                    </span>
+                    <span dir="auto" className="context-note">
+                      {String(step.payload.finding ?? step.detail)}
+                    </span>
                   </span>
                   <span className="context-status mono">{String(step.payload.tool ?? "")}</span>
                 </button>

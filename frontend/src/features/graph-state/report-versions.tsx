@@ -104,7 +104,7 @@ function VersionText({ text, old }: { text: string; old: string }) {
     [old, text],
   );
   return (
-    <div className="version">
+    <div dir="auto" className="version">
       {parts.map((part, nth) => (
         // Parts of one diff never change their order.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above

@@ -49,7 +49,7 @@ function Bands({ bands, onPick }: { bands: readonly SubgoalBand[]; onPick(seq: n
       <ol className="graph-state-list">
         {bands.map((band) => (
           <li key={band.number} className="band">
-            <h3>
+            <h3 dir="auto">
               <span className="mono quiet">{band.number}</span> {band.subgoal || t`No subgoal`}
               <span className="num quiet"> {plural(band.turns.length, { one: "# turn", other: "# turns" })}</span>
             </h3>
@@ -59,7 +59,7 @@ function Bands({ bands, onPick }: { bands: readonly SubgoalBand[]; onPick(seq: n
                   <button type="button" onClick={() => onPick(turn.seq)}>
                     <span className="num quiet">{turn.turn}</span>
                     <span className="mono">{turn.tool}</span>
-                    <span className={turn.ok ? "band-finding" : "band-finding failed"}>
+                    <span dir="auto" className={turn.ok ? "band-finding" : "band-finding failed"}>
                       {turn.finding}
                       {turn.drifted && (
                         <em>

@@ -97,6 +97,7 @@ export function Composer({ onRunCreated }: ComposerProps) {
         <Trans>Question</Trans>
       </label>
       <textarea
+        dir="auto"
         id="question"
         className="composer-question"
         rows={3}

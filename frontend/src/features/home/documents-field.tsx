@@ -39,7 +39,9 @@ export function DocumentsField(props: DocumentsFieldProps) {
         <Trans>Scope</Trans>
       </legend>
       {attached !== null ? (
-        <span className="documents-note">{attached}</span>
+        <span dir="auto" className="documents-note">
+          {attached}
+        </span>
       ) : (
         <Chip isOn={selected.length === 0} onPress={() => onSelect([])}>
           <Trans>All documents</Trans>{" "}
@@ -68,7 +70,7 @@ export function DocumentsField(props: DocumentsFieldProps) {
             title={name}
             onPress={() => onSelect(toggleName(selected, name))}
           >
-            {collectionLabel(name)} <span className="num">{count}</span>
+            <bdi>{collectionLabel(name)}</bdi> <span className="num">{count}</span>
           </Chip>
         ))}
       {withSelected(servers.data, mcp).map(({ name }) => (

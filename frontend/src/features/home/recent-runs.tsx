@@ -34,6 +34,7 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
           <Trans>Runs</Trans>
         </h2>
         <input
+          dir="auto"
           id="run-search"
           type="search"
           className="field"
@@ -78,7 +79,9 @@ function RunRow({ run }: { run: Run }) {
   return (
     <li ref={setElement}>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
-        <span className="run-row-question">{run.question}</span>
+        <span dir="auto" className="run-row-question">
+          {run.question}
+        </span>
         <span className={`pill ${tone}`}>
           <i />
           {label}

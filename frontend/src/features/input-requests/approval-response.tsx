@@ -10,6 +10,7 @@ export function ApprovalResponse({ request, draft, busy, onRespond }: ResponseFo
   return (
     <div className="input-request-actions">
       <input
+        dir="auto"
         className="field"
         aria-label={t`Comment on: ${request.prompt}`}
         placeholder={t`Optional comment…`}

@@ -76,8 +76,14 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
           : i18n._(INTRODUCTIONS[request.kind])}
         <DefaultCountdown at={request.default_at} />
       </p>
-      <h2 id={headingId}>{request.prompt}</h2>
-      {request.detail && hasVisibleDetail(request) && <pre className="input-request-detail">{request.detail}</pre>}
+      <h2 dir="auto" id={headingId}>
+        {request.prompt}
+      </h2>
+      {request.detail && hasVisibleDetail(request) && (
+        <pre dir="auto" className="input-request-detail">
+          {request.detail}
+        </pre>
+      )}
       <ResponseForm
         request={request}
         draft={draft}

@@ -20,6 +20,7 @@ export function PlanReview({ request, draft, busy, onRespond }: ResponseFormProp
   return (
     <>
       <textarea
+        dir="auto"
         className="field input-request-plan"
         aria-label={t`Plan, one step per line`}
         rows={Math.min(10, Math.max(3, text.split("\n").length))}
@@ -28,6 +29,7 @@ export function PlanReview({ request, draft, busy, onRespond }: ResponseFormProp
       />
       <div className="input-request-actions">
         <input
+          dir="auto"
           className="field"
           aria-label={t`Comment on the plan`}
           placeholder={t`What the next plan should take into account…`}

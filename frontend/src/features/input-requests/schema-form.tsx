@@ -52,7 +52,7 @@ function Field({ field, text, onChange }: SchemaFieldProps) {
   const descriptionId = field.description ? `${id}-description` : undefined;
   return (
     <div className="input-request-field">
-      <label className="label" htmlFor={id}>
+      <label dir="auto" className="label" htmlFor={id}>
         {field.label}
         {!field.required && (
           <span className="input-request-note">
@@ -63,7 +63,7 @@ function Field({ field, text, onChange }: SchemaFieldProps) {
       </label>
       <FieldControl id={id} descriptionId={descriptionId} field={field} text={text} onChange={onChange} />
       {field.description && (
-        <p id={descriptionId} className="input-request-note">
+        <p dir="auto" id={descriptionId} className="input-request-note">
           {field.description}
         </p>
       )}
@@ -84,7 +84,7 @@ function FieldControl({
       <select {...shared} onChange={(event) => onChange(event.target.value)}>
         <option value="">{field.required ? t`Choose…` : t`Omit`}</option>
         {listOptions(field).map(([value, label]) => (
-          <option key={value} value={value}>
+          <option key={value} dir="auto" value={value}>
             {label}
           </option>
         ))}
@@ -92,7 +92,14 @@ function FieldControl({
     );
   }
   if (field.kind === "text") {
-    return <textarea {...shared} rows={text.length > 80 ? 4 : 1} onChange={(event) => onChange(event.target.value)} />;
+    return (
+      <textarea
+        dir="auto"
+        {...shared}
+        rows={text.length > 80 ? 4 : 1}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    );
   }
   if (field.kind === "date")
     return <input {...shared} type="date" onChange={(event) => onChange(event.target.value)} />;

@@ -11,6 +11,7 @@ export function TextResponse({ request, draft, busy, onRespond }: ResponseFormPr
       <div className="input-request-actions">
         {request.choices.map((choice) => (
           <button
+            dir="auto"
             key={choice}
             type="button"
             className="btn"
@@ -30,6 +31,7 @@ export function TextResponse({ request, draft, busy, onRespond }: ResponseFormPr
   return (
     <form className="input-request-actions" onSubmit={submit}>
       <input
+        dir="auto"
         className="field"
         aria-label={t`Response to: ${request.prompt}`}
         placeholder={request.kind === "interrupt" ? t`Text, or JSON if the run expects it…` : t`Your response…`}

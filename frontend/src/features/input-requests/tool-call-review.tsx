@@ -109,7 +109,11 @@ function ToolCallFields({ review, position, draft, busy, onChoose, onChange }: T
         <code>{review.name}</code>
         {position && <span className="input-request-note">{position}</span>}
       </legend>
-      {review.description && <p className="input-request-description">{review.description}</p>}
+      {review.description && (
+        <p dir="auto" className="input-request-description">
+          {review.description}
+        </p>
+      )}
       {draft.type === "edit" ? (
         <ArgsEditor name={name} args={draft.args} onChange={(args) => onChange({ args })} />
       ) : (
@@ -179,6 +183,7 @@ function DecisionMessage({ type, name, draft, onChange }: DecisionMessageProps) 
   const label = type === "reject" ? t`Reason for rejecting ${name}` : t`Response instead of ${name}`;
   return (
     <textarea
+      dir="auto"
       className="field"
       aria-label={label}
       placeholder={type === "reject" ? t`Optional reason…` : t`Result that the call should return…`}

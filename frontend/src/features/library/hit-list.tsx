@@ -26,8 +26,10 @@ export function HitList({ query }: { query: Loadable<Hits> }) {
             <ol>
               {items.map((hit) => (
                 <li key={`${hit.text_id} ${hit.start}`}>
-                  <p className="hit-text">{hit.text}</p>
-                  <p className="hit-source">
+                  <p dir="auto" className="hit-text">
+                    {hit.text}
+                  </p>
+                  <p dir="auto" className="hit-source">
                     {hit.title}
                     {hit.heading && ` · ${hit.heading}`}
                   </p>

@@ -73,6 +73,7 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
       <UploadList state={upload.state} onClear={upload.clear} />
       <div className="library-filters">
         <input
+          dir="auto"
           id="library-search"
           type="search"
           className="field"

@@ -25,12 +25,14 @@ export function SourceRow({ source, highlighted, onErase }: { source: Source; hi
   }, [highlighted]);
   return (
     <li ref={row} className={highlighted ? "source-row highlighted" : "source-row"}>
-      <span className="source-title">
+      <span dir="auto" className="source-title">
         {source.title || source.name}
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">
-        <span title={source.collection}>{collectionLabel(source.collection)}</span>
+        <span dir="auto" title={source.collection}>
+          {collectionLabel(source.collection)}
+        </span>
         <span>{mediaTypeLabel(source.media_type)}</span>
         <span>{formatBytes(source.size_bytes)}</span>
         <span className="tag" title={t`SHA-256 of the stored file: ${source.snapshot}`}>

@@ -72,7 +72,9 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
                 <span className={`tick ${item.state}`}>
                   <span className="visually-hidden">{i18n._(STATE_LABELS[item.state])}</span>
                 </span>
-                <span className="plan-title">{stepAt(log, item.seq)?.title ?? t`Step ${item.seq}`}</span>
+                <span dir="auto" className="plan-title">
+                  {stepAt(log, item.seq)?.title ?? t`Step ${item.seq}`}
+                </span>
                 <span className="num quiet" title={t`${item.steps} steps`}>
                   {item.steps}
                 </span>
@@ -95,8 +97,12 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
             .map((step) => (
               <li key={step.seq}>
                 <button type="button" onClick={() => onPick(step.seq)}>
-                  <span>{step.title}</span>
-                  {step.detail && <span className="quiet">{step.detail}</span>}
+                  <span dir="auto">{step.title}</span>
+                  {step.detail && (
+                    <span dir="auto" className="quiet">
+                      {step.detail}
+                    </span>
+                  )}
                 </button>
               </li>
             ))}

@@ -41,8 +41,12 @@ function Finding({ runId, seq, onPick }: { runId: string; seq: number; onPick(se
     <Loaded query={step} label={t`step ${seq}`}>
       {({ title, detail, payload }) => (
         <button type="button" onClick={() => onPick(seq)}>
-          <span className="evidence-preview-goal">{title}</span>
-          <span className="evidence-preview-text">{findingText(payload) || detail}</span>
+          <span dir="auto" className="evidence-preview-goal">
+            {title}
+          </span>
+          <span dir="auto" className="evidence-preview-text">
+            {findingText(payload) || detail}
+          </span>
           <span className="num quiet">
             <Trans>step {seq}</Trans>
           </span>

@@ -47,7 +47,7 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
           <ul className="evidence-unsupported">
             {unsupportedSentences.map((sentence) => (
               <li key={sentence.id}>
-                <button type="button" onClick={() => scrollToSentence(sentence.id)}>
+                <button dir="auto" type="button" onClick={() => scrollToSentence(sentence.id)}>
                   “{sentence.text}”
                 </button>
                 <span className="quiet">{sentenceMark(sentence)?.reason}</span>

@@ -29,7 +29,7 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
         <VerificationStatus citation={citation} />
-        <span className="quote-title">
+        <span dir="auto" className="quote-title">
           {citation.title}
           {citation.position && `, ${citation.position}`}
         </span>
@@ -94,7 +94,7 @@ function Quote({ citation, isExpanded, isCompact }: { citation: Citation; isExpa
   const normalize = isCompact ? collapseWhitespace : reflow;
   if (!citation.text_id) {
     return (
-      <p className="quote-text">
+      <p dir="auto" className="quote-text">
         <mark>{citation.quote}</mark>
         <span className="quote-erased">
           <Trans>The source of this citation was erased from the library.</Trans>
@@ -104,7 +104,7 @@ function Quote({ citation, isExpanded, isCompact }: { citation: Citation; isExpa
   }
   return (
     <>
-      <p className="quote-text" aria-busy={passage.isPending}>
+      <p dir="auto" className="quote-text" aria-busy={passage.isPending}>
         {passage.data && <span className="quote-context">{truncateStart(normalize(passage.data.before), limit)}</span>}
         <mark>{normalize(passage.data?.text ?? citation.quote)}</mark>
         {passage.data && <span className="quote-context">{truncateEnd(normalize(passage.data.after), limit)}</span>}

@@ -144,8 +144,11 @@ function CorrectionDialog({ runId, sentenceId, subject, initialText, open, onClo
     send.mutate({ sentence_id: sentenceId, value: -1, correction: text.trim() }, { onSuccess: handleSaved });
   return (
     <Dialog open={open} onClose={onClose} title={t`Add a correction`}>
-      <p className="rating-subject">{subject}</p>
+      <p dir="auto" className="rating-subject">
+        {subject}
+      </p>
       <textarea
+        dir="auto"
         className="field rating-text"
         aria-label={t`Correction`}
         rows={5}

@@ -56,13 +56,17 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
         </div>
       )}
       <FollowUpNote report={report} />
-      <h2>{report.title}</h2>
-      {report.answer && <p className="report-answer">{renderSentence(report.answer)}</p>}
+      <h2 dir="auto">{report.title}</h2>
+      {report.answer && (
+        <p dir="auto" className="report-answer">
+          {renderSentence(report.answer)}
+        </p>
+      )}
       {report.sections.map((section, at) => (
         // A report version never changes.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
         <section key={at}>
-          {section.heading && <h3>{section.heading}</h3>}
+          {section.heading && <h3 dir="auto">{section.heading}</h3>}
           {groupSentences(section.sentences).map((block) => (
             <ReportBlock key={block.sentences[0]?.id} block={block} renderSentence={renderSentence} />
           ))}
@@ -70,7 +74,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
       ))}
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
-        {report.limitations && <p>{report.limitations}</p>}
+        {report.limitations && <p dir="auto">{report.limitations}</p>}
         {report.check && <p className="quiet">{report.judged_by}</p>}
         <p className="quiet">
           <Trans>Version {report.version}</Trans>

@@ -39,7 +39,7 @@ function Draft({ draft }: { draft: AnswerDraft }) {
           </span>
         )}
       </p>
-      <div className="answer-draft-text" aria-live="off" ref={text}>
+      <div dir="auto" className="answer-draft-text" aria-live="off" ref={text}>
         {draft.text}
       </div>
     </article>

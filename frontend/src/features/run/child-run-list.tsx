@@ -38,7 +38,7 @@ export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
 function ChildRunItem({ child }: { child: ChildRun }) {
   return (
     <li data-status={child.status}>
-      <Link to="/runs/$runId" params={{ runId: child.id }}>
+      <Link dir="auto" to="/runs/$runId" params={{ runId: child.id }}>
         {child.question}
       </Link>{" "}
       <span className="num">{childStatusText(child)}</span>

@@ -42,6 +42,7 @@ function UserMessageForm({ run, log, marks }: MessageBarProps) {
   return (
     <form className="message-bar" onSubmit={submit} aria-label={t`Message to this run`}>
       <input
+        dir="auto"
         id="message-input"
         className="field"
         aria-label={t`Message to the run`}
@@ -66,7 +67,7 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   if (!step) return null;
   const plan = findSeqs(marks, ["p"]).find((seq) => seq > step.seq);
   return (
-    <span className="message-bar-last" role="status">
+    <span dir="auto" className="message-bar-last" role="status">
       “{step.title}” · {plan ? t`read before step ${plan}` : t`read before the next plan`}
     </span>
   );
@@ -91,6 +92,7 @@ function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
   return (
     <form className="message-bar" onSubmit={submit} aria-label={t`Follow-up question`}>
       <input
+        dir="auto"
         id="message-input"
         className="field"
         aria-label={t`Follow-up question`}

@@ -23,7 +23,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
   return (
     <section className="run-head" aria-label={t`Question and status`}>
       {thread}
-      <h1>{run.question}</h1>
+      <h1 dir="auto">{run.question}</h1>
       <div className="run-meta">
         <span className={`pill ${tone}`} role="status">
           <i />
@@ -36,7 +36,11 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <span className="run-controls">{controls}</span>
       </div>
-      {run.error && <p className="notice coral">{run.error}</p>}
+      {run.error && (
+        <p dir="auto" className="notice coral">
+          {run.error}
+        </p>
+      )}
     </section>
   );
 }
@@ -101,7 +105,7 @@ function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
   return (
     <>
       <span className="run-action-text" title={object}>
-        {verb} {object && <b>{object}</b>}
+        {verb} {object && <b dir="auto">{object}</b>}
       </span>
       <Elapsed from={run.live.since} now={now} />
     </>

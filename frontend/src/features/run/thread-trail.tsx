@@ -36,7 +36,7 @@ export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "crea
 
 function RunLink({ run }: { run: Run }) {
   return (
-    <Link to="/runs/$runId" params={{ runId: run.id }}>
+    <Link dir="auto" to="/runs/$runId" params={{ runId: run.id }}>
       {run.question}
     </Link>
   );

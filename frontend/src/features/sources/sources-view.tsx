@@ -69,9 +69,13 @@ export function SourcesView({
               <button type="button" className="retrieval" onClick={() => onPick(step.seq)}>
                 <span className="mono quiet">{step.seq}</span>
                 <span className="retrieval-kind">{step.label || step.kind}</span>
-                <span>
+                <span dir="auto">
                   {step.title}
-                  {step.detail && <span className="retrieval-detail">{step.detail}</span>}
+                  {step.detail && (
+                    <span dir="auto" className="retrieval-detail">
+                      {step.detail}
+                    </span>
+                  )}
                 </span>
               </button>
             </li>
@@ -101,10 +105,14 @@ function CitedSourceList({
     <ol>
       {sources.map((source) => (
         <li key={source.id} className="cited">
-          <Link to="/library" search={{ source: source.id }}>
+          <Link dir="auto" to="/library" search={{ source: source.id }}>
             {source.label}. {source.title}
           </Link>
-          {source.description && <p className="cited-description">{source.description}</p>}
+          {source.description && (
+            <p dir="auto" className="cited-description">
+              {source.description}
+            </p>
+          )}
           <ul>
             {source.citations.map((citation) => (
               <li key={citation.number}>
@@ -115,7 +123,9 @@ function CitedSourceList({
                 >
                   <span className="cite static">{citation.number}</span>
                   <span>
-                    <span className="cited-quote">{citation.quote}</span>
+                    <span dir="auto" className="cited-quote">
+                      {citation.quote}
+                    </span>
                     {citation.position && <span className="cited-position">{citation.position}</span>}
                   </span>
                 </button>

@@ -47,7 +47,7 @@ function List({ values, depth }: { values: unknown[]; depth: number }) {
     );
   if (values.every(isSourceSpan)) return <SpanList spans={values} />;
   if (values.every((value) => isScalar(value) && String(value).length < 40)) {
-    return <span>{values.map(String).join(", ")}</span>;
+    return <span dir="auto">{values.map(String).join(", ")}</span>;
   }
   return (
     <ol className="payload-list">
@@ -66,7 +66,7 @@ function LongText({ text }: { text: string }) {
   const [open, setOpen] = useState(false);
   const isFolded = text.length > MAX_VISIBLE_CHARS && !open;
   return (
-    <span className="payload-text">
+    <span dir="auto" className="payload-text">
       {isFolded ? `${text.slice(0, MAX_VISIBLE_CHARS)}…` : text}
       {text.length > MAX_VISIBLE_CHARS && (
         <button type="button" className="linkish" onClick={() => setOpen(!open)}>

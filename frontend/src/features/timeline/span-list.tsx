@@ -50,8 +50,12 @@ function SpanLine({ span }: { span: SourceSpan }) {
       <Loaded query={passage} label={t`the passage`}>
         {({ title, text }) => (
           <button type="button" className="span-line" aria-expanded={open} onClick={() => setOpen(!open)}>
-            <span className="span-title">{title}</span>
-            <span className={open ? "span-text open" : "span-text"}>{text}</span>
+            <span dir="auto" className="span-title">
+              {title}
+            </span>
+            <span dir="auto" className={open ? "span-text open" : "span-text"}>
+              {text}
+            </span>
           </button>
         )}
       </Loaded>

@@ -43,8 +43,14 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
         <span className="step-seq num">{seq}</span>
         <StepKind step={step} />
         <span className="step-body">
-          <span className="step-title">{step.title}</span>
-          {step.detail && <span className="step-detail">{step.detail}</span>}
+          <span dir="auto" className="step-title">
+            {step.title}
+          </span>
+          {step.detail && (
+            <span dir="auto" className="step-detail">
+              {step.detail}
+            </span>
+          )}
         </span>
         <span className="step-duration num">
           {step.ms !== null && step.ms > 0 && formatMs(step.ms)}

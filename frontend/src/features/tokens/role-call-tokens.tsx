@@ -59,7 +59,7 @@ function Prompt({ call }: { call: RoleCall }) {
       {call.messages.map((message, nth) => (
         // Messages of a prompt never change their order.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
-        <p key={nth}>
+        <p dir="auto" key={nth}>
           <b>{message.role}</b> {message.text}
         </p>
       ))}
@@ -68,10 +68,15 @@ function Prompt({ call }: { call: RoleCall }) {
 }
 
 function Completion({ call, rows }: { call: RoleCall; rows: readonly TokenRow[] }) {
-  if (rows.length === 0) return <p className="role-call-text">{call.completion || t`No text.`}</p>;
+  if (rows.length === 0)
+    return (
+      <p dir="auto" className="role-call-text">
+        {call.completion || t`No text.`}
+      </p>
+    );
   const hasNoText = rows.every((row) => row.text === null);
   return (
-    <p className="role-call-text">
+    <p dir="auto" className="role-call-text">
       {hasNoText && `${call.completion}\n`}
       {rows.map((row) => (
         <span

@@ -54,7 +54,7 @@ function Experiences({ library: { previous_version: before, changes, experiences
       <ol className="experiences">
         {experiences.map(({ id, text, run_ids: runs, groups }) => (
           <Experience key={id} id={id} change={changeById.get(id)}>
-            <ins>{text}</ins>
+            <ins dir="auto">{text}</ins>
             <small className="num">
               {groups > 0
                 ? t`from ${plural(groups, { one: "# comparison", other: "# comparisons" })}`
@@ -88,7 +88,7 @@ function Experience({ id, change, children }: ExperienceProps) {
         {change ? CHANGE_SIGNS[change.kind] : " "} {id}
       </span>
       <span>
-        {change?.before && <del>{change.before}</del>}
+        {change?.before && <del dir="auto">{change.before}</del>}
         {children}
       </span>
     </li>
@@ -111,8 +111,8 @@ function Cases({ text: { cases, new_cases, removed_cases: lost_cases } }: { text
       <ol className="cases">
         {cases.slice(0, MAX_CASES).map((one) => (
           <li key={`${one.run_id}${one.question}`}>
-            <p>{one.question}</p>
-            <p className="quiet">
+            <p dir="auto">{one.question}</p>
+            <p dir="auto" className="quiet">
               {one.plan.join(" · ")}
               {one.outcome && ` → ${one.outcome}`}
             </p>

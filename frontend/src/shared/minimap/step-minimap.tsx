@@ -109,7 +109,7 @@ export function StepMinimap(props: StepMinimapProps) {
               : { left: stepX(hovered, frame) - 8 }
           }
         >
-          <span className="num quiet">{describeStep(hovered)}</span> <b>{titleOf(hovered)}</b>
+          <span className="num quiet">{describeStep(hovered)}</span> <b dir="auto">{titleOf(hovered)}</b>
         </span>
       )}
     </div>

@@ -16,7 +16,7 @@ export function RunFiles({ runId, files }: RunFilesProps) {
       {files.map((file) => (
         <li key={`${file.sha256} ${file.name}`}>
           {file.is_image && <img src={fileUrl(runId, file.sha256)} alt={file.name} loading="lazy" />}
-          <a href={fileUrl(runId, file.sha256)} download={file.name}>
+          <a dir="auto" href={fileUrl(runId, file.sha256)} download={file.name}>
             {file.name}
           </a>{" "}
           <span className="quiet num">{formatBytes(file.size_bytes)}</span>

@@ -55,7 +55,9 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
           // Two files with the same name are two rows, and rows are only appended.
           // biome-ignore lint/suspicious/noArrayIndexKey: see above
           <li key={`${result.name} ${at}`} className={result.outcome}>
-            <span className="uploads-name">{result.name}</span>
+            <span dir="auto" className="uploads-name">
+              {result.name}
+            </span>
             <span className="uploads-outcome">{i18n._(OUTCOME_LABELS[result.outcome])}</span>
             {result.problem && <span className="uploads-problem">{result.problem}</span>}
           </li>
