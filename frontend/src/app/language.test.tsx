@@ -82,5 +82,5 @@ const ERASED = { sources: 1, snapshots: 2, passages: 1_200, steps: 0 };
 test("English has two plural forms, Chinese has one, and numbers have separators", async () => {
   expect(describeErased(ERASED)).toBe("1 source, 2 stored files, 1,200 passages, copies in 0 steps of runs");
   await act(() => applyLanguage("zh-Hans"));
-  expect(describeErased(ERASED)).toBe("1 个来源, 2 个存储的文件, 1,200 个段落, 运行中 0 个步骤的副本");
+  expect(describeErased(ERASED)).toBe("1 个来源，2 个存储的文件，1,200 个段落，运行中 0 个步骤的副本");
 });

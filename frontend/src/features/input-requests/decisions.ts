@@ -3,6 +3,7 @@
 import type { MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { Schemas } from "@/shared/api/client";
+import { joinParts } from "@/shared/format/lists";
 
 export type ToolReview = Schemas["ToolReviewOut"];
 export type DecisionType = Schemas["ToolReviewDecisionType"];
@@ -80,7 +81,7 @@ export function describeMissingDecisions(reviews: readonly ToolReview[], drafts:
 }
 
 function listNames(reviews: readonly ToolReview[]): string {
-  return reviews.map((review) => review.name).join(", ");
+  return joinParts(reviews.map((review) => review.name));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -2,6 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type Erased, eraseSource, type Source } from "@/shared/api/library";
+import { joinParts } from "@/shared/format/lists";
 import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
@@ -53,10 +54,10 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
 }
 
 export function describeErased(erased: Erased): string {
-  return [
+  return joinParts([
     plural(erased.sources, { one: "# source", other: "# sources" }),
     plural(erased.snapshots, { one: "# stored file", other: "# stored files" }),
     plural(erased.passages, { one: "# passage", other: "# passages" }),
     t`copies in ${plural(erased.steps, { one: "# step", other: "# steps" })} of runs`,
-  ].join(", ");
+  ]);
 }

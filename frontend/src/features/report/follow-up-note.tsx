@@ -1,13 +1,14 @@
 import { Plural, Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import type { Report } from "@/shared/api/reports";
+import { joinParts } from "@/shared/format/lists";
 import { describeFollowUp, listChanges } from "./changes";
 
 /** What a report has to do with the earlier report of its thread, and what changed. */
 export function FollowUpNote({ report }: { report: Report }) {
   const followUp = report.follow_up;
   if (!followUp) return null;
-  const deleted = followUp.deleted_sources.join(", ");
+  const deleted = joinParts(followUp.deleted_sources);
   const lines = followUp.changes ? listChanges(followUp.changes) : [];
   return (
     <div className="notice report-follow-up">

@@ -3,6 +3,7 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { Report, Sentence } from "@/shared/api/reports";
+import { joinParts } from "@/shared/format/lists";
 
 export function listSentences(report: Report): Sentence[] {
   const head = report.answer ? [report.answer] : [];
@@ -43,7 +44,7 @@ export function sentenceMark(sentence: Sentence): SentenceMark | null {
   const objection = checkerObjection(sentence);
   if (objection) return objection;
   if (sentence.unsupported_values.length > 0) {
-    const values = sentence.unsupported_values.join(", ");
+    const values = joinParts(sentence.unsupported_values);
     return {
       label: t`not in the quotes: ${values}`,
       reason: t`The words quoted do not contain ${values}, and no calculation of the run gives it.`,

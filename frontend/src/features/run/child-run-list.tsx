@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
 import type { Run, RunStatus, StopReason } from "@/shared/api/runs";
+import { joinParts } from "@/shared/format/lists";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
@@ -77,7 +78,9 @@ const STOP_NAMES: Record<StopReason, MessageDescriptor> = {
 /** Return the status of a child run in two or three words. */
 export function childStatusText(child: ChildRun): string {
   const turns = plural(child.turns, { one: "# turn", other: "# turns" });
-  if (child.status === "done")
-    return `${i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done)}, ${turns}`;
+  if (child.status === "done") {
+    const outcome = i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done);
+    return joinParts([outcome, turns]);
+  }
   return child.status === "running" ? turns : i18n._(STATUS_NAMES[child.status]);
 }

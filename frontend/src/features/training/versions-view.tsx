@@ -140,9 +140,9 @@ function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "
           <Trans>job {shortId(job)}</Trans>
         </button>
       )}
-      {typeof steps === "number" && `, ${plural(steps, { one: "# step", other: "# steps" })}`}
-      {typeof rollouts === "number" && t` on ${plural(rollouts, { one: "# rollout", other: "# rollouts" })}`}
-      {typeof compared === "number" && `, ${plural(compared, { one: "# comparison", other: "# comparisons" })}`}
+      {typeof steps === "number" && plural(steps, { one: ", # step", other: ", # steps" })}
+      {typeof rollouts === "number" && plural(rollouts, { one: " on # rollout", other: " on # rollouts" })}
+      {typeof compared === "number" && plural(compared, { one: ", # comparison", other: ", # comparisons" })}
     </span>
   );
 }

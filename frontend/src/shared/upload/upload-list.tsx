@@ -2,6 +2,7 @@ import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import type { Uploaded } from "../api/library";
+import { joinParts } from "../format/lists";
 import { formatCount } from "../format/numbers";
 import { ProblemNote } from "../ui/problem-note";
 import type { UploadState } from "./upload";
@@ -34,14 +35,14 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
               one: `Processing # document: ${done} done`,
               other: `Processing # documents: ${done} done`,
             })
-          : [
-              plural(listSourceIds(added).length, { one: "# document ready", other: "# documents ready" }),
-              rejected.length > 0 && t`${rejected.length} rejected`,
-              failed.length > 0 && t`${failed.length} not added`,
-              state.unsent > 0 && t`${formatCount(state.unsent)} not sent`,
-            ]
-              .filter(Boolean)
-              .join(", ")}
+          : joinParts(
+              [
+                plural(listSourceIds(added).length, { one: "# document ready", other: "# documents ready" }),
+                rejected.length > 0 && t`${rejected.length} rejected`,
+                failed.length > 0 && t`${failed.length} not added`,
+                state.unsent > 0 && t`${formatCount(state.unsent)} not sent`,
+              ].filter((part) => part !== false),
+            )}
         {onClear && !state.busy && (
           <button type="button" className="btn plain small" onClick={onClear}>
             <Trans>Clear</Trans>
