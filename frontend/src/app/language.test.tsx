@@ -51,7 +51,7 @@ test("an open run, its title and its typed message follow a change of the langua
   await act(() => applyLanguage("zh-Hans"));
   expect(screen.getByRole("tab", { name: "时间线" })).toBeVisible();
   expect(screen.getByRole("button", { name: "提前完成" })).toBeVisible();
-  expect(document.title).toBe(`运行中: ${run.question}`);
+  expect(document.title).toBe(`运行中：${run.question}`);
   expect(screen.getByRole("textbox", { name: "给运行的消息" })).toHaveValue("Read the second paper");
 });
 

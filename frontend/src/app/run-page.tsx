@@ -62,7 +62,7 @@ export function RunPage(props: RunPageProps) {
 }
 
 function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run: RunDetail }) {
-  const language = useLanguage();
+  useLanguage();
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
   const { log, loadRange, error: stepsError, retry } = useStepLog(run.id, run.last_seq);
@@ -90,13 +90,14 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
 
+  const status = runStatusLabel(run).label;
+  const title = t`${status}: ${run.question}`;
   useEffect(() => {
-    // The title follows the language.
-    if (language) document.title = `${runStatusLabel(run).label}: ${run.question}`;
+    document.title = title;
     return () => {
       document.title = "Offing";
     };
-  }, [run, language]);
+  }, [title]);
 
   const selectStep = (seq: number) => {
     setSheet(null);
