@@ -1,11 +1,12 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { messages } from "./vite-messages.ts";
 
 const api = process.env.OFFING_API ?? "http://127.0.0.1:8321";
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [messages(), react()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   server: { proxy: { "/api": api, "/login": api } },
   build: {

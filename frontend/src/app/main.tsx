@@ -1,6 +1,7 @@
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { applyLanguage, readLanguageChoice } from "@/shared/language/language";
 import { createBrowserHub } from "@/shared/stream/browser";
 import { Providers } from "./providers";
 import { createAppRouter } from "./router";
@@ -10,10 +11,17 @@ import "./base.css";
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");
 
-createRoot(root).render(
-  <StrictMode>
-    <Providers hub={createBrowserHub()}>
-      <RouterProvider router={createAppRouter()} />
-    </Providers>
-  </StrictMode>,
-);
+try {
+  await applyLanguage(readLanguageChoice());
+  createRoot(root).render(
+    <StrictMode>
+      <Providers hub={createBrowserHub()}>
+        <RouterProvider router={createAppRouter()} />
+      </Providers>
+    </StrictMode>,
+  );
+} catch (error) {
+  // Not translated: the catalog could not be loaded, so this sentence is in every language.
+  root.textContent = "This page could not be loaded. Reload it. 页面无法加载，请重新加载。";
+  throw error;
+}

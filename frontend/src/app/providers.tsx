@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { I18nProvider } from "@lingui/react";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
 import { isRetryable, ProblemError } from "@/shared/api/client";
@@ -37,10 +39,12 @@ interface ProvidersProps {
 export function Providers({ client, hub, children }: ProvidersProps) {
   const queries = useMemo(() => client ?? createQueryClient(), [client]);
   return (
-    <QueryClientProvider client={queries}>
-      <StreamProvider hub={hub}>
-        <HotkeyProvider>{children}</HotkeyProvider>
-      </StreamProvider>
-    </QueryClientProvider>
+    <I18nProvider i18n={i18n}>
+      <QueryClientProvider client={queries}>
+        <StreamProvider hub={hub}>
+          <HotkeyProvider>{children}</HotkeyProvider>
+        </StreamProvider>
+      </QueryClientProvider>
+    </I18nProvider>
   );
 }

@@ -1,3 +1,4 @@
+import { msg } from "@lingui/core/macro";
 import {
   createRootRoute,
   createRoute,
@@ -7,16 +8,20 @@ import {
   useNavigate,
 } from "@tanstack/react-router";
 import { HomePage } from "@/features/home/home-page";
+import { useLanguage } from "@/shared/language/language";
 import { librarySearch, runSearch, signInSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
 import { lazyView, ViewError } from "./view";
 
 // The code of each view is loaded when the view is first opened. The home page, which most people see first, is
 // included.
-const RunPage = lazyView("the run", async () => (await import("./run-page")).RunPage);
-const LibraryPage = lazyView("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
+const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
+const LibraryPage = lazyView(
+  msg`the library`,
+  async () => (await import("@/features/library/library-page")).LibraryPage,
+);
 const TrainingPage = lazyView(
-  "the training view",
+  msg`the training view`,
   async () => (await import("@/features/training/training-page")).TrainingPage,
 );
 
@@ -55,11 +60,13 @@ function SignInRoute() {
 }
 
 function HomeRoute() {
+  useLanguage();
   const navigate = useNavigate();
   return <HomePage onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
 }
 
 function RunRoute() {
+  useLanguage();
   const { runId } = runRoute.useParams();
   const search = runRoute.useSearch();
   const navigate = runRoute.useNavigate();
@@ -81,6 +88,7 @@ function RunRoute() {
 }
 
 function LibraryRoute() {
+  useLanguage();
   const { source, collection } = libraryRoute.useSearch();
   const navigate = libraryRoute.useNavigate();
   return (
@@ -93,6 +101,7 @@ function LibraryRoute() {
 }
 
 function TrainingRoute() {
+  useLanguage();
   const { job, policy, distill } = trainingRoute.useSearch();
   const navigate = trainingRoute.useNavigate();
   return (

@@ -1,3 +1,5 @@
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
@@ -21,6 +23,7 @@ import { graphsQuery } from "@/shared/api/installation";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
+import { useLanguage } from "@/shared/language/language";
 import { extendMarks } from "@/shared/minimap/marks";
 import { useRunEvents } from "@/shared/stream/stream-context";
 import { useStepLog } from "@/shared/stream/use-step-log";
@@ -36,10 +39,10 @@ import "./run-page.css";
 
 // Not needed for the first view of a run.
 const GraphStateView = lazyView(
-  "this view",
+  msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
 );
-const TokensView = lazyView("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
+const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
   runId: string;
@@ -52,13 +55,14 @@ interface RunPageProps {
 export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.runId));
   return (
-    <Loaded query={run} label="the run" fullPage>
+    <Loaded query={run} label={t`the run`} fullPage>
       {(loaded) => <LoadedRun {...props} run={loaded} />}
     </Loaded>
   );
 }
 
 function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run: RunDetail }) {
+  useLanguage();
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
   const { log, loadRange, error: stepsError, retry } = useStepLog(run.id, run.last_seq);
@@ -77,21 +81,23 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const hasState = stateView !== null || (search.tab === "state" && graphs.isPending);
   const tab = search.tab === "state" && !hasState ? firstTab : (search.tab ?? firstTab);
   const labels = {
-    timeline: "Timeline",
-    ...(hasState && { state: "State" }),
-    sources: "Sources",
-    report: "Report",
-    tokens: "Tokens",
+    timeline: t`Timeline`,
+    ...(hasState && { state: t`State` }),
+    sources: t`Sources`,
+    report: t`Report`,
+    tokens: t`Tokens`,
   };
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
 
+  const status = runStatusLabel(run).label;
+  const title = t`${status}: ${run.question}`;
   useEffect(() => {
-    document.title = `${runStatusLabel(run).label}: ${run.question}`;
+    document.title = title;
     return () => {
       document.title = "Offing";
     };
-  }, [run]);
+  }, [title]);
 
   const selectStep = (seq: number) => {
     setSheet(null);
@@ -104,14 +110,14 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
     if (narrow && rest.length === pinned.length) setSheet("evidence");
   };
   useHotkeys([
-    { keys: "g t", description: "Timeline", run: () => onSearch({ tab: "timeline" }) },
-    ...(hasState ? [{ keys: "g a", description: "State", run: () => onSearch({ tab: "state" }) }] : []),
-    { keys: "g k", description: "Tokens", run: () => onSearch({ tab: "tokens" }) },
-    { keys: "g s", description: "Sources", run: () => onSearch({ tab: "sources" }) },
-    { keys: "g r", description: "Report", run: () => onSearch({ tab: "report" }) },
+    { keys: "g t", description: t`Timeline`, run: () => onSearch({ tab: "timeline" }) },
+    ...(hasState ? [{ keys: "g a", description: t`State`, run: () => onSearch({ tab: "state" }) }] : []),
+    { keys: "g k", description: t`Tokens`, run: () => onSearch({ tab: "tokens" }) },
+    { keys: "g s", description: t`Sources`, run: () => onSearch({ tab: "sources" }) },
+    { keys: "g r", description: t`Report`, run: () => onSearch({ tab: "report" }) },
     {
       keys: "/",
-      description: "Message the run or ask a follow-up question",
+      description: t`Message the run or ask a follow-up question`,
       run: () => document.getElementById("message-input")?.focus(),
     },
   ]);
@@ -159,10 +165,10 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               {narrow && (
                 <>
                   <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
-                    Plan
+                    <Trans>Plan</Trans>
                   </button>
                   <button type="button" className="btn plain small" onClick={() => setSheet("evidence")}>
-                    Evidence
+                    <Trans>Evidence</Trans>
                   </button>
                 </>
               )}
@@ -214,7 +220,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
             </div>
           </main>
           {!narrow && (
-            <aside className="run-side" aria-label="Report and evidence">
+            <aside className="run-side" aria-label={t`Report and evidence`}>
               {withReport(
                 (it) => (
                   <>
@@ -235,10 +241,10 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
       {active && <AnswerDrafts runId={run.id} />}
       {active && run.pending_input_requests > 0 && <PendingInputRequests run={run} />}
       <MessageBar run={run} log={log} marks={marks} onRunCreated={onRunCreated} />
-      <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">
+      <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title={t`Plan and memory`}>
         {rail}
       </Dialog>
-      <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
+      <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title={t`Evidence`}>
         {withReport(
           (it) => (
             <Evidence report={it} pinned={pinned} onPin={togglePin} />
@@ -270,7 +276,7 @@ function ReportOrPlaceholder({ run, isWritten, query, fallback, children }: Repo
   );
   if (!isWritten) return none;
   return (
-    <Loaded query={query} label="the report">
+    <Loaded query={query} label={t`the report`}>
       {(report) => (report === null ? none : children(report))}
     </Loaded>
   );

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { KeyboardEvent, ReactNode } from "react";
 import type { Report } from "@/shared/api/reports";
 import { TABS, type Tab } from "./search-params";
@@ -26,7 +28,7 @@ export function RunTabs({ tab, labels, report, onTab, children }: RunTabsProps) 
   const citedCount = new Set(report?.citations.map((citation) => citation.source_id)).size;
   return (
     <div className="run-tabs">
-      <div role="tablist" aria-label="Views of the run" onKeyDown={handleKeyDown}>
+      <div role="tablist" aria-label={t`Views of the run`} onKeyDown={handleKeyDown}>
         {visible.map((name) => (
           <button
             key={name}
@@ -42,7 +44,9 @@ export function RunTabs({ tab, labels, report, onTab, children }: RunTabsProps) 
             {name === "sources" && citedCount > 0 && <span className="num quiet"> {citedCount}</span>}
             {name === "report" && report && (
               <span className="run-tab-dot">
-                <span className="visually-hidden">, ready</span>
+                <span className="visually-hidden">
+                  <Trans>, ready</Trans>
+                </span>
               </span>
             )}
           </button>

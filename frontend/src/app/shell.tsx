@@ -1,23 +1,28 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { SettingsMenu } from "@/features/session/settings-menu";
 import { SignIn } from "@/features/session/sign-in";
 import { ProblemError } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
+import { useLanguage } from "@/shared/language/language";
 import { Loaded } from "@/shared/ui/loaded";
 import { ServerOutageBanner } from "./server-outage-banner";
-import { useTheme } from "./theme";
+import { type Theme, useTheme } from "./theme";
 import "./shell.css";
 
 /** The top bar, and below it the current view or the sign-in view. */
 export function Shell() {
+  useLanguage();
   const session = useQuery(sessionQuery);
   const link = useLocation({ select: ({ search }) => ("link" in search ? search.link : undefined) });
   const isSignedOut = session.error instanceof ProblemError && session.error.status === 401;
   return (
     <div className="shell">
       <a className="skip" href="#view">
-        Skip to content
+        <Trans>Skip to content</Trans>
       </a>
       <TopBar signedIn={session.data !== undefined} />
       <ServerOutageBanner />
@@ -25,7 +30,7 @@ export function Shell() {
         {isSignedOut ? (
           <SignIn problem={link} />
         ) : (
-          <Loaded query={session} label="your session" fullPage>
+          <Loaded query={session} label={t`your session`} fullPage>
             {() => <Outlet />}
           </Loaded>
         )}
@@ -34,32 +39,43 @@ export function Shell() {
   );
 }
 
+const THEME_NAMES: Record<Theme, MessageDescriptor> = { system: msg`system`, light: msg`light`, dark: msg`dark` };
+
 function TopBar({ signedIn }: { signedIn: boolean }) {
   const [theme, nextTheme] = useTheme();
   const path = useLocation({ select: (location) => location.pathname });
   return (
     <header className="top">
-      <Link to="/" className="logo" aria-label="Offing, home">
+      <Link to="/" className="logo" aria-label={t`Offing, home`}>
         <Logo />
         Offing
       </Link>
       {signedIn && (
-        <nav aria-label="Main">
+        <nav aria-label={t`Main`}>
           <Link to="/" aria-current={path === "/" || path.startsWith("/runs") ? "page" : undefined}>
-            Runs
+            <Trans>Runs</Trans>
           </Link>
-          <Link to="/library">Library</Link>
-          <Link to="/training">Training</Link>
+          <Link to="/library">
+            <Trans>Library</Trans>
+          </Link>
+          <Link to="/training">
+            <Trans>Training</Trans>
+          </Link>
         </nav>
       )}
       <span className="top-end">
-        <button type="button" className="btn plain" aria-label={`Theme: ${theme}. Change theme`} onClick={nextTheme}>
+        <button
+          type="button"
+          className="btn plain"
+          aria-label={t`Theme: ${i18n._(THEME_NAMES[theme])}. Change theme`}
+          onClick={nextTheme}
+        >
           <ThemeIcon theme={theme} />
         </button>
         {signedIn && <SettingsMenu />}
         {signedIn && (
           <Link to="/" className="btn top-new">
-            New question
+            <Trans>New question</Trans>
           </Link>
         )}
       </span>
@@ -87,11 +103,14 @@ function ThemeIcon({ theme }: { theme: string }) {
 }
 
 export function NotFound() {
+  useLanguage();
   return (
     <main className="shell-problem">
       <div className="empty">
-        <b>Page not found</b>
-        The link may be incomplete. <Link to="/">All runs</Link>
+        <Trans>
+          <b>Page not found</b>
+          The link may be incomplete. <Link to="/">All runs</Link>
+        </Trans>
       </div>
     </main>
   );

@@ -1,10 +1,12 @@
 /** Views whose code is loaded when they are first opened, and the error of a view that failed. */
 
+import { i18n, type MessageDescriptor } from "@lingui/core";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import type { ComponentType } from "react";
 import { ViewLoadError } from "@/shared/api/client";
 import { checkServer } from "@/shared/api/server-status";
+import { useLanguage } from "@/shared/language/language";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
@@ -12,9 +14,12 @@ import { ProblemNote } from "@/shared/ui/problem-note";
  * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
  * offers to retry or to reload the page; the other views keep working. `label` is used as in "Loading the library…".
  */
-export function lazyView<P extends object>(label: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
+export function lazyView<P extends object>(
+  label: MessageDescriptor,
+  load: () => Promise<ComponentType<P>>,
+): ComponentType<P> {
   const code = queryOptions({
-    queryKey: ["code", label],
+    queryKey: ["code", label.id],
     queryFn: async () => {
       try {
         return { View: await load() };
@@ -33,7 +38,7 @@ export function lazyView<P extends object>(label: string, load: () => Promise<Co
     if (query.data) return <query.data.View {...props} />;
     return (
       <div className="view-problem">
-        <Loaded query={query} label={label}>
+        <Loaded query={query} label={i18n._(label)}>
           {() => null}
         </Loaded>
       </div>
@@ -43,6 +48,7 @@ export function lazyView<P extends object>(label: string, load: () => Promise<Co
 
 /** Shown instead of a view that threw an error. The rest of the page keeps working. */
 export function ViewError({ error, reset }: ErrorComponentProps) {
+  useLanguage();
   return (
     <main className="view-problem">
       <ProblemNote error={error} onRetry={reset} />

@@ -1,19 +1,20 @@
 /** Requests that follow an ended run. Pure. */
 
+import type { MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import { type Depth, depthOfTurns, TURNS_BY_DEPTH } from "@/shared/api/depth";
 import { collectionLabel } from "@/shared/api/library";
 import type { FollowUpKind, Run, RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
-import { pluralize } from "@/shared/format/numbers";
 
 type PreviousRun = Pick<Run, "id" | "question" | "graph" | "thread_id" | "engines" | "budget" | "scope" | "title">;
 
 /** What a follow-up does with the report of the run before it, with words for a person to choose from. */
-export const FOLLOW_UP_KINDS: ReadonlyArray<{ kind: FollowUpKind; label: string }> = [
-  { kind: "auto", label: "Decide for me" },
-  { kind: "question", label: "Ask about the report" },
-  { kind: "edit", label: "Edit the report" },
-  { kind: "research", label: "Research more" },
+export const FOLLOW_UP_KINDS: ReadonlyArray<{ kind: FollowUpKind; label: MessageDescriptor }> = [
+  { kind: "auto", label: msg`Decide for me` },
+  { kind: "question", label: msg`Ask about the report` },
+  { kind: "edit", label: msg`Edit the report` },
+  { kind: "research", label: msg`Research more` },
 ];
 
 /**
@@ -66,9 +67,9 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
 export function describeScope({ collections, sources, web, code, mcp }: PreviousRun["scope"]): string {
   const documents =
     sources.length > 0
-      ? [pluralize(sources.length, "document")]
+      ? [plural(sources.length, { one: "# document", other: "# documents" })]
       : collections.length > 0
         ? collections.map(collectionLabel)
-        : ["all documents"];
-  return joinList([...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp]);
+        : [t`all documents`];
+  return joinList([...documents, ...(web ? [t`the web`] : []), ...(code ? [t`code`] : []), ...mcp]);
 }

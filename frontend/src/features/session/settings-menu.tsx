@@ -1,8 +1,12 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Tenant, type TenantUpdate, tenantQuery, updateTenant } from "@/shared/api/installation";
 import { signOut } from "@/shared/api/session";
 import { formatUsd } from "@/shared/format/numbers";
+import { type LanguageChoice, useLanguageChoice } from "@/shared/language/language";
+import { LANGUAGES } from "@/shared/language/languages";
 import { Dialog } from "@/shared/ui/dialog";
 import { deleteAllDrafts } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
@@ -16,19 +20,47 @@ export function SettingsMenu() {
   return (
     <>
       <button type="button" className="btn plain" aria-haspopup="dialog" onClick={() => setOpen(true)}>
-        Settings
+        <Trans>Settings</Trans>
       </button>
-      <Dialog open={open} onClose={() => setOpen(false)} title="Settings">
+      <Dialog open={open} onClose={() => setOpen(false)} title={t`Settings`}>
+        <LanguageField />
         <SettingsForm onClose={() => setOpen(false)} />
       </Dialog>
     </>
   );
 }
 
+/** The language of the page in this browser. */
+function LanguageField() {
+  const [choice, setChoice] = useLanguageChoice();
+  const change = useMutation({ mutationFn: setChoice });
+  return (
+    <div className="settings">
+      <label>
+        <Trans>Language</Trans>
+        <select
+          className="field"
+          value={choice}
+          disabled={change.isPending}
+          onChange={(event) => change.mutate(event.target.value as LanguageChoice)}
+        >
+          <option value="browser">{t`As the browser`}</option>
+          {Object.entries(LANGUAGES).map(([language, name]) => (
+            <option key={language} value={language} lang={language}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <ProblemNote error={change.error} />
+    </div>
+  );
+}
+
 function SettingsForm({ onClose }: { onClose(): void }) {
   const tenant = useQuery(tenantQuery);
   return (
-    <Loaded query={tenant} label="the settings">
+    <Loaded query={tenant} label={t`the settings`}>
       {(settings) => <LoadedSettings tenant={settings} onClose={onClose} />}
     </Loaded>
   );
@@ -66,36 +98,42 @@ function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }
           onChange={(event) => update.mutate({ training_opt_in: event.target.checked })}
         />
         <span>
-          Use my runs, ratings and corrections for training
-          <small>They train the planner of this installation. No data leaves it.</small>
+          <Trans>Use my runs, ratings and corrections for training</Trans>
+          <small>
+            <Trans>They train the planner of this installation. No data leaves it.</Trans>
+          </small>
         </span>
       </label>
       <label>
-        Daily spending limit, $
+        <Trans>Daily spending limit, $</Trans>
         <input
           className="field num"
           inputMode="decimal"
-          placeholder="no limit"
+          placeholder={t`no limit`}
           value={visibleLimit}
           onChange={(event) => setLimitText(event.target.value)}
           aria-invalid={!isValid}
           onBlur={saveLimit}
         />
-        <small>{formatUsd(spent_today_usd)} spent today.</small>
+        <small>
+          <Trans>{formatUsd(spent_today_usd)} spent today.</Trans>
+        </small>
         {!isValid && (
           <small className="settings-error" role="alert">
-            Not saved. Enter the limit as a number of dollars, such as 2.50, or leave it empty.
+            <Trans>Not saved. Enter the limit as a number of dollars, such as 2.50, or leave it empty.</Trans>
           </small>
         )}
       </label>
       <ProblemNote error={update.error ?? signingOut.error} />
       <div className="actions">
-        <span className="quiet settings-user">Signed in as {name}</span>
+        <span className="quiet settings-user">
+          <Trans>Signed in as {name}</Trans>
+        </span>
         <button type="button" className="btn" onClick={() => signingOut.mutate()}>
-          Sign out
+          <Trans>Sign out</Trans>
         </button>
         <button type="button" className="btn primary" onClick={onClose}>
-          Done
+          <Trans>Done</Trans>
         </button>
       </div>
     </div>

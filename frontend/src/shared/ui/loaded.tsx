@@ -3,6 +3,8 @@
  * never looks like an empty result, and data that could not be refreshed is marked as stale.
  */
 
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useState } from "react";
 import { isServerUnavailable } from "../api/client";
 import { useServerOutage } from "../api/server-status";
@@ -65,7 +67,8 @@ function LoadingText({ label }: { label: string }) {
   const seconds = (now - startedAt) / 1000;
   return (
     <p className="quiet" role="status">
-      Loading {label}…{seconds >= SLOW_SECONDS && <span className="num"> {formatDuration(seconds)}</span>}
+      <Trans>Loading {label}…</Trans>
+      {seconds >= SLOW_SECONDS && <span className="num"> {formatDuration(seconds)}</span>}
     </p>
   );
 }
@@ -104,7 +107,7 @@ export function LoadMore({ query, text }: MoreProps) {
   if (!query.hasNextPage) return null;
   return (
     <button type="button" className="btn" disabled={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
-      {query.isFetchingNextPage ? "Loading…" : text}
+      {query.isFetchingNextPage ? t`Loading…` : text}
     </button>
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ProblemError, ViewLoadError } from "../api/client";
 import "./controls.css";
 
@@ -16,7 +18,7 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
   const offersReload = !problem || problem instanceof ViewLoadError;
   return (
     <div className="notice coral" role="alert">
-      <b>{problem?.title ?? "Something went wrong in this view"}</b>
+      <b>{problem?.title ?? t`Something went wrong in this view`}</b>
       <p>
         {problem ? problem.detail : String(error)}
         {problem?.field && (
@@ -27,17 +29,21 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
-      {isStale && <p>This data was loaded earlier and may be out of date.</p>}
+      {isStale && (
+        <p>
+          <Trans>This data was loaded earlier and may be out of date.</Trans>
+        </p>
+      )}
       {(onRetry || offersReload) && (
         <p className="notice-acts">
           {onRetry && (
             <button type="button" className="btn small" onClick={() => onRetry()}>
-              Try again
+              <Trans>Try again</Trans>
             </button>
           )}
           {offersReload && (
             <button type="button" className="btn small" onClick={() => location.reload()}>
-              Reload the page
+              <Trans>Reload the page</Trans>
             </button>
           )}
         </p>

@@ -3,6 +3,7 @@
  * is opened again shows the whole state.
  */
 
+import { t } from "@lingui/core/macro";
 import { sessionTenant } from "../api/session";
 import { deleteDraft, readDraft, storeDraft } from "../ui/drafts";
 import { type PickedFile, type PickedFolder, splitIntoChunks } from "./read-drop";
@@ -121,7 +122,7 @@ export class Upload {
       const results =
         failures < MAX_CONSECUTIVE_FAILURES
           ? await uploadChunk(chunk.files, chunk.collection)
-          : failedResults(chunk.files, "Not sent, because the files before it could not be sent. Add it again later.");
+          : failedResults(chunk.files, t`Not sent, because the files before it could not be sent. Add it again later.`);
       failures = results.every((one) => one.outcome === "failed") ? failures + 1 : 0;
       this.#recordResults(chunk, results);
     }
