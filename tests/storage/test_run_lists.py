@@ -196,3 +196,19 @@ async def test_no_search_finds_a_run_of_another_tenant(pool: Database, other_ten
             query = render_tsquery(parse_word_query("salt"), tenant)
             keys = await run_search.find_runs(connection, query, None, 10)
             assert [id for _, id in keys] == ([theirs.id] if tenant == other_tenant else [])
+
+
+async def test_words_that_an_erasure_removes_from_a_report_are_not_found_any_more(
+    pool: Database, owner_url: str
+) -> None:
+    run = await stored(pool, LOCAL_TENANT, a_run(question="Why is the sea salt?"))
+    body = '{"title": "Rivers", "answer": null, "sections": [], "limits": "", "written_by": ""}'
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(
+            "insert into app.report (run_id, version, tenant_id, seq, status, stop_reason, body) "
+            "values (%s, 1, %s, 1, 'complete', 'answered', %s)",
+            (run.id, LOCAL_TENANT, body),
+        )
+        assert len((await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "rivers", None, 20)).runs) == 1
+        owner.execute("update app.report set body = replace(body::text, 'Rivers', '[erased]')::jsonb")
+    assert (await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "rivers", None, 20)).runs == []
