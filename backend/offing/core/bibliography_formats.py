@@ -91,7 +91,7 @@ def _list_ris_fields(entry: BibliographyEntry) -> Iterator[tuple[str, str]]:
 
 def _ris_date(published: str) -> str:
     """Return a date as YYYY/MM/DD, whose unknown parts are empty. Empty means unknown."""
-    return "/".join((published.split("-") + ["", ""])[:3]) if published else ""
+    return "/".join([*published.split("-"), "", ""][:3]) if published else ""
 
 
 def _write_date(entry: BibliographyEntry, separator: str) -> str:
