@@ -220,11 +220,17 @@ def _list_claims(report: Report) -> Iterator[Block]:
         rows = [CLAIM_HEADS, *map(list_claim_cells, claims)]
         cells = [tuple((_text(cell),) for cell in row) for row in rows]
         linked = [
-            (*row[:3], tuple(CitationPart(number=number) for number in claim.citations), *row[4:])
+            (*row[:3], tuple(CitationPart(number=n) for n in claim.citations), (_state(claim.sentence),), *row[5:])
             for row, claim in zip(cells[1:], claims, strict=True)
         ]
         yield HeadingBlock(level=1, text="Claims")
         yield TableBlock(has_header=True, rows=(cells[0], *linked), is_small=True)
+
+
+def _state(sentence: Sentence) -> TextPart:
+    """Return the text of a sentence. The row of a table has its cells between bars, but none around them."""
+    is_row = sentence.layout in TABLE_LAYOUTS
+    return _text(" | ".join(split_cells(sentence.text)) if is_row else sentence.text)
 
 
 def _note(text: str) -> ParagraphBlock:

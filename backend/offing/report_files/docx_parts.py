@@ -14,8 +14,11 @@ from offing.report_files.docx_xml import make_element
 LINK_COLOR = "1F5F8B"
 
 
-def add_parts(paragraph: Any, parts: Sequence[Part], mark_color: RGBColor) -> None:
-    """Append parts to a paragraph, which gets the direction of its first letter."""
+def add_parts(paragraph: Any, parts: Sequence[Part], mark_color: RGBColor, *, is_raised: bool = True) -> None:
+    """Append parts to a paragraph, which gets the direction of its first letter.
+
+    If `is_raised` is set, the numbers of citations are raised.
+    """
     _set_direction(paragraph, is_right_to_left(join_texts(parts)))
     for part in parts:
         match part:
@@ -23,7 +26,7 @@ def add_parts(paragraph: Any, parts: Sequence[Part], mark_color: RGBColor) -> No
                 for text, is_rtl in split_by_direction(part.text):
                     _format_run(paragraph.add_run(text), part, mark_color, is_rtl=is_rtl)
             case CitationPart():
-                _add_link(paragraph, f"[{part.number}]", {"w:anchor": bookmark_name(part.number)}, is_raised=True)
+                _add_link(paragraph, f"[{part.number}]", {"w:anchor": bookmark_name(part.number)}, is_raised=is_raised)
             case WebLinkPart():
                 relation = paragraph.part.relate_to(part.url, RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
                 _add_link(paragraph, part.text, {"r:id": relation}, is_raised=False)

@@ -3,12 +3,13 @@
 The rows are built as XML, because python-docx searches the whole table for each cell.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from docx.shared import RGBColor
 from docx.text.paragraph import Paragraph
 
-from offing.core.report_document import Part, Parts, TableBlock, TextPart
+from offing.core.report_document import Part, TableBlock, TextPart
 from offing.core.text_direction import is_right_to_left
 from offing.report_files.docx_parts import add_parts, join_texts
 from offing.report_files.docx_xml import make_element
@@ -23,11 +24,14 @@ def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
     style = file.styles["Report Small Cell" if block.is_small else "Report Cell"]
     for number, row in enumerate(block.rows):
         is_header = block.has_header and number == 0
-        _append_row(table, row, style, mark_color, is_header=is_header)
+        cells = [[_strengthen(part) for part in cell] for cell in row] if is_header else row
+        _append_row(table, cells, style, mark_color, is_header=is_header, is_raised=not block.is_small)
     file.add_paragraph(style="Report Small Cell")  # or the next table would continue this one
 
 
-def _append_row(table: Any, cells: tuple[Parts, ...], style: Any, mark_color: RGBColor, *, is_header: bool) -> None:
+def _append_row(
+    table: Any, cells: Sequence[Sequence[Part]], style: Any, mark_color: RGBColor, *, is_header: bool, is_raised: bool
+) -> None:
     row = make_element("w:tr")
     if is_header:
         properties = make_element("w:trPr")
@@ -41,7 +45,7 @@ def _append_row(table: Any, cells: tuple[Parts, ...], style: Any, mark_color: RG
         row.append(cell)
         paragraph = Paragraph(text, table)
         paragraph.style = style
-        add_parts(paragraph, [_strengthen(part) for part in parts] if is_header else parts, mark_color)
+        add_parts(paragraph, parts, mark_color, is_raised=is_raised)
     table._tbl.append(row)
 
 

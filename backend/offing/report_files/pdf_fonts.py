@@ -14,19 +14,29 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 from fpdf import FPDF
 
+FontFile = tuple[str, str]
+"""A package and a file of it."""
+
 BASE_FONT = ("manimgx_fonts", "NotoSans[wght].ttf")
 SLANTED_FONT = ("manimgx_fonts", "NotoSans-Italic[wght].ttf")
 CHINESE_FONT = ("pylopdf_fonts_zh_cn", "NotoSansSC-Regular.otf")
 KOREAN_FONT = ("pylopdf_fonts_ko", "NotoSansKR-Regular.otf")
-SYMBOL_FONTS = (("manimgx_fonts", "NotoSansSymbols[wght].ttf"), ("manimgx_fonts", "NotoEmoji[wght].ttf"))
+ARABIC_FONT = ("fontpkg_amiri", "files/Amiri-Regular.ttf")
+"""Has exactly one glyph per letter. Others have separate dots or ligatures, from which readers get no correct text."""
+BOLD_FONTS: dict[FontFile, FontFile] = {ARABIC_FONT: ("fontpkg_amiri", "files/Amiri-Bold.ttf")}
+"""Bold forms of fonts that have no weights of their own."""
+FALLBACK_FONTS = tuple(
+    ("manimgx_fonts", name) for name in ("NotoSansArabic[wght].ttf", "NotoSansSymbols[wght].ttf", "NotoEmoji[wght].ttf")
+)
 SCRIPT_FONTS = {
     **{
         script.upper(): ("manimgx_fonts", f"NotoSans{script}[wght].ttf")
         for script in (
-            *("Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati", "Gurmukhi", "Hebrew"),
+            *("Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati", "Gurmukhi", "Hebrew"),
             *("Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Oriya", "Sinhala", "Tamil", "Telugu", "Thai"),
         )
     },
+    "ARABIC": ARABIC_FONT,
     "CJK": CHINESE_FONT,
     "HANGUL": KOREAN_FONT,
 }
@@ -35,8 +45,7 @@ BOLD_WEIGHT = 700
 REPLACEMENT = "\u25a1"
 """Is shown instead of a character that no font has."""
 
-FontFile = tuple[str, str]
-"""A package and a file of it."""
+OPENING_QUOTES, QUOTES = "\u2018\u201c", "\u2018\u201c\u2019\u201d"
 
 
 class PdfFonts:
@@ -47,6 +56,7 @@ class PdfFonts:
         self._pdf, self._characters, self._folder = pdf, characters, folder
         self._families: dict[FontFile, str | None] = {}
         self._found: dict[str, str | None] = {}
+        self._bold: dict[str, bool] = {}
 
     def list_missing(self) -> list[str]:
         """Return the characters that no installed font shows, in the order of their codes."""
@@ -56,14 +66,28 @@ class PdfFonts:
         """Return a font family for each character.
 
         Marks and signs stay in the font of the text before them if it has them, so that a word is shaped as one.
+        Quotation marks around Chinese are Chinese ones, which are wider.
         """
         families: list[str] = []
-        base = self._load(BASE_FONT) or ""
-        for character in text:
+        for at, character in enumerate(text):
             before = families[-1] if families else ""
-            is_shared = not character.isalnum() and (self._has(before, character) or _is_invisible(character))
-            families.append(before if before and is_shared else self._find(character) or base)
+            inner = text[at + 1 : at + 2] if character in OPENING_QUOTES else text[at - 1 : at] if at else ""
+            families.append(self._choose_family(character, before, inner))
         return families
+
+    def _choose_family(self, character: str, before: str, inner: str) -> str:
+        """`inner` is the character beside this one that a quotation mark encloses."""
+        base = self._load(BASE_FONT) or ""
+        if before and _is_invisible(character):
+            return before
+        if character.isascii():
+            return base
+        if character in QUOTES:
+            is_chinese = bool(inner) and unicodedata.east_asian_width(inner) in ("W", "F")
+            return (self._load(CHINESE_FONT) if is_chinese else base) or base
+        if not character.isalnum() and self._has(before, character):
+            return before
+        return self._find(character) or base
 
     def find_style(self, family: str, text: str, *, is_bold: bool, is_slanted: bool) -> tuple[str, str]:
         """Return the family and the style in which a text of `family` can be shown: `B`, `I` or nothing."""
@@ -76,7 +100,7 @@ class PdfFonts:
     def _find(self, character: str) -> str | None:
         if character not in self._found:
             script = unicodedata.name(character, "").split(" ")[0]
-            files = [BASE_FONT, *filter(None, [SCRIPT_FONTS.get(script)]), CHINESE_FONT, *SYMBOL_FONTS]
+            files = [BASE_FONT, *filter(None, [SCRIPT_FONTS.get(script)]), CHINESE_FONT, *FALLBACK_FONTS]
             loaded = (self._load(file) for file in files)
             self._found[character] = next((one for one in loaded if one and self._has(one, character)), None)
         return self._found[character]
@@ -98,13 +122,25 @@ class PdfFonts:
         return self._pdf.fonts[family]
 
     def _add_bold(self, family: str) -> bool:
-        """Make the bold form of a font if it has weights. Return whether there is one."""
+        """Add the bold form of a font. Return whether there is one."""
+        if family not in self._bold:
+            path = self._find_bold(family)
+            if path:
+                self._pdf.add_font(family, "B", path)
+            self._bold[family] = path is not None
+        return self._bold[family]
+
+    def _find_bold(self, family: str) -> Path | None:
+        """Return the path of the bold form of a font, which is made of one with weights. `None` means none."""
+        file = next(file for file, loaded in self._families.items() if loaded == family)
+        if file in BOLD_FONTS:
+            return find_font(BOLD_FONTS[file])
         font = self._font(family)
-        if f"{family}B" not in self._pdf.fonts and "fvar" in font.ttfont:
-            path = self._folder / f"{family}-bold.ttf"
-            _write_bold(Path(font.ttffile), path, self._characters)
-            self._pdf.add_font(family, "B", path)
-        return f"{family}B" in self._pdf.fonts
+        if "fvar" not in font.ttfont:
+            return None
+        path = self._folder / f"{family}-bold.ttf"
+        _write_bold(Path(font.ttffile), path, self._characters)
+        return path
 
 
 def find_font(file: FontFile) -> Path | None:
@@ -128,6 +164,11 @@ def _write_bold(source: Path, target: Path, characters: frozenset[str]) -> None:
     subsetter: Any = Subsetter(options)
     subsetter.populate(unicodes=[*map(ord, characters), ord(" ")])
     subsetter.subset(font)
-    instantiate: Any = instancer.instantiateVariableFont  # pyright: ignore[reportUnknownMemberType]
-    instantiate(font, {"wght": BOLD_WEIGHT}, inplace=True, static=True)
+    instancing: Any = instancer
+    instancing.instantiateVariableFont(
+        font,
+        {axis.axisTag: BOLD_WEIGHT if axis.axisTag == "wght" else axis.defaultValue for axis in font["fvar"].axes},
+        inplace=True,
+        static=True,
+    )
     font.save(target)

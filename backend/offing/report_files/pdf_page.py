@@ -120,7 +120,8 @@ class Pages:
         bold, slanted = style.is_bold, style.is_slanted
         family, form = self._fonts.find_style(run.family, run.text, is_bold=bold, is_slanted=slanted)
         self._pdf.set_font(family, form, size)
-        self._pdf.set_text_shaping(True, direction=TextDirection.RTL if run.is_rtl else TextDirection.LTR)
+        direction = TextDirection.RTL if run.is_rtl else TextDirection.LTR
+        self._pdf.set_text_shaping(True, direction=direction)
         return size
 
     def _measure(self, run: TextRun) -> float:

@@ -19,7 +19,7 @@ def draw_table(pages: Pages, rows: Sequence[Sequence[Paragraph]], *, has_header:
     widths = choose_widths(rows)
     ordered = [row[::-1] if is_rtl else row for row in rows]
     widths = widths[::-1] if is_rtl else widths
-    cells = [[cell.break_lines(max(width - 2 * PADDING, 1.0)) for cell, width in zip(row, widths, strict=True)] for row in ordered]  # fmt: skip
+    cells = [_break_cells(row, widths) for row in ordered]
     left = MARGIN + TEXT_WIDTH - sum(widths) if is_rtl else MARGIN
     header = cells[0] if has_header else None
     for number, row in enumerate(cells):
@@ -27,6 +27,10 @@ def draw_table(pages: Pages, rows: Sequence[Sequence[Paragraph]], *, has_header:
         if is_header:
             pages.reserve(_row_height(row) + (_row_height(cells[1]) if len(cells) > 1 else 0))
         _draw_row(pages, row, widths, left, header=None if is_header else header, is_header=is_header)
+
+
+def _break_cells(row: Sequence[Paragraph], widths: Sequence[float]) -> CellLines:
+    return [cell.break_lines(max(width - 2 * PADDING, 1.0)) for cell, width in zip(row, widths, strict=True)]
 
 
 def choose_widths(rows: Sequence[Sequence[Paragraph]]) -> list[float]:
@@ -43,9 +47,22 @@ def choose_widths(rows: Sequence[Sequence[Paragraph]]) -> list[float]:
         return most
     if sum(least) >= TEXT_WIDTH:
         return [width * TEXT_WIDTH / sum(least) for width in least]
-    wishes = [max(full - small, 0.0) ** 0.5 for full, small in zip(most, least, strict=True)]
-    left_over = (TEXT_WIDTH - sum(least)) / sum(wishes)
-    return [small + wish * left_over for small, wish in zip(least, wishes, strict=True)]
+    lengths = [sum(whole for _, whole in column) for column in extremes]
+    return _fill(least, most, lengths)
+
+
+def _fill(least: Sequence[float], most: Sequence[float], lengths: Sequence[float]) -> list[float]:
+    """Distribute the width of the page by the length of all text of each column. None gets more than `most`."""
+    widths = list(least)
+    growing: list[int] = list(range(len(least)))
+    while growing:
+        left_over, length = TEXT_WIDTH - sum(widths), sum(lengths[column] for column in growing)
+        shares = {column: left_over * lengths[column] / length for column in growing}
+        done = [column for column in growing if most[column] - widths[column] <= shares[column]]
+        for column in done or growing:
+            widths[column] = most[column] if done else widths[column] + shares[column]
+        growing = [column for column in growing if column not in done] if done else []
+    return widths
 
 
 def _draw_row(

@@ -41,6 +41,8 @@ PARAGRAPHS: dict[ParagraphRole, TextStyle] = {
 SPACES_AFTER: dict[ParagraphRole, float] = {"body": 2.6, "answer": 3.5, "note": 2.0, "citation": 0.6, "quote": 2.4}
 """Empty space after a paragraph in millimeters."""
 CELL, SMALL_CELL = TextStyle(9), TextStyle(7.5)
+MIN_RAISED_SIZE = 8.0
+"""Size in points below which the numbers of citations would be too small if they were raised."""
 LIST_INDENT, QUOTE_INDENT = 5.5, 7.0
 BULLET = "\u2022"
 KEPT_WITH_NEXT = 14.0
@@ -151,8 +153,8 @@ class _Writer:
     def _style_part(self, part: Part, style: TextStyle) -> StyledText:
         match part:
             case CitationPart():
-                raised = replace(style, color=BLUE, is_raised=True, is_bold=False)
-                return StyledText(f"[{part.number}]", raised, self._links.get(part.number))
+                linked = replace(style, color=BLUE, is_raised=style.size >= MIN_RAISED_SIZE, is_bold=False)
+                return StyledText(f"[{part.number}]", linked, self._links.get(part.number))
             case WebLinkPart():
                 return self._style(part.text, replace(style, color=BLUE), part.url)
             case TextPart():
