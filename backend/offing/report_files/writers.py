@@ -2,12 +2,13 @@
 
 import asyncio
 import importlib.util
-import logging
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from typing import Literal
+
+import structlog
 
 from offing import environment
 from offing.core.errors import InvalidInput, Unavailable
@@ -15,7 +16,7 @@ from offing.core.report_document import ReportDocument
 from offing.library.readers import INHERITED_VARIABLES
 from offing.report_files.writer_process import FILE, MAX_CPU_SECONDS, MAX_FILE_BYTES
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 DocumentFormat = Literal["docx", "pdf"]
 
@@ -73,7 +74,7 @@ class ReportFileWriter:
     async def _run(self, body: bytes, file_format: DocumentFormat) -> bytes:
         process = await self._start(file_format)
         try:
-            answer, log = await asyncio.wait_for(process.communicate(body), self._timeout_seconds)
+            answer, messages = await asyncio.wait_for(process.communicate(body), self._timeout_seconds)
         except TimeoutError:
             raise _too_large(file_format, f"takes more than {self._timeout_seconds:.0f} seconds") from None
         finally:
@@ -82,7 +83,7 @@ class ReportFileWriter:
                 await process.wait()
         if answer[:1] == FILE:
             return answer[1:]
-        raise _explain(process.returncode, answer, log, file_format)
+        raise _explain(process.returncode, answer, messages, file_format)
 
     async def _start(self, file_format: DocumentFormat) -> Process:
         variables = environment.select_variables(INHERITED_VARIABLES)
@@ -105,7 +106,7 @@ def check_pdf_installed() -> None:
         )
 
 
-def _explain(code: int | None, answer: bytes, log: bytes, file_format: DocumentFormat) -> Exception:
+def _explain(code: int | None, answer: bytes, messages: bytes, file_format: DocumentFormat) -> Exception:
     """Return the error of a process that wrote no file."""
     if answer:
         return _too_large(file_format, answer[1:].decode())
@@ -113,7 +114,7 @@ def _explain(code: int | None, answer: bytes, log: bytes, file_format: DocumentF
         return _too_large(file_format, f"takes more than {MAX_CPU_SECONDS} seconds of processor time")
     if code == -signal.SIGXFSZ:
         return _too_large(file_format, f"would have more than {MAX_FILE_BYTES // 2**20} MB")
-    logger.error("report_writer_failed code=%s log=%s", code, log[-MAX_LOGGED_BYTES:].decode("utf-8", "replace"))
+    log.error("report_writer_failed", code=code, messages=messages[-MAX_LOGGED_BYTES:].decode("utf-8", "replace"))
     return InvalidInput("format", f"The report could not be written as {file_format}", REMEDY)
 
 
