@@ -12,7 +12,7 @@ from offing.core.file_names import MAX_NAME_BYTES, MAX_NAME_CHARS, make_file_ste
     [
         ("Pumps: a survey", "Pumps a survey"),
         ("中国水泵产业研究报告", "中国水泵产业研究报告"),
-        ("../../etc/passwd", ".. etc passwd"),
+        ("../../etc/passwd", "etc passwd"),
         ("a\r\nX-Header: b", "a X-Header b"),
         ('x"; filename="evil.exe', "x ; filename= evil.exe"),
         ("\u202etxt.exe\u202c", "txt.exe"),

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
+
+import orjson
 
 from offing.core.report import (
     Citation,
@@ -17,6 +20,7 @@ from offing.core.report import (
 from offing.core.run import StopReason
 from offing.core.tool import SourceSpan
 
+TEXTS: dict[str, list[str]] = orjson.loads(Path(__file__).with_name("sample_texts.json").read_bytes())
 MARCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ENGLISH_CITATIONS = 40
 
@@ -33,9 +37,14 @@ def a_citation(number: int, source: WebSource, quote: str, heading: str = "") ->
     source_id = uuid5(NAMESPACE_URL, source.url)
     details = SourceDetails(source.url, source.url.startswith("http"), source.author, source.published, MARCH)
     return Citation(
-        number, SourceSpan(source_id, number, number + len(quote)), quote, source_id, source.title,
-        TextPosition(heading, 0, number, number + 1), details,
-    )  # fmt: skip
+        number,
+        SourceSpan(source_id, number, number + len(quote)),
+        quote,
+        source_id,
+        source.title,
+        TextPosition(heading, 0, number, number + 1),
+        details,
+    )
 
 
 def a_file_report(
@@ -49,9 +58,14 @@ def a_file_report(
 def english_report() -> Report:
     """Twelve sources, forty citations, two tables, a list, and sentences that nothing supports."""
     sources = [
-        WebSource(f"Annual pump survey {2010 + i}", f"https://www.example.org/pumps/{2010 + i}?part=1&lang=en", f"Lee, Ann{i}", f"{2010 + i}-05")
-        for i in range(12)
-    ]  # fmt: skip
+        WebSource(
+            f"Annual pump survey {year}",
+            f"https://www.example.org/pumps/{year}?part=1&lang=en",
+            f"Lee, Ann{year}",
+            f"{year}-05",
+        )
+        for year in range(2010, 2022)
+    ]
     citations = tuple(
         a_citation(n, sources[n % 12], f"In survey {n}, pumps moved {n * 7:,} liters per hour.", f"Results {n}")
         for n in range(1, ENGLISH_CITATIONS + 1)
@@ -66,12 +80,14 @@ def english_report() -> Report:
         )
         for n in range(1, 26)
     ]
+    remark = "measured on site, with a remark of some length"
     rows = [Sentence("s30", "| Year | Flow | Remark |", layout=Layout.HEADER)]
     rows += [
-        Sentence(f"s{30 + n}", f"| {2000 + n} | {n * 7:,} L/h | measured on site, with a remark of some length |", (n,), layout=Layout.ROW)
+        Sentence(f"s{30 + n}", f"| {2000 + n} | {n * 7:,} L/h | {remark} |", (n,), layout=Layout.ROW)
         for n in range(26, 36)
-    ]  # fmt: skip
-    items = [Sentence(f"s{60 + n}", f"Point {n} of the list, with its source.", (n,), layout=Layout.ITEM) for n in range(36, 41)]  # fmt: skip
+    ]
+    points = range(36, 41)
+    items = [Sentence(f"s{60 + n}", f"Point {n}, with its source.", (n,), layout=Layout.ITEM) for n in points]
     unsupported = (
         Sentence("s99", "Nobody has measured this.", (), ("E9: these words are not in the passage",)),
         Sentence("s98", "The flow was 12,345 liters.", (1,), unsupported_values=("12,345",), layout=Layout.PARAGRAPH),
@@ -95,15 +111,17 @@ def chinese_report() -> Report:
         a_citation(3, page, "出口占三成。"),
     )
     prose = (
-        Sentence("s1", "二〇二四年,水泵产量增长百分之十二，其中大型水泵的增长最快，主要原因是农业灌溉与城市供水的需求持续上升，各地也在更换使用多年的旧设备。", (1,), layout=Layout.PARAGRAPH),
-        Sentence("s2", "一台水泵的寿命约为十五年（见《手册》），超过这一年限之后，维修费用往往高于更换费用。", (2,), layout=Layout.CONTINUED),
+        Sentence("s1", TEXTS["chinese"][0], (1,), layout=Layout.PARAGRAPH),
+        Sentence("s2", TEXTS["chinese"][1], (2,), layout=Layout.CONTINUED),
         Sentence("s3", "没有来源说明价格。", (), ("E3",), layout=Layout.PARAGRAPH),
         Sentence("s4", "出口占三成。", (3,), layout=Layout.ITEM),
         Sentence("s5", "| 年份 | 产量 |", layout=Layout.HEADER),
         Sentence("s6", "| 二〇二四年 | 增长百分之十二 |", (1,), layout=Layout.ROW),
-    )  # fmt: skip
+    )
     answer = Sentence("s0", "水泵产量在增长。", (1, 3))
-    return a_file_report("中国水泵产业研究报告", answer, (Section("产量与寿命", prose),), citations, "没有查阅二〇二四年以后的资料。")  # fmt: skip
+    return a_file_report(
+        "中国水泵产业研究报告", answer, (Section("产量与寿命", prose),), citations, "没有查阅二〇二四年以后的资料。"
+    )
 
 
 def arabic_report() -> Report:
@@ -111,18 +129,18 @@ def arabic_report() -> Report:
     page = WebSource("تقرير المضخات السنوي", "https://example.com/ar/pumps", "وزارة المياه", "2023-11-02")
     hebrew = WebSource("דוח המשאבות", "https://example.co.il/pumps")
     citations = (
-        a_citation(1, page, "ارتفع إنتاج المضخات بنسبة 12% في عام 2023."),
+        a_citation(1, page, TEXTS["arabic"][0]),
         a_citation(2, hebrew, "המשאבה פועלת חמש עשרה שנים."),
         a_citation(3, page, "تستخدم المضخات نظام SCADA للمراقبة."),
     )
     prose = (
-        Sentence("s1", "ارتفع إنتاج المضخات بنسبة 12% في عام 2023 (وفقا للتقرير السنوي)، وكان الارتفاع الأكبر في المضخات الكبيرة المستخدمة في الري وفي شبكات المدن.", (1,), layout=Layout.PARAGRAPH),
-        Sentence("s2", "تستخدم المضخات الحديثة نظام SCADA (Supervisory Control) للمراقبة عن بعد، ويعمل بعضها خمس عشرة سنة.", (3, 2), layout=Layout.CONTINUED),
+        Sentence("s1", TEXTS["arabic"][1], (1,), layout=Layout.PARAGRAPH),
+        Sentence("s2", TEXTS["arabic"][2], (3, 2), layout=Layout.CONTINUED),
         Sentence("s3", "لا يوجد مصدر للسعر.", (), ("E3",), layout=Layout.ITEM),
         Sentence("s4", "| السنة | الإنتاج |", layout=Layout.HEADER),
         Sentence("s5", "| 2023 | ارتفاع بنسبة 12% |", (1,), layout=Layout.ROW),
         Sentence("s6", "The English summary says that output rose by 12%.", (1,), layout=Layout.PARAGRAPH),
-    )  # fmt: skip
+    )
     answer = Sentence("s0", "ارتفع إنتاج المضخات.", (1,))
     return a_file_report("تقرير عن المضخات Pumps", answer, (Section("الإنتاج والعمر", prose),), citations)
 
