@@ -74,7 +74,7 @@ _AFTER_BIDI = (
 
 
 def split_by_direction(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield stretches of a text that are read in one direction, and whether that is from right to left.
+    """Yield pieces of a text that are read in one direction, and whether that is from right to left.
 
     Words between two words of a right-to-left script belong to it only if no other letter is between them.
     """

@@ -55,7 +55,7 @@ class PdfFonts:
         """`characters` are all that the file may contain. Fonts made for it are written to `folder`."""
         self._pdf, self._characters, self._folder = pdf, characters, folder
         self._families: dict[FontFile, str | None] = {}
-        self._found: dict[str, str | None] = {}
+        self._families_by_character: dict[str, str | None] = {}
         self._bold: dict[str, bool] = {}
 
     def list_missing(self) -> list[str]:
@@ -98,12 +98,14 @@ class PdfFonts:
         return family, "B" if is_bold and self._add_bold(family) else ""
 
     def _find(self, character: str) -> str | None:
-        if character not in self._found:
+        if character not in self._families_by_character:
             script = unicodedata.name(character, "").split(" ")[0]
             files = [BASE_FONT, *filter(None, [SCRIPT_FONTS.get(script)]), CHINESE_FONT, *FALLBACK_FONTS]
             loaded = (self._load(file) for file in files)
-            self._found[character] = next((one for one in loaded if one and self._has(one, character)), None)
-        return self._found[character]
+            self._families_by_character[character] = next(
+                (one for one in loaded if one and self._has(one, character)), None
+            )
+        return self._families_by_character[character]
 
     def _load(self, file: FontFile) -> str | None:
         """Return the family of a font. `None` means that its package is not installed."""

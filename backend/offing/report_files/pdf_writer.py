@@ -55,7 +55,6 @@ def write_pdf(document: ReportDocument) -> bytes:
     with TemporaryDirectory() as folder:
         pdf = PageFile(format="A4")
         pdf.set_auto_page_break(False)
-        pdf.set_display_mode("default")  # the reader's own; the file asks for nothing when it is opened
         pdf.alias_nb_pages("")
         pdf.c_margin = 0
         _set_properties(pdf, document)

@@ -74,8 +74,8 @@ async def test_only_a_few_files_are_written_at_the_same_time() -> None:
 
 
 async def test_a_missing_package_is_named_with_the_extra_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uharfbuzz" else found(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    original = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uharfbuzz" else original(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     with pytest.raises(InvalidInput, match=r"lacks uharfbuzz\. Install the extra: pip install 'offing\[pdf\]'"):
         await ReportFileWriter().write(a_document(), "pdf")
 
