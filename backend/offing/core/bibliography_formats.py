@@ -1,6 +1,6 @@
 """Renderers of the cited sources of a report as BibTeX and RIS.
 
-Titles, authors and file names are text of strangers. In BibTeX, every character with a meaning is escaped, so that no
+Titles, authors and file names come from third parties. In BibTeX, every character with a meaning is escaped, so that no
 field ends early and no command runs. In RIS, a field is one line, so that no text can begin another field.
 """
 

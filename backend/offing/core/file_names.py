@@ -18,7 +18,7 @@ def make_file_stem(title: str, fallback: str) -> str:
 
     Characters that separate folders or are reserved become spaces. Characters without a shape are left out.
     """
-    shown = "".join(c for c in _SEPARATORS.sub(" ", join_lines(title)) if unicodedata.category(c) not in ("Cf", "Co"))
-    short = " ".join(shown.split())[:MAX_NAME_CHARS].encode()[:MAX_NAME_BYTES].decode("utf-8", "ignore")
+    visible = "".join(c for c in _SEPARATORS.sub(" ", join_lines(title)) if unicodedata.category(c) not in ("Cf", "Co"))
+    short = " ".join(visible.split())[:MAX_NAME_CHARS].encode()[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     stem = short.strip(" .")
     return fallback if not stem or _DEVICES.fullmatch(stem) else stem
