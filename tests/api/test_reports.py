@@ -1,5 +1,6 @@
 """Reports, exports and ratings over HTTP."""
 
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -145,7 +146,7 @@ async def test_an_exported_document_has_its_evidence(api: Api) -> None:
     run, _ = await reported(api)
     word = (await api.http.get(f"/api/v1/runs/{run}/export?format=docx")).content
     assert QUOTE in read_docx(word).text
-    pdf = pypdfium2.PdfDocument((await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).content)
+    pdf: Any = pypdfium2.PdfDocument((await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).content)
     assert QUOTE in " ".join(pdf[0].get_textpage().get_text_range().split())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pypdfium2
-import pypdfium2.raw as pdfium
+import pypdfium2.raw
 import pytest
 
 from offing.core.report import Layout, Report, Section, Sentence, SourceDetails
@@ -17,6 +17,12 @@ from offing.report_files.pdf_writer import write_pdf
 from tests.unit.core.test_report_formats import HOSTILE
 from tests.unit.core.test_report_formats import report as hostile_report
 from tests.unit.report_files.sample_reports import ENGLISH_CITATIONS, MARCH, SAMPLES, english_report
+
+pdfium: Any = pypdfium2.raw
+
+
+def opened(data: bytes) -> Any:
+    return pypdfium2.PdfDocument(data)
 
 
 def written(report: Report, language: str | None = None) -> bytes:
@@ -30,7 +36,7 @@ def sample_file(sample: str) -> bytes:
 
 def read_text(data: bytes) -> str:
     """Text of all pages on one line, without the numbers at their ends."""
-    file = pypdfium2.PdfDocument(data)
+    file = opened(data)
     pages = [page.get_textpage().get_text_range().rstrip().rstrip("0123456789") for page in file]
     return " ".join(" ".join(pages).replace("\ufffe", "").split())
 
@@ -81,13 +87,13 @@ def test_the_numbers_of_citations_are_in_order() -> None:
 def test_every_citation_links_to_its_entry(sample: str) -> None:
     report = SAMPLES[sample]()
     numbers = sum(len(s.citations) + len(s.passages) for s in report.sentences())
-    links = count_links(pypdfium2.PdfDocument(sample_file(sample)))
+    links = count_links(opened(sample_file(sample)))
     # In the text and in the claim table. In text from right to left, brackets and number are links of their own.
     assert links == 2 * numbers if sample != "arabic" else 2 * numbers <= links <= 6 * numbers
 
 
 def test_the_outline_has_the_headings_and_the_sources() -> None:
-    items = [(i.level, i.get_title()) for i in pypdfium2.PdfDocument(sample_file("english")).get_toc()]
+    items = [(i.level, i.get_title()) for i in opened(sample_file("english")).get_toc()]
     assert items[0] == (0, "Pumps: a survey of surveys")
     assert [title for level, title in items if level == 1] == [
         *("What the surveys links", "Flow by year", "Points", "Limits", "Sources", "Claims")
@@ -97,14 +103,14 @@ def test_the_outline_has_the_headings_and_the_sources() -> None:
 
 def test_the_metadata_name_title_author_and_language() -> None:
     data = sample_file("chinese")
-    metadata = pypdfium2.PdfDocument(data).get_metadata_dict()
+    metadata = opened(data).get_metadata_dict()
     assert (metadata["Title"], metadata["Author"]) == ("中国水泵产业研究报告", "litellm:gpt-x")
     assert b"/Lang (zh)" in data
     assert b"/Lang (de-CH)" in written(english_report(), "de-CH")
 
 
 def test_every_page_has_its_number() -> None:
-    file = pypdfium2.PdfDocument(sample_file("english"))
+    file = opened(sample_file("english"))
     assert len(file) > 3
     for number, page in enumerate(file, 1):
         assert page.get_textpage().get_text_range().split()[-1] == str(number)
@@ -149,7 +155,7 @@ def test_an_address_that_is_not_of_the_web_is_no_link() -> None:
 
 def test_a_word_that_is_wider_than_the_page_is_broken() -> None:
     data = written(hostile_report("x" * 5_000))
-    file = pypdfium2.PdfDocument(data)
+    file = opened(data)
     assert read_text(data).count("x") >= 5 * 5_000
     for page in file:
         left, _, right, _ = page.get_bbox()
@@ -170,7 +176,7 @@ def test_a_row_that_is_higher_than_a_page_is_divided_below_its_header() -> None:
 def test_a_table_of_very_many_columns_stays_on_the_page() -> None:
     cells = " | ".join(f"c{n}" for n in range(80))
     rows = (Sentence("s1", f"| {cells} |", layout=Layout.ROW),)
-    file = pypdfium2.PdfDocument(written(hostile_report(sections=(Section("Wide", rows),))))
+    file = opened(written(hostile_report(sections=(Section("Wide", rows),))))
     assert max(o.get_bounds()[2] for o in file[0].get_objects()) <= file[0].get_width()
 
 
