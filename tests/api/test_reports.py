@@ -155,7 +155,8 @@ async def test_the_cited_sources_of_a_report_can_be_read_by_reference_managers(a
     bib = (await api.http.get(f"/api/v1/runs/{run}/export?format=bib")).text
     ris = (await api.http.get(f"/api/v1/runs/{run}/export?format=ris")).text
     assert "title = {{Salt}}" in bib
-    (record,) = rispy.loads(ris)
+    records: Any = rispy
+    (record,) = records.loads(ris)
     assert (record["title"], record["id"]) == ("Salt", bib.partition("@misc{")[2].partition(",")[0])
 
 

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
-import bibtexparser
 import pytest
 import rispy
+from bibtexparser.entrypoint import parse_string
 from bibtexparser.middlewares import LatexDecodingMiddleware
 
 from offing.core.bibliography import list_bibliography
@@ -31,6 +32,11 @@ HOSTILE_TITLES = [
 ]
 
 
+def read_ris(text: str) -> list[dict[str, Any]]:
+    records: Any = rispy
+    return records.loads(text)
+
+
 READER_GAPS = (("\\textbraceleft{}", "\u27e8"), ("\\textbraceright{}", "\u27e9"), ("\\textasciicircum{}", "\u02c4"))
 """Commands for which the parser lacks the character, and what stands for them until it has read the file."""
 READ_AS = str.maketrans("\u27e8\u27e9\u02c4", "{}^")
@@ -40,8 +46,8 @@ def read_bibtex(text: str) -> dict[str, Mapping[str, str]]:
     """Fields by key, as a program that understands LaTeX reads them. Fails if the file has anything else."""
     for command, sign in READER_GAPS:
         text = text.replace(command, sign)
-    library = bibtexparser.parse_string(text, append_middleware=[LatexDecodingMiddleware()])
-    plain = bibtexparser.parse_string(text).entries_dict
+    library = parse_string(text, append_middleware=[LatexDecodingMiddleware()])
+    plain = parse_string(text).entries_dict
     assert not library.failed_blocks
     assert not library.strings
     assert not library.preambles
@@ -63,7 +69,7 @@ def titled(title: str) -> Report:
 def test_both_formats_have_every_cited_source_once_with_its_facts(sample: str) -> None:
     report = SAMPLES[sample]()
     entries = list_bibliography(report)
-    in_bibtex, in_ris = read_bibtex(render_bibtex(report)), rispy.loads(render_ris(report))
+    in_bibtex, in_ris = read_bibtex(render_bibtex(report)), read_ris(render_ris(report))
     assert list(in_bibtex) == [entry.key for entry in entries] == [record["id"] for record in in_ris]
     assert len(set(in_bibtex)) == len(entries) == len({c.source_id for c in report.citations})
     for entry, record in zip(entries, in_ris, strict=True):
@@ -88,7 +94,7 @@ def test_a_hostile_title_stays_one_field_of_one_entry(title: str) -> None:
     (fields,) = read_bibtex(render_bibtex(titled(title))).values()
     (expected,) = read_bibtex(render_bibtex(plain)).values()
     assert fields.keys() - {"author"} == expected.keys() - {"author"}
-    (record,) = rispy.loads(render_ris(titled(title)))
+    (record,) = read_ris(render_ris(titled(title)))
     assert record["title"] == list_bibliography(titled(title))[0].title
     assert record["type_of_reference"] == "GEN"
     assert "urls" not in record
@@ -165,4 +171,4 @@ def test_a_date_is_as_exact_as_it_is_known(published: str, date: str | None, ris
     (fields,) = read_bibtex(render_bibtex(report)).values()
     assert fields.get("date") == date
     assert fields["year"] == (published[:4] if date else published)
-    assert rispy.loads(render_ris(report))[0]["date"] == ris
+    assert read_ris(render_ris(report))[0]["date"] == ris
