@@ -79,7 +79,7 @@ def test_the_words_of_arabic_and_hebrew_can_be_copied() -> None:
 
 
 def test_the_numbers_of_citations_are_in_order() -> None:
-    prose = read_text(sample_file("english")).split("What the surveys links")[1].split("Limits")[0]
+    prose = read_text(sample_file("english")).split("What the surveys found")[1].split("Limits")[0]
     assert [int(n) for n in re.findall(r"\[(\d+)\]", prose)] == [*range(1, ENGLISH_CITATIONS + 1), 1]
 
 
@@ -96,7 +96,7 @@ def test_the_outline_has_the_headings_and_the_sources() -> None:
     items = [(i.level, i.get_title()) for i in opened(sample_file("english")).get_toc()]
     assert items[0] == (0, "Pumps: a survey of surveys")
     assert [title for level, title in items if level == 1] == [
-        *("What the surveys links", "Flow by year", "Points", "Limits", "Sources", "Claims")
+        *("What the surveys found", "Flow by year", "Points", "Limits", "Sources", "Claims")
     ]
     assert (2, "S1. Annual pump survey 2011") in items
 
