@@ -201,13 +201,18 @@ def show(run: str, *, json: Json = False) -> int:
 
 
 @app.command
-def export(run: str, *, format: Literal["md", "html", "json"] = "md", output: Path | None = None) -> int:
-    """Write the report of a run with its evidence.
+def export(
+    run: str,
+    *,
+    format: Literal["md", "html", "json", "docx", "pdf", "bib", "ris"] = "md",
+    output: Path | None = None,
+) -> int:
+    """Write the report of a run with its evidence, or its cited sources.
 
     Parameters
     ----------
     format
-        `md`, `html` or `json`.
+        `md`, `html`, `json`, `docx` or `pdf` for the report. `bib` (BibTeX) or `ris` for its cited sources.
     output
         The file to write. Default: standard output.
     """

@@ -15,11 +15,13 @@ from rich.markdown import Markdown
 from offing.cli.hooks import migrate
 from offing.cli.id_suffix import select_match
 from offing.cli.terminal import print_json, strip_control
-from offing.core.errors import NotFound
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.report import Report
 from offing.core.report_formats import render_html, render_markdown, report_to_json
 from offing.local.background import get_status
 from offing.local.servers import ServerUrls, open_servers
+from offing.report_files.writers import ReportFileWriter
+from offing.services.report_export import Format, export_report
 from offing.settings import load_settings
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -72,21 +74,28 @@ def show_run(run_text: str, as_json: bool) -> int:
     return 0
 
 
-def export_run(run_text: str, format: str, output: Path | None) -> int:
-    async def work(database: Database) -> Report:
-        run = await get_run_id(database, run_text)
-        async with database.transaction(LOCAL_TENANT) as connection:
-            report = await _find_report(connection, run)
-        if report is None:
-            raise NotFound("report of run", str(run))
-        return report
-
-    rendered = REPORT_RENDERERS[format](run_with_database(work))
+def export_run(run_text: str, format: Format, output: Path | None) -> int:
+    """Write a report to a file or to standard output. Raises `InvalidInput` if a terminal would get a binary file."""
+    if format in ("docx", "pdf") and output is None and sys.stdout.isatty():
+        problem = f"A terminal cannot show a file in the format {format}"
+        raise InvalidInput("output", problem, f"Name a file, such as --output report.{format}.")
+    body = run_with_database(lambda database: _render_report(database, run_text, format))
     if output is None:
-        sys.stdout.write(rendered)
+        sys.stdout.buffer.write(body)
     else:
-        output.write_text(rendered, encoding="utf-8")
+        output.write_bytes(body)
     return 0
+
+
+async def _render_report(database: Database, run_text: str, format: Format) -> bytes:
+    run = await get_run_id(database, run_text)
+    if format not in REPORT_RENDERERS:
+        return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format)).body
+    async with database.transaction(LOCAL_TENANT) as connection:
+        report = await _find_report(connection, run)
+    if report is None:
+        raise NotFound("report of run", str(run))
+    return REPORT_RENDERERS[format](report).encode()
 
 
 NO_REPORT: dict[str, Any] = {

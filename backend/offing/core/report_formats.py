@@ -6,32 +6,25 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
 from offing.core.claim_table import (
-    VERDICT_TEXTS,
-    Claim,
     build_claim_table,
     claims_to_json,
     conflicts_to_json,
-    count_verdicts,
     describe_conflict_search,
     describe_judges,
-    list_conflicts,
     list_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
     Citation,
-    ClaimVerdict,
-    Conflict,
     Layout,
     Report,
     ReportScore,
-    ReportStatus,
     Section,
     Sentence,
     split_cells,
@@ -44,35 +37,19 @@ from offing.core.report_sources import (
     map_source_labels,
     sources_to_json,
 )
-from offing.core.run import StopReason
+from offing.core.report_texts import (
+    CLAIM_HEADS,
+    CONTROL_CHARS,
+    TABLE_LAYOUTS,
+    describe_claim_counts,
+    describe_completion,
+    group_sentences,
+    join_lines,
+    list_claim_cells,
+    list_conflict_lines,
+    list_notes,
+)
 
-STOP_REASON_TEXTS: dict[str, str] = {
-    StopReason.ANSWERED: "The evidence was judged sufficient.",
-    StopReason.NOTHING_FOUND: "No source was found that answers the question.",
-    StopReason.SATURATED: "The latest turns of the deep run found nothing new.",
-    StopReason.TURN_LIMIT: "The limit on turns was reached.",
-    StopReason.TOKEN_LIMIT: "The token limit was reached.",
-    StopReason.SPEND_LIMIT: "The cost limit of the run was reached.",
-    StopReason.TENANT_SPEND_LIMIT: "The daily spending limit was reached.",
-    StopReason.TIME_LIMIT: "The time limit was reached.",
-    StopReason.CONTEXT_LIMIT: "The context grew beyond the space that the graph allows.",
-    StopReason.PROVIDER_DOWN: "The model provider returned no usable answer.",
-    StopReason.INVALID_OUTPUT: "The model did not answer in the required format.",
-    StopReason.FINISH_REQUESTED: "A person asked the run to finish early.",
-    StopReason.CANCELLED: "A person cancelled the run.",
-    StopReason.GRAPH_ERROR: "The graph failed.",
-    StopReason.NO_PROGRESS: "Several workers claimed the run, but none made progress.",
-}
-"""Sentence for each reason to stop."""
-
-UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
-LIMITED_TEXT = "The evidence was judged sufficient, except for what the limits below state."
-"""Ending of a complete report with limits, which may say that a part of the question was not answered."""
-
-CLAIM_HEADS = ("Verdict", "By rules", "By checker", "Sources", "Sentence", "Why")
-"""Columns of the claim table."""
-
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
 )
@@ -86,7 +63,7 @@ def render_markdown(report: Report) -> str:
 
     Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
-    state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
+    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
     if report.follow_up:
         blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up))}*")
@@ -104,7 +81,7 @@ def render_markdown(report: Report) -> str:
     blocks += [*_render_md_conflicts(report), *_render_md_claims(report)]
     if report.citations:
         blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
-    notes = [f"Written by {report.written_by}." if report.written_by else "", *_list_notes(report)]
+    notes = [f"Written by {report.written_by}." if report.written_by else "", *list_notes(report)]
     if any(notes):
         blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
@@ -115,7 +92,7 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
-    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in _list_notes(report)]
+    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in list_notes(report)]
     sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
@@ -175,44 +152,6 @@ def compute_report_score(report: Report) -> ReportScore:
     return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.cited()))
 
 
-def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
-    """Group the sentences of a section into blocks: statements, paragraphs, lists and tables."""
-    groups: list[list[Sentence]] = []
-    for sentence in sentences:
-        if groups and sentence.layout in _FOLLOWERS.get(groups[-1][-1].layout, frozenset()):
-            groups[-1].append(sentence)
-        else:
-            groups.append([sentence])
-    return tuple(map(tuple, groups))
-
-
-_IN_PARAGRAPH, _IN_TABLE = frozenset({Layout.CONTINUED}), frozenset({Layout.ROW})
-_FOLLOWERS = {
-    Layout.PARAGRAPH: _IN_PARAGRAPH,
-    Layout.CONTINUED: _IN_PARAGRAPH,
-    Layout.ITEM: frozenset({Layout.ITEM}),
-    Layout.HEADER: _IN_TABLE,
-    Layout.ROW: _IN_TABLE,
-}
-"""Layouts of the sentences that belong to the block of a sentence before them."""
-
-
-def describe_completion(report: Report) -> str:
-    """Describe in words whether the report is complete and why the run ended."""
-    ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
-    stated = [s for s in report.sentences() if s.layout is not Layout.HEADER]
-    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in stated):
-        ending = UNSUPPORTED_TEXT
-    elif report.stop_reason == StopReason.ANSWERED and report.limits:
-        ending = LIMITED_TEXT
-    return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
-
-
-def _single_line(text: str) -> str:
-    """Return text on one line, without control characters and direction marks."""
-    return " ".join(_CONTROL.sub("", text).split())
-
-
 def _escape_markdown(text: str) -> str:
     """Escape everything that Markdown would act on, except that code spans stay code.
 
@@ -223,7 +162,7 @@ def _escape_markdown(text: str) -> str:
 
 def _escape_inline(text: str) -> str:
     """Escape as `_escape_markdown`, but for a place where no block such as a list can begin."""
-    pieces = _CODE_SPAN.split(_single_line(text))
+    pieces = _CODE_SPAN.split(join_lines(text))
     return "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
 
 
@@ -235,12 +174,9 @@ def _escape_active(text: str) -> str:
 def _render_md_block(block: Sequence[Sentence]) -> str:
     if block[0].layout is Layout.ITEM:
         return "\n".join(f"- {_render_md_sentence(sentence)}" for sentence in block)
-    if block[0].layout in _TABLE_LAYOUTS:
+    if block[0].layout in TABLE_LAYOUTS:
         return "\n".join(_list_md_rows(block))
     return " ".join(map(_render_md_sentence, block))
-
-
-_TABLE_LAYOUTS = frozenset({Layout.HEADER, Layout.ROW})
 
 
 def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
@@ -272,12 +208,6 @@ def _render_md_marks(sentence: Sentence) -> str:
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
-def _describe_claims(report: Report) -> str:
-    """Return the number of claims with each verdict in words. Empty means that the report cites nothing."""
-    counts = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in count_verdicts(report).items()]
-    return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
-
-
 def _render_md_source(source: ReportSource) -> Iterator[str]:
     """Yield the line of a source and the list of its citations."""
     about = describe_source(source)
@@ -286,34 +216,12 @@ def _render_md_source(source: ReportSource) -> Iterator[str]:
     yield "\n".join(map(_render_md_citation, source.citations))
 
 
-def _list_notes(report: Report) -> tuple[str, ...]:
-    """Return who judged the claims and who looked for conflicts, in words."""
-    return tuple(filter(None, (describe_judges(report), describe_conflict_search(report))))
-
-
 def _render_md_claims(report: Report) -> list[str]:
     """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
     claims = build_claim_table(report) if report.check and report.check.judgments else ()
-    rows = [_join_md_cells([_escape_cell(cell) for cell in _list_cells(claim)]) for claim in claims]
+    rows = [_join_md_cells([_escape_cell(cell) for cell in list_claim_cells(claim)]) for claim in claims]
     head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
     return ["## Claims", "\n".join([*head, *rows])] if rows else []
-
-
-def _list_cells(claim: Claim) -> tuple[str, ...]:
-    """Return the cells of a claim as text: its verdict, those of rules and checker, sources, sentence and reasons."""
-    judgment = claim.sentence.judgment
-    return (
-        VERDICT_TEXTS[claim.verdict],
-        _describe_verdict(claim.sentence.rule_verdict),
-        _describe_verdict(judgment.verdict if judgment else None),
-        "".join(f"[{number}]" for number in claim.citations),
-        claim.sentence.text,
-        "; ".join(claim.reasons) or (judgment.reason if judgment else ""),
-    )
-
-
-def _describe_verdict(verdict: ClaimVerdict | None) -> str:
-    return "not judged" if verdict is None else VERDICT_TEXTS[verdict]
 
 
 def _escape_cell(cell: str) -> str:
@@ -321,23 +229,8 @@ def _escape_cell(cell: str) -> str:
 
 
 def _render_md_conflicts(report: Report) -> list[str]:
-    lines = [f"- {_escape_markdown(line)}" for line in _list_conflict_lines(report)]
+    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report)]
     return ["## Conflicts between sources", "\n".join(lines)] if lines else []
-
-
-def _list_conflict_lines(report: Report) -> list[str]:
-    labels = map_source_labels(report)
-    words = {
-        c.number: f"{labels[c.number]} [{c.number}] says \u201c{_single_line(c.quote)}\u201d" for c in report.citations
-    }
-    return [_describe_conflict(one, words) for one in list_conflicts(report)]
-
-
-def _describe_conflict(conflict: Conflict, words: Mapping[int, str]) -> str:
-    """Describe a conflict. `words` are what each citation says, with its source, by number."""
-    first, second = (words[number] for number in conflict.citations)
-    matter = f"{conflict.matter.rstrip('.:')}: " if conflict.matter else ""
-    return f"{matter}{first}, {second} (found by {'the checker' if conflict.matter else 'rules'})"
 
 
 def _render_md_citation(citation: Citation) -> str:
@@ -346,7 +239,7 @@ def _render_md_citation(citation: Citation) -> str:
 
 
 def _escape_html(text: str) -> str:
-    return html.escape(_CONTROL.sub("", text), quote=True)
+    return html.escape(CONTROL_CHARS.sub("", text), quote=True)
 
 
 def _render_html_section(section: Section) -> str:
@@ -359,7 +252,7 @@ def _render_html_block(block: Sequence[Sentence]) -> str:
     if block[0].layout is Layout.ITEM:
         items = "".join(f'<li dir="auto">{_render_html_sentence(sentence)}</li>' for sentence in block)
         return f"<ul>{items}</ul>"
-    if block[0].layout in _TABLE_LAYOUTS:
+    if block[0].layout in TABLE_LAYOUTS:
         return f"<table>{''.join(map(_render_html_row, block))}</table>"
     return f'<p dir="auto">{" ".join(map(_render_html_sentence, block))}</p>'
 
@@ -397,7 +290,7 @@ def _render_html_changes(report: Report) -> list[str]:
 
 
 def _render_html_claims(report: Report) -> list[str]:
-    rows = "".join(_render_html_cells("td", _list_cells(claim)) for claim in build_claim_table(report))
+    rows = "".join(_render_html_cells("td", list_claim_cells(claim)) for claim in build_claim_table(report))
     head = _render_html_cells("th", CLAIM_HEADS)
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
 
@@ -408,7 +301,7 @@ def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
 
 
 def _render_html_conflicts(report: Report) -> list[str]:
-    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in _list_conflict_lines(report))
+    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in list_conflict_lines(report))
     return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
 
 

@@ -20,7 +20,8 @@ from offing.core.report import (
     ReportDraft,
     Sentence,
 )
-from offing.core.report_formats import describe_completion, render_markdown, report_to_json
+from offing.core.report_formats import render_markdown, report_to_json
+from offing.core.report_texts import describe_completion
 from offing.core.run import StopReason
 from offing.core.tool import SourceSpan
 

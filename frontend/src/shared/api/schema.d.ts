@@ -902,7 +902,7 @@ export interface paths {
         };
         /**
          * Export Report
-         * @description Export the report with its evidence as Markdown, HTML or JSON.
+         * @description Export the report with its evidence as a file, or its cited sources for a reference manager.
          */
         get: operations["export_report"];
         put?: never;
@@ -11474,7 +11474,8 @@ export interface operations {
     export_report: {
         parameters: {
             query?: {
-                format?: "md" | "html" | "json";
+                /** @description `md`, `html`, `json`, `docx` or `pdf`: the report. `bib` or `ris`: its cited sources. */
+                format?: "md" | "html" | "json" | "docx" | "pdf" | "bib" | "ris";
                 version?: number | null;
             };
             header?: {
@@ -11495,6 +11496,10 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                    "application/pdf": string;
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": string;
+                    "application/x-bibtex": string;
+                    "application/x-research-info-systems": string;
                     "text/html": string;
                     "text/markdown": string;
                 };
