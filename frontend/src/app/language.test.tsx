@@ -55,6 +55,16 @@ test("an open run, its title and its typed message follow a change of the langua
   expect(screen.getByRole("textbox", { name: "给运行的消息" })).toHaveValue("Read the second paper");
 });
 
+test.each([
+  ["/", "Ask a question that takes research", "提出一个需要研究的问题"],
+  ["/library", "Search names and passages", "搜索名称和段落"],
+])("the attributes of the view %s follow a change of the language", async (address, english, chinese) => {
+  renderPage(address);
+  await screen.findByPlaceholderText(english);
+  await act(() => applyLanguage("zh-Hans"));
+  expect(screen.getByPlaceholderText(chinese)).toBeVisible();
+});
+
 test("texts of people and of documents have their own direction", async () => {
   server.use(
     http.get(at("/runs"), () => HttpResponse.json({ items: [aRun({ question: "ما هو السؤال؟" })], next: null })),
