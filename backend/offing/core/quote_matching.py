@@ -172,11 +172,8 @@ def _fold_cluster(text: str, start: int, end: int) -> str:
         return unicodedata.normalize("NFC", same + cluster[1:])
     if end > start + 1 and _is_within_word(text, start, end):
         return ""
-    return (
-        "- "
-        if cluster[-1].isspace() or cluster[-1] == ">"
-        else unicodedata.normalize("NFC", same + cluster.lstrip(cluster[0]))
-    )
+    has_break = cluster[-1].isspace() or cluster[-1] == ">"
+    return "- " if has_break else unicodedata.normalize("NFC", same + cluster.lstrip(cluster[0]))
 
 
 def _is_within_word(text: str, start: int, end: int) -> bool:

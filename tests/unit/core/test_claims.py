@@ -8,7 +8,7 @@ import pytest
 from offing.core.citation import MAX_NEIGHBOR_CHARS, ClaimContext, verify_citations
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
 from offing.core.claim_table import build_claim_table, count_verdicts
-from offing.core.draft_check import DraftCheck, DraftProblem, check_draft, find_closest_words
+from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence, check_draft, find_closest_words
 from offing.core.quote_matching import locate_quote
 from offing.core.report import (
     ClaimVerdict,
@@ -327,6 +327,10 @@ def test_a_number_with_several_dots_stands_in_a_quote_as_it_is_written(dotted: s
     assert check(a_sentence(sentence)).problems == ()
 
 
+def test_a_date_with_dots_is_no_number_with_several_dots() -> None:
+    assert find_unsupported_values("It was signed on 12.05.2020.", ClaimSupport(("signed on 12 May 2020",))) == ()
+
+
 @pytest.mark.parametrize(
     ("quote", "located"),
     [
@@ -348,33 +352,51 @@ def test_a_quote_is_found_over_the_lines_of_a_blockquote(quote: str, located: st
 def test_a_comparison_is_no_mark_of_a_blockquote() -> None:
     assert locate_quote("it has 5 ships", "it has > 5 ships") is None
     assert locate_quote("it has > 5 ships", "it has 5 ships") is None
+    assert locate_quote("the well- 5 deep", "the well-\n>5 deep") == (0, 17)
 
 
 TABLE = "Sales of cars | 4,224 | 12%\n(amounts in millions)"
 
 
-def a_table_sentence(text: str, *quotes: str, title: str = "", caption_source: UUID = SOURCE) -> Sentence:
+def a_table_report(
+    text: str, *quotes: str, title: str = "", caption_source: UUID = SOURCE
+) -> tuple[Sentence, tuple[ProblemSentence, ...]]:
+    """Return the sentence as the report has it, and the problems of the draft, in which a conclusion repeats it."""
     table = Evidence("E1", SourceSpan(TEXT_ID, 0, len(TABLE)), TABLE, SOURCE, title)
     notes = Evidence("E2", SourceSpan(TEXT_ID, 0, len(TABLE)), TABLE, caption_source, "")
     sentence = a_sentence(text, *((f"E{n}", quote) for n, quote in enumerate(quotes, 1)))
-    report = verify_citations(
-        a_draft(sentence),
-        {"E1": table, "E2": notes},
-        lambda span: TABLE[span.start : span.end],
-        StopReason.ANSWERED,
-    )
-    return report.sections[0].sentences[0]
+    draft, passages = a_draft(sentence, a_sentence(text)), {"E1": table, "E2": notes}
+    report = verify_citations(draft, passages, read_table, StopReason.ANSWERED)
+    return report.sections[0].sentences[0], check_draft(draft, passages, read_table, ClaimContext()).problems
 
 
-def test_the_caption_of_a_table_gives_the_scale_of_its_numbers() -> None:
-    text = "Sales were $4,224 million."
-    assert a_table_sentence(text, "4,224", "(amounts in millions)").is_supported
-    assert a_table_sentence(text, "4,224", title="Sales in millions of dollars").is_supported
-    assert a_table_sentence(text, "4,224").unsupported_values == ("4,224 million",)
-    other_source = a_table_sentence(text, "4,224", "(amounts in millions)", caption_source=UUID(int=9))
-    assert other_source.unsupported_values == ("4,224 million",)
-    percentage = a_table_sentence("Sales were 12 million.", "12%", "(amounts in millions)")
-    assert percentage.unsupported_values == ("12 million",)
+def read_table(span: SourceSpan) -> str:
+    return TABLE[span.start : span.end]
+
+
+@pytest.mark.parametrize(
+    ("quotes", "title"), [(("4,224", "(amounts in millions)"), ""), (("4,224",), "Sales in millions of dollars")]
+)
+def test_the_caption_of_a_table_gives_the_scale_of_its_numbers(quotes: tuple[str, ...], title: str) -> None:
+    sentence, problems = a_table_report("Sales were $4,224 million.", *quotes, title=title)
+    assert sentence.is_supported
+    assert problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "value", "caption_source"),
+    [
+        ("Sales were $4,224 million.", ("4,224",), "4,224 million", SOURCE),
+        ("Sales were $4,224 million.", ("4,224", "(amounts in millions)"), "4,224 million", UUID(int=9)),
+        ("Sales were 12 million.", ("12%", "(amounts in millions)"), "12 million", SOURCE),
+    ],
+)
+def test_without_a_caption_of_the_same_source_a_number_has_no_scale(
+    text: str, quotes: tuple[str, ...], value: str, caption_source: UUID
+) -> None:
+    sentence, problems = a_table_report(text, *quotes, caption_source=caption_source)
+    assert sentence.unsupported_values == (value,)
+    assert [one.id for one in problems] == ["s1", "s2"]
 
 
 @pytest.mark.parametrize(
@@ -402,7 +424,7 @@ def test_the_excerpt_of_a_problem_is_a_text_of_the_named_passage() -> None:
 
 
 def test_the_excerpt_shows_a_number_and_not_a_part_of_another() -> None:
-    (problem,) = check(a_sentence("It sank by 20 percent.", ("E1", "The fleet"))).problems
+    (problem,) = check(a_sentence("It has 20 ships.", ("E1", "The fleet"))).problems
     assert [one.excerpt for one in problem.problems] == [""]
 
 
