@@ -7,6 +7,8 @@ text. The functions are pure: they read the stored text through a function that 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from uuid import UUID
 
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
 from offing.core.quote_matching import locate_quote
@@ -23,6 +25,7 @@ from offing.core.report import (
 )
 from offing.core.run import StopReason
 from offing.core.step import shorten_line
+from offing.core.table_scale import read_table_values
 from offing.core.tool import SourceSpan
 
 TextLookup = Callable[[SourceSpan], str]
@@ -69,7 +72,7 @@ def verify_citations(
     """
     numbering = _CitationNumbering(evidence, lookup_text, _collect_quotes(draft), context)
     lead = _build_lead(draft)
-    answer = numbering.number_sentence(lead) if lead is not None else None
+    answer = numbering.number_sentence(lead, is_answer=True) if lead is not None else None
     sections = tuple(
         Section(s.heading.strip(), tuple(numbering.number_sentence(one) for one in s.sentences if one.text.strip()))
         for s in draft.sections
@@ -145,17 +148,19 @@ class _CitationNumbering:
     citations: dict[SourceSpan, Citation] = field(default_factory=dict[SourceSpan, Citation])
     last_number: int = 0
 
-    def number_sentence(self, draft: DraftSentence) -> Sentence:
+    def number_sentence(self, draft: DraftSentence, *, is_answer: bool = False) -> Sentence:
         """Return one sentence with its verified citations.
 
-        Markers such as [E3] in the text count as citations and are removed from it.
+        Markers such as [E3] in the text count as citations and are removed from it. A short answer is also supported
+        by the quotes of all sections, because it has none of its own.
         """
         self.last_number += 1
         text, marked = _strip_markers(draft.text), self._list_marked_quotes(draft)
         first = [DraftCitation(evidence=id, quote=quotes[0] if quotes else "") for id, quotes in marked]
         outcomes = [self._locate_citation(c) for c in (*draft.citations, *first)]
         located = [o for o in outcomes if isinstance(o, LocatedCitation)]
-        further = [DraftCitation(evidence=id, quote=quote) for id, quotes in marked for quote in quotes[1:]]
+        more = [*((id, quotes[1:]) for id, quotes in marked), *(self.quotes.items() if is_answer else ())]
+        further = [DraftCitation(evidence=id, quote=quote) for id, quotes in more for quote in quotes]
         quoted = self._add_quotes(text, [one for one in located if one.is_quote], further)
         numbers = tuple(dict.fromkeys(map(self._assign_number, quoted)))
         named = dict.fromkeys(self._assign_number(one) for one in located if not one.is_quote)
@@ -208,9 +213,10 @@ class _CitationNumbering:
     def _find_unsupported(self, text: str, quoted: Sequence[LocatedCitation]) -> tuple[str, ...]:
         titles = tuple(dict.fromkeys(title for one in quoted for title in one.titles if title))
         quotes = tuple(one.text for one in quoted)
-        return find_unsupported_values(
-            text, ClaimSupport(quotes, titles, self.context.calculations, self.context.question)
+        support = ClaimSupport(
+            quotes, titles, self.context.calculations, self.context.question, _read_table_values(quoted)
         )
+        return find_unsupported_values(text, support)
 
     def _locate_citation(self, draft: DraftCitation) -> LocatedCitation | str:
         return locate_citation(draft, self.evidence, self.lookup_text)
@@ -241,8 +247,17 @@ def locate_citation(
     around = widen_span(span)
     window = lookup_text(around)
     if position := _locate_nearest(draft.quote, window, span.start - around.start):
-        return _build_located(evidence, around.start, window, position, titles)
+        heading_above = _HEADING.findall(window[: position[0]])[-1:]
+        return _build_located(evidence, around.start, window, position, (*titles, *heading_above))
     return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+
+
+def _read_table_values(quoted: Sequence[LocatedCitation]) -> frozenset[Decimal]:
+    """Return the numbers of quotes in full, where a quote or title of the same source gives their scale."""
+    texts: dict[UUID, list[str]] = {}
+    for one in quoted:
+        texts.setdefault(one.evidence.source_id, []).extend((one.text, *one.titles))
+    return frozenset(value for listed in texts.values() for value in read_table_values(listed))
 
 
 def _build_located(

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from offing.core.written_dates import WrittenDate, read_dates
+from offing.core.written_dotted import find_unsupported_dotted
 from offing.core.written_durations import collect_durations, read_duration, read_scientific
 from offing.core.written_names import contains_name, read_names, shares_language
 from offing.core.written_numbers import NumberSupport, collect_numbers, read_numbers, replace_chinese_dates
@@ -31,21 +32,36 @@ class ClaimSupport:
     """Results of the run's calculations. A number of the sentence may round them."""
     question: str = ""
     """Names in the question need no quote."""
+    table_values: frozenset[Decimal] = frozenset()
+    """Numbers of quotes in full, where the caption of their table gives the scale, see `core.table_scale`."""
 
 
 def find_unsupported_values(sentence: str, support: ClaimSupport) -> tuple[str, ...]:
     """Return the numbers, dates and names of a sentence that none of the texts states, as the sentence writes them."""
+    named = (*support.quotes, *support.titles, support.question)
+    unsupported = [*_list_unsupported_numbers(sentence, support), *find_unsupported_dotted(sentence, named)]
+    if shares_language(sentence, support.quotes):
+        unsupported += [(n.start, n.text) for n in read_names(sentence) if not contains_name(n, named)]
+    return _list_texts(unsupported)
+
+
+def find_unsupported_numbers(sentence: str, support: ClaimSupport) -> tuple[str, ...]:
+    """Return the numbers and dates of a sentence that none of the texts states, as the sentence writes them."""
+    return _list_texts(_list_unsupported_numbers(sentence, support))
+
+
+def _list_unsupported_numbers(sentence: str, support: ClaimSupport) -> Iterable[tuple[int, str]]:
     texts = (*support.quotes, *support.titles)
     dates = read_dates(sentence)
-    numbers = collect_numbers(texts, support.calculations, (n for text in texts for n in read_scientific(text)))
-    unsupported = [
-        *_find_dates(dates, (*_read_all_dates(texts), *_read_calculated_dates(support.calculations)), numbers),
-        *_find_numbers(_blank_out(sentence), dates, numbers, collect_durations(texts)),
-    ]
-    if shares_language(sentence, support.quotes):
-        named = (*texts, support.question)
-        unsupported += [(n.start, n.text) for n in read_names(sentence) if not contains_name(n, named)]
-    return tuple(dict.fromkeys(text for _, text in sorted(unsupported)))
+    scientific = (n for text in texts for n in read_scientific(text))
+    numbers = collect_numbers(texts, support.calculations, (*scientific, *support.table_values))
+    known_dates = (*_read_all_dates(texts), *_read_calculated_dates(support.calculations))
+    yield from _find_dates(dates, known_dates, numbers)
+    yield from _find_numbers(_blank_out(sentence), dates, numbers, collect_durations(texts))
+
+
+def _list_texts(values: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for _, text in sorted(values)))
 
 
 def _read_all_dates(texts: Iterable[str]) -> tuple[WrittenDate, ...]:

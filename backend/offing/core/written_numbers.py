@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from offing.core.quote_matching import fold_text
+from offing.core.written_dotted import blank_dotted
 
 _NUMBER = re.compile(
     r"(?<![0-9_.])(?<![A-Za-z\u00aa-\u02ff\u0370-\u1fff])"
@@ -91,7 +92,7 @@ def read_numbers(text: str) -> tuple[WrittenNumber, ...]:
     """Return the numbers of a text in order."""
     folded = fold_text(text.translate(_ASCII_DIGITS))
     numbers: list[WrittenNumber] = []
-    for match in _NUMBER.finditer(folded.text):
+    for match in _NUMBER.finditer(blank_dotted(folded.text)):
         if len(match[1]) <= _MAX_DIGITS:
             unit = _UNIT_AFTER.match(folded.text, match.end())
             start, end = folded.starts[match.start()], folded.ends[(unit or match).end() - 1]
