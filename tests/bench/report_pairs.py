@@ -86,11 +86,11 @@ async def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--judge", required=True, type=parse_engine)
     parser.add_argument("--names", nargs=2, default=("before", "after"))
-    given = parser.parse_args()
-    names = (given.names[0], given.names[1])
-    check_judge_engine(given.judge, "--judge")
-    cases = read_cases(given.folder, names)
-    print(render(await asyncio.gather(*(compare(case, given.judge) for case in cases)), names))
+    arguments = parser.parse_args()
+    names = (arguments.names[0], arguments.names[1])
+    check_judge_engine(arguments.judge, "--judge")
+    cases = read_cases(arguments.folder, names)
+    print(render(await asyncio.gather(*(compare(case, arguments.judge) for case in cases)), names))
 
 
 if __name__ == "__main__":

@@ -67,5 +67,5 @@ def test_two_quotes_of_one_source_are_no_conflict_between_sources() -> None:
 )
 def test_sources_of_different_periods_do_not_contradict_each_other(title: str, other: str, is_conflict: bool) -> None:
     first, second = "The port of Gullholm earned 12% more.", "The port of Gullholm earned 18% more."
-    found = find_conflicts((a_citation(1, first, title=title), a_citation(2, second, title=other)))
-    assert bool(found) is is_conflict
+    conflicts = find_conflicts((a_citation(1, first, title=title), a_citation(2, second, title=other)))
+    assert bool(conflicts) is is_conflict
