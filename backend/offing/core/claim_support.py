@@ -17,8 +17,8 @@ from offing.core.written_numbers import NumberSupport, collect_numbers, read_num
 
 _ENUMERATOR = re.compile(r"(?<!\S)\(?\d\)(?=\s)")
 """A number that only counts the parts of a sentence, such as `(1)`."""
-_VERSION = re.compile(r"(?<=[A-Za-z]/)\d+(?:\.\d+)*")
-"""The version of a protocol, such as `HTTP/2`, which is part of a name."""
+_VERSION = re.compile(r"(?:(?<=[A-Za-z]/)|(?<=[A-Z]-))\d+(?:\.\d+)*")
+"""The version of a protocol, such as `HTTP/2`, or the number in a name such as `COVID-19`."""
 
 
 @dataclass(frozen=True, slots=True)

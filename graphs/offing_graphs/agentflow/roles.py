@@ -9,6 +9,8 @@ from offing_graphs.shared.schemas import Analysis, Plan, WriterInput, resolve_pa
 
 PART_ID = "part_id"
 """Name of the repair of a verdict that names a sub-question by its id."""
+CARRIED_OVER = "carried_over"
+"""Name of the repair of a verdict that leaves out sub-questions which an earlier one judged."""
 
 
 def _render_analysis_headline(output: Analysis) -> Headline:
@@ -35,15 +37,20 @@ def _render_report_headline(output: ReportDraft) -> Headline:
     return Headline(shorten_line(output.title), shorten_line(output.answer))
 
 
-def _name_parts(output: Verdict, inputs: VerifierInput) -> tuple[Verdict, tuple[str, ...]]:
-    """Replace the ids of sub-questions by their words, which every reader of a verdict knows."""
+def _complete_coverage(output: Verdict, inputs: VerifierInput) -> tuple[Verdict, tuple[str, ...]]:
+    """Replace the ids of sub-questions by their words, and keep the earlier judgment of those that are not named.
+
+    Every reader of a verdict knows the words, and finds all that is known in the latest verdict.
+    """
     parts = inputs.analysis.sub_questions
-    coverage = tuple(
+    named = tuple(
         one.model_copy(update={"sub_question": resolve_part(one.sub_question, parts)}) for one in output.coverage
     )
-    if coverage == output.coverage:
-        return output, ()
-    return output.model_copy(update={"coverage": coverage}), (PART_ID,)
+    judged = {one.sub_question for one in named}
+    earlier = inputs.verdict.coverage if inputs.verdict else ()
+    kept = tuple(one for one in earlier if one.sub_question in parts and one.sub_question not in judged)
+    repairs = (*((PART_ID,) if named != output.coverage else ()), *((CARRIED_OVER,) if kept else ()))
+    return (output.model_copy(update={"coverage": (*named, *kept)}) if repairs else output), repairs
 
 
 ANALYST = Role(
@@ -92,7 +99,7 @@ VERIFIER = Role(
     extractive=extractive.verify_coverage,
     prompt_formats=(prompts.VERIFIER_TEXT_FORMAT,),
     choices=lambda inputs: (choose_sub_question(inputs.analysis),),
-    repair_output=_name_parts,
+    repair_output=_complete_coverage,
 )
 GENERATOR = Role(
     "generator",

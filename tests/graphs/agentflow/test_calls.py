@@ -9,7 +9,7 @@ from offing.core.step import StepKind
 from offing.sdk import InvalidOutput
 from offing_graphs.agentflow import graph, nodes, prompts
 from offing_graphs.agentflow.nodes import NEEDLESS_VERDICT_TITLE
-from offing_graphs.agentflow.roles import PART_ID, VERIFIER
+from offing_graphs.agentflow.roles import CARRIED_OVER, PART_ID, VERIFIER
 from offing_graphs.agentflow.schemas import Command, Verdict, VerifierInput
 from offing_graphs.shared.schemas import Analysis, Coverage, Plan, WriterInput
 from tests.graphs.corpus import harbour
@@ -175,6 +175,22 @@ def test_a_verdict_in_json_may_name_parts_by_their_ids() -> None:
     assert [c.sub_question for c in named.coverage] == ["By whom?", "p9"]
     assert repairs == (PART_ID,)
     assert VERIFIER.repair_output(named, JUDGED) == (named, ())
+
+
+def test_a_verdict_that_leaves_out_parts_keeps_what_was_judged_of_them() -> None:
+    assert VERIFIER.repair_output
+    earlier = (
+        Coverage(sub_question="How often?", covered=True, evidence=("E1",)),
+        Coverage(sub_question="By whom?", covered=False, missing="the name"),
+        Coverage(sub_question="Of what else?", covered=True),
+    )
+    inputs = JUDGED.model_copy(update={"verdict": Verdict(analysis="", coverage=earlier, stop=False)})
+    new = Verdict(analysis="", coverage=(Coverage(sub_question="p2", covered=True),), stop=False)
+    whole, repairs = VERIFIER.repair_output(new, inputs)
+    assert [(c.sub_question, c.covered) for c in whole.coverage] == [("By whom?", True), ("How often?", True)]
+    assert whole.coverage[1].evidence == ("E1",)
+    assert repairs == (PART_ID, CARRIED_OVER)
+    assert VERIFIER.repair_output(whole, inputs) == (whole, ())
 
 
 async def test_parts_have_the_same_ids_in_each_turn_and_the_planner_sees_what_is_not_in_the_documents() -> None:
