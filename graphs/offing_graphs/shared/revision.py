@@ -37,6 +37,7 @@ from offing_graphs.shared.report_blocks import render_cited
 from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS
 from offing_graphs.shared.tagged_text import build_text_format, parse_whole
+from offing_graphs.shared.text_repairs import remove_bold
 from offing_graphs.shared.text_reports import parse_report
 
 MAX_PROBLEM_SENTENCES = 40
@@ -44,6 +45,8 @@ MAX_PROBLEM_SENTENCES = 40
 MAX_PASSAGE_CHARS = 24_000
 """Maximum number of characters of the passages that are shown."""
 REMOVED = "remove"
+_REMOVAL = re.compile(r"\W*(?:removed?(?: (?:this|the) (?:sentence|line|row))?)?\W*", re.IGNORECASE)
+"""What a model writes in place of a sentence that it removes."""
 
 SYSTEM_PROMPT = """You correct sentences of a research report that you have written. Each of them was compared with \
 the documents, and something in it does not hold. Return each listed sentence again, corrected, under its number.
@@ -213,7 +216,8 @@ def render_text_revision(output: DraftRevision, _inputs: RevisionInput) -> str:
 
 
 def _parse_line(id: str, text: str) -> RevisedSentence:
-    if text.strip().rstrip(".").lower() in {"", REMOVED, f"({REMOVED})", "removed"}:
+    text = remove_bold(text.removeprefix("**")).strip()
+    if _REMOVAL.fullmatch(text):
         return RevisedSentence(id=id, text="")
     draft = parse_report(f"## {id}\n- {text}", id)
     if isinstance(draft, InvalidOutput) or not draft.sections:
