@@ -50,6 +50,8 @@ from offing.core.report_texts import (
     list_notes,
 )
 
+MAX_QUOTE_CHARS = 600
+"""Maximum number of code points of a quote in Markdown. HTML, JSON and files for print have the whole quote."""
 _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
 )
@@ -235,7 +237,14 @@ def _render_md_conflicts(report: Report) -> list[str]:
 
 def _render_md_citation(citation: Citation) -> str:
     where = _escape_markdown(describe_position(citation))
-    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(citation.quote)}"
+    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(_abridge(citation.quote))}"
+
+
+def _abridge(quote: str) -> str:
+    """Return the beginning of a quote that is a whole passage, because the report cites no words of it."""
+    if len(quote) <= MAX_QUOTE_CHARS:
+        return quote
+    return f"{quote[:MAX_QUOTE_CHARS].rsplit(maxsplit=1)[0]} \u2026"
 
 
 def _escape_html(text: str) -> str:

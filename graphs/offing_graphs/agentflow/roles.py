@@ -46,11 +46,11 @@ def _complete_coverage(output: Verdict, inputs: VerifierInput) -> tuple[Verdict,
     named = tuple(
         one.model_copy(update={"sub_question": resolve_part(one.sub_question, parts)}) for one in output.coverage
     )
-    judged = {one.sub_question for one in named}
+    open_parts = set(parts) - {one.sub_question for one in named}
     earlier = inputs.verdict.coverage if inputs.verdict else ()
-    kept = tuple(one for one in earlier if one.sub_question in parts and one.sub_question not in judged)
-    repairs = (*((PART_ID,) if named != output.coverage else ()), *((CARRIED_OVER,) if kept else ()))
-    return (output.model_copy(update={"coverage": (*named, *kept)}) if repairs else output), repairs
+    left_out = tuple(one for one in earlier if one.sub_question in open_parts)
+    repairs = (*((PART_ID,) if named != output.coverage else ()), *((CARRIED_OVER,) if left_out else ()))
+    return (output.model_copy(update={"coverage": (*named, *left_out)}) if repairs else output), repairs
 
 
 ANALYST = Role(
