@@ -1,12 +1,13 @@
 /** Views whose code is loaded when they are first opened, and the error of a view that failed. */
 
-import { queryOptions, useQuery } from "@tanstack/react-query";
-import type { ErrorComponentProps } from "@tanstack/react-router";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ErrorComponentProps, useRouter } from "@tanstack/react-router";
 import type { ComponentType } from "react";
 import { ViewLoadError } from "@/shared/api/client";
 import { checkServer } from "@/shared/api/server-status";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { hasUnsavedInput } from "@/shared/ui/unsaved-input";
 
 /**
  * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
@@ -20,7 +21,7 @@ export function lazyView<P extends object>(label: string, load: () => Promise<Co
         return { View: await load() };
       } catch {
         checkServer();
-        throw new ViewLoadError();
+        throw new ViewLoadError(hasUnsavedInput());
       }
     },
     retry: 1,
@@ -41,11 +42,41 @@ export function lazyView<P extends object>(label: string, load: () => Promise<Co
   };
 }
 
-/** Shown instead of a view that threw an error. The rest of the page keeps working. */
-export function ViewError({ error, reset }: ErrorComponentProps) {
+/**
+ * Shown instead of a view that threw an error. The navigation and the other views keep working. A retry drops the data
+ * that only the failed view used, which may be the cause, and renders the view again.
+ */
+export function ViewError({ error, info, reset }: ErrorComponentProps) {
+  const client = useQueryClient();
+  const router = useRouter();
+  const retry = async () => {
+    client.removeQueries({ type: "inactive" });
+    await router.invalidate();
+    reset();
+  };
   return (
     <main className="view-problem">
-      <ProblemNote error={error} onRetry={reset} />
+      <ProblemNote error={error} onRetry={retry} details={describeError(error, info?.componentStack)} />
     </main>
   );
+}
+
+/** Number of lines of a stack that a report needs. */
+const MAX_STACK_LINES = 12;
+
+/** Return what a report of an error needs. It has the address without its parameters, which may contain a question. */
+export function describeError(error: unknown, componentStack: string | undefined): string {
+  const stack = error instanceof Error ? (error.stack ?? String(error)) : String(error);
+  return [
+    `Offing web UI at ${location.pathname}, ${new Date().toISOString()}`,
+    navigator.userAgent,
+    firstLines(stack),
+    firstLines(componentStack?.trim() ?? ""),
+  ]
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+function firstLines(text: string): string {
+  return text.split("\n").slice(0, MAX_STACK_LINES).join("\n");
 }

@@ -1,4 +1,5 @@
 import { ProblemError, ViewLoadError } from "../api/client";
+import { CopyButton } from "./copy-button";
 import "./controls.css";
 
 interface ProblemNoteProps {
@@ -6,10 +7,12 @@ interface ProblemNoteProps {
   onRetry?: () => unknown;
   /** Data that was loaded before the error is still shown. */
   isStale?: boolean;
+  /** Text for a report of the error, which can be read and copied. Empty means none. */
+  details?: string;
 }
 
 /** Shows what happened, what is safe and what to do. Renders nothing without an error. */
-export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProps) {
+export function ProblemNote({ error, onRetry, isStale = false, details = "" }: ProblemNoteProps) {
   if (!error) return null;
   const problem = error instanceof ProblemError ? error : null;
   // A reload loads code that was replaced by an update, and it recovers from an error of the page.
@@ -27,6 +30,7 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
+      {!problem && <p>Nothing on the server has changed. Try again. If it happens again, reload the page.</p>}
       {isStale && <p>This data was loaded earlier and may be out of date.</p>}
       {(onRetry || offersReload) && (
         <p className="notice-acts">
@@ -41,6 +45,13 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
             </button>
           )}
         </p>
+      )}
+      {details && (
+        <details className="notice-details">
+          <summary>Details for a report</summary>
+          <pre className="mono">{details}</pre>
+          <CopyButton text={details}>Copy the details</CopyButton>
+        </details>
       )}
     </div>
   );

@@ -184,6 +184,11 @@ export function getUpload(draft: string): Upload {
   return upload;
 }
 
+/** Return whether files are being sent. */
+export function isUploading(): boolean {
+  return [...uploads.values()].some((upload) => upload.state().busy);
+}
+
 /** Cancel all uploads, as closing the page does. Their drafts stay. */
 export function cancelUploads(): void {
   for (const upload of uploads.values()) upload.cancel();
