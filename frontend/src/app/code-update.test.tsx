@@ -1,7 +1,10 @@
+import { http } from "msw";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type CodeUpdateEffects, findEntryScript, recoverFromUpdate, watchCodeUpdates } from "@/app/code-update";
 import { storeDraft } from "@/shared/ui/drafts";
 import { watchTypedFields } from "@/shared/ui/unsaved-input";
+import { getUpload } from "@/shared/upload/upload";
+import { at, server } from "@/testing/server";
 
 const html = (entry: string) => `<head><script src="/theme.js"></script><script type="module" src="${entry}"></script>`;
 
@@ -10,7 +13,6 @@ function anUpdate(part: Partial<CodeUpdateEffects> = {}) {
   const effects: CodeUpdateEffects = {
     fetchIndex: async () => html("/assets/index-new.js"),
     loadedEntry: () => "/assets/index-old.js",
-    isUploading: () => false,
     reload,
     ...part,
   };
@@ -71,7 +73,10 @@ test("a field that was removed from the page does not prevent the reload", async
 });
 
 test("an upload is not interrupted by a reload", async () => {
-  const { effects, reload } = anUpdate({ isUploading: () => true });
+  const { effects, reload } = anUpdate();
+  server.use(http.post(at("/library"), () => new Promise<never>(() => undefined)));
+  getUpload("question.documents").send([{ folder: "", files: [{ name: "a.md", file: new File(["a"], "a.md") }] }], "");
+  await vi.waitFor(() => expect(getUpload("question.documents").state().busy).toBe(true));
   expect(await recoverFromUpdate(effects)).toBe(false);
   expect(reload).not.toHaveBeenCalled();
 });

@@ -16,12 +16,10 @@ export interface CodeUpdateEffects {
   fetchIndex(): Promise<string>;
   /** Return the address of the entry script of this page. Empty means that it is unknown. */
   loadedEntry(): string;
-  /** Return whether files are being uploaded, which a reload would stop. */
-  isUploading(): boolean;
   reload(): void;
 }
 
-export const BROWSER_EFFECTS: Omit<CodeUpdateEffects, "isUploading"> = {
+export const BROWSER_EFFECTS: CodeUpdateEffects = {
   fetchIndex: async () => {
     const response = await fetch("/", { cache: "no-store" });
     return response.ok ? response.text() : "";
@@ -48,7 +46,7 @@ export async function recoverFromUpdate(effects: CodeUpdateEffects): Promise<boo
   }
   const loaded = effects.loadedEntry();
   if (entry === null || loaded === "" || entry === loaded) return false;
-  if (hasUnsavedInput() || effects.isUploading() || !noteReload(entry)) return false;
+  if (hasUnsavedInput() || !noteReload(entry)) return false;
   effects.reload();
   return true;
 }

@@ -197,7 +197,7 @@ test("a view that throws is replaced by an error, and the rest of the page keeps
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText("Something went wrong in this view")).toBeVisible();
   expect(screen.getByRole("button", { name: "Reload the page" })).toBeVisible();
-  await user.click(screen.getByRole("link", { name: "Runs" }));
+  await user.click(screen.getByRole("link", { name: "Ask" }));
   expect(await screen.findByRole("heading", { name: "What do you want to find out?" })).toBeVisible();
 });
 

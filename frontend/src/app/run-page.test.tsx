@@ -332,7 +332,7 @@ test("a rating of a sentence names the sentence", async () => {
   const { user } = renderPage(ADDRESS);
   const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
   await user.click(menus[1] as HTMLElement);
-  await user.click(screen.getByRole("menuitem", { name: "Wrong" }));
+  await user.click(await screen.findByRole("menuitem", { name: "Wrong" }));
   await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "" }));
 });
 

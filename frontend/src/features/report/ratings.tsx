@@ -91,17 +91,16 @@ export function SentenceMenu({
   const sendRating = (value: number) => send.mutate({ sentence_id: sentence.id, value, correction: "" });
   return (
     <span className={label ? "sentence-menu rated" : "sentence-menu"}>
-      <Menu label={label || "⋮"} name={`Rate this sentence${label ? `, ${label}` : ""}`} className="sentence-more">
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(1)}>
-          Good
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(-1)}>
-          Wrong
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => setIsCorrecting(true)}>
-          Add correction…
-        </button>
-      </Menu>
+      <Menu
+        label={label || "⋮"}
+        name={`Rate this sentence${label ? `, ${label}` : ""}`}
+        className="sentence-more"
+        items={[
+          { name: "Good", onAction: () => sendRating(1) },
+          { name: "Wrong", onAction: () => sendRating(-1) },
+          { name: "Add correction…", onAction: () => setIsCorrecting(true) },
+        ]}
+      />
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}

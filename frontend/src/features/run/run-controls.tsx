@@ -86,13 +86,15 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
 
 function ExportMenu({ runId, primary }: { runId: string; primary: boolean }) {
   return (
-    <Menu label="Export" className={primary ? "btn primary" : "btn"}>
-      {FORMATS.map(({ format, name, description }) => (
-        <a key={format} role="menuitem" className="menu-item" href={exportUrl(runId, format)} download>
-          {name}
-          <small>{description}</small>
-        </a>
-      ))}
-    </Menu>
+    <Menu
+      label="Export"
+      className={primary ? "btn primary" : "btn"}
+      items={FORMATS.map(({ format, name, description }) => ({
+        name,
+        description,
+        href: exportUrl(runId, format),
+        isDownload: true,
+      }))}
+    />
   );
 }

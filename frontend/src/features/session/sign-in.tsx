@@ -1,8 +1,5 @@
+import type { LinkProblem } from "./link-problems";
 import "./sign-in.css";
-
-/** Why a login link could not be used. The values are those of the server. */
-export const LINK_PROBLEMS = ["used", "incomplete", "unchecked"] as const;
-export type LinkProblem = (typeof LINK_PROBLEMS)[number];
 
 const TITLES: Record<LinkProblem, string> = {
   used: "This login link has been used or has expired",

@@ -2,9 +2,9 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { jobsQuery, type ListedJob, type Version, versionsQuery } from "@/shared/api/training";
 import { formatAgo } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import { DistillRow, DistillView } from "./distill-view";
-import { JobView } from "./job-view";
 import {
   formatMetric,
   isDistillation,
@@ -13,8 +13,11 @@ import {
   stopReasonText,
   trainingStepText,
 } from "./training-labels";
-import { VersionsView } from "./versions-view";
 import "./training.css";
+
+// Jobs and policies are listed first. The code of the selected one follows.
+const JobView = lazyView("the job", async () => (await import("./job-view")).JobView);
+const VersionsView = lazyView("the versions", async () => (await import("./versions-view")).VersionsView);
 
 interface TrainingPageProps {
   /** Id of the selected job. `null` selects the newest job, unless a policy is selected. */

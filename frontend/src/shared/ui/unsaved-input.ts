@@ -1,4 +1,4 @@
-/** Whether a reload would lose input: typed text that no draft contains. */
+/** Whether a reload would lose input: typed text that no draft contains, or work such as an upload. */
 
 import { listStoredDrafts } from "./drafts";
 
@@ -26,8 +26,16 @@ export function watchTypedFields(): () => void {
   };
 }
 
-/** Return whether a field on the page contains typed text that no draft contains. */
+const checks = new Set<() => boolean>();
+
+/** Add a check of whether a reload would lose something beside typed text. */
+export function addUnsavedCheck(check: () => boolean): void {
+  checks.add(check);
+}
+
+/** Return whether a field on the page contains typed text that no draft contains, or a check finds something else. */
 export function hasUnsavedInput(): boolean {
+  if ([...checks].some((check) => check())) return true;
   const drafts = listStoredDrafts();
   for (const field of typedFields) if (!field.isConnected) typedFields.delete(field);
   return [...typedFields].some(({ value }) => value.trim() !== "" && !drafts.some((text) => isIn(text, value)));

@@ -5,6 +5,7 @@
 
 import { sessionTenant } from "../api/session";
 import { deleteDraft, readDraft, storeDraft } from "../ui/drafts";
+import { addUnsavedCheck } from "../ui/unsaved-input";
 import { type PickedFile, type PickedFolder, splitIntoChunks } from "./read-drop";
 import { failedResults, type UploadResult, uploadChunk } from "./upload-chunk";
 
@@ -184,10 +185,7 @@ export function getUpload(draft: string): Upload {
   return upload;
 }
 
-/** Return whether files are being sent. */
-export function isUploading(): boolean {
-  return [...uploads.values()].some((upload) => upload.state().busy);
-}
+addUnsavedCheck(() => [...uploads.values()].some((upload) => upload.state().busy));
 
 /** Cancel all uploads, as closing the page does. Their drafts stay. */
 export function cancelUploads(): void {

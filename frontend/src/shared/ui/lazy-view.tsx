@@ -1,0 +1,41 @@
+/** Parts of the page whose code is loaded when they are first shown. */
+
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import type { ComponentType } from "react";
+import { ViewLoadError } from "../api/client";
+import { checkServer } from "../api/server-status";
+import { Loaded } from "./loaded";
+import { hasUnsavedInput } from "./unsaved-input";
+
+/**
+ * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
+ * offers to retry or to reload the page; the other views keep working. `label` is used as in "Loading the library…".
+ */
+export function lazyView<P extends object>(label: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  const code = queryOptions({
+    queryKey: ["code", label],
+    queryFn: async () => {
+      try {
+        return { View: await load() };
+      } catch {
+        checkServer();
+        throw new ViewLoadError(hasUnsavedInput());
+      }
+    },
+    retry: 1,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: Number.POSITIVE_INFINITY,
+    structuralSharing: false,
+  });
+  return function LazyView(props: P) {
+    const query = useQuery(code);
+    if (query.data) return <query.data.View {...props} />;
+    return (
+      <div className="view-problem">
+        <Loaded query={query} label={label}>
+          {() => null}
+        </Loaded>
+      </div>
+    );
+  };
+}
