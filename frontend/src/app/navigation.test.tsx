@@ -54,6 +54,16 @@ test("the navigation leads to each screen and marks the current one", async () =
   expect(nav.getByRole("link", { current: "page" })).toHaveTextContent("Runs");
 });
 
+test("the settings, the form and both lists of runs keep their own code after each other", async () => {
+  serveRuns();
+  const { user } = renderPage("/");
+  expect(await screen.findByText(LIGHTHOUSE.question)).toBeVisible();
+  await user.click(screen.getByRole("link", { name: "Runs" }));
+  expect(await screen.findByRole("heading", { level: 1, name: "Runs" })).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Settings" }));
+  expect(await screen.findByRole("button", { name: "Sign out" })).toBeVisible();
+});
+
 test("g and a letter open a screen", async () => {
   const { user, router } = renderPage("/library");
   await screen.findByRole("heading", { name: "Library" });

@@ -181,7 +181,7 @@ test("a partial report explains why and offers to dig deeper in its thread", asy
   serveRun(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText(/used all its turns/)).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Dig deeper, up to 40 turns" }));
+  await user.click(await screen.findByRole("button", { name: "Dig deeper, up to 40 turns" }));
   await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { max_turns: 40 } }));
 });
 

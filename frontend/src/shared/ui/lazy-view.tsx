@@ -7,13 +7,18 @@ import { checkServer } from "../api/server-status";
 import { Loaded } from "./loaded";
 import { hasUnsavedInput } from "./unsaved-input";
 
+/** Number of views that were created, which identifies each of them. */
+let viewCount = 0;
+
 /**
  * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
  * offers to retry or to reload the page; the other views keep working. `label` is used as in "Loading the library…".
  */
 export function lazyView<P extends object>(label: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  viewCount += 1;
   const code = queryOptions({
-    queryKey: ["code", label],
+    // Several views can have the same label.
+    queryKey: ["code", viewCount],
     queryFn: async () => {
       try {
         return { View: await load() };
