@@ -1,9 +1,10 @@
 /** Every story renders in every frame, and axe finds no violation. Colors need a browser: see e2e/stories.mjs. */
 
-import { render, screen, within } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import axe from "axe-core";
 import { expect, test } from "vitest";
+import { renderElement } from "@/testing/render-element";
 import { renderPage } from "@/testing/render-page";
 import { STORIES } from "./stories";
 
@@ -16,13 +17,13 @@ async function findViolations(root: Element): Promise<string[]> {
 }
 
 test.each(STORIES)("the story $name has no accessibility violation", async ({ render: story }) => {
-  const { container } = render(<div>{story()}</div>);
+  const { container } = renderElement(<div>{story()}</div>);
   expect(container.textContent).not.toBe("");
   expect(await findViolations(container)).toEqual([]);
 });
 
 test("the check finds a button without a name", async () => {
-  const { container } = render(<button type="button" />);
+  const { container } = renderElement(<button type="button" />);
   expect(await findViolations(container)).toHaveLength(1);
 });
 
@@ -44,7 +45,7 @@ test("the address can name one story", async () => {
 function renderStory(name: string) {
   const story = STORIES.find((one) => one.name === name);
   if (!story) throw new Error(`There is no story ${name}.`);
-  return { user: userEvent.setup(), ...render(story.render()) };
+  return { user: userEvent.setup(), ...renderElement(story.render()) };
 }
 
 test("an open menu has no violation, moves with the arrow keys and returns the focus", async () => {

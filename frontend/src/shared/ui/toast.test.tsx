@@ -1,6 +1,7 @@
-import { act, render, screen } from "@testing-library/react";
+import { act, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { renderElement } from "@/testing/render-element";
 import { TOAST_MS, ToastProvider, useToast } from "./toast";
 
 beforeEach(() => void vi.useFakeTimers({ shouldAdvanceTime: true }));
@@ -20,7 +21,7 @@ function renderToasts(undo?: () => void) {
       </button>
     );
   }
-  render(
+  renderElement(
     <ToastProvider>
       <Show />
     </ToastProvider>,
