@@ -1,6 +1,6 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { type Run, runsQuery } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
@@ -34,9 +34,13 @@ export function CommandPalette(props: PaletteProps) {
   const [text, setText] = useState("");
   const [active, setActive] = useState(0);
   const search = text.trim();
-  const runs = useInfiniteQuery(runsQuery(useDebounced(search, 200)));
+  const searched = useDebounced(search, 200);
+  const runs = useInfiniteQuery({ ...runsQuery(searched), placeholderData: keepPreviousData });
+  const isSettled = searched === search && !runs.isPlaceholderData;
   const theme = useTheme();
-  const listed = runs.data ? runs.data.pages.flatMap(({ items }) => items) : [];
+  const found = runs.data ? runs.data.pages.flatMap(({ items }) => items) : [];
+  // While the next search is under way, the runs of the last one stay as far as they match, so Enter opens no other.
+  const listed = isSettled ? found : found.filter(({ question }) => containsWords(question, search));
   const commands = listCommands(search, listed, theme, props);
   const index = Math.min(active, commands.length - 1);
   const id = useId();
@@ -114,6 +118,11 @@ function scrollIntoView(element: HTMLElement | null): void {
   element?.scrollIntoView({ block: "nearest" });
 }
 
+function containsWords(text: string, search: string): boolean {
+  const words = search.toLowerCase().split(/\s+/);
+  return words.every((word) => text.toLowerCase().includes(word));
+}
+
 /** Return the commands that contain every word of the search text. Asking is always possible once there is text. */
 export function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Omit<PaletteProps, "onClose">) {
   const next = followingTheme(theme);
@@ -126,9 +135,7 @@ export function listCommands(search: string, runs: readonly Run[], theme: Theme,
     })),
     { id: "theme", name: t`Change theme to ${i18n._(THEME_NAMES[next])}`, note: t`theme`, run: () => setTheme(next) },
   ];
-  const words = search.toLowerCase().split(/\s+/);
-  const matching = commands.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
-  // The server has searched the runs already. While the next search is under way, the runs of the last one stay.
+  const matching = commands.filter(({ name }) => containsWords(name, search));
   const found = runs.slice(0, MAX_RUNS).map((run) => ({
     id: `run-${run.id}`,
     name: run.question,

@@ -134,6 +134,16 @@ test("Ctrl+K opens the palette, and typing part of a question finds its run", as
   expect(screen.queryByRole("combobox", { name: /Find a screen or a run/ })).toBeNull();
 });
 
+test("a new question in the palette is asked at once, and Enter does not open a run of the last search", async () => {
+  serveRuns();
+  const { user, router } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Find" }));
+  await screen.findByRole("option", { name: /third Eddystone tower/ });
+  await user.type(screen.getByRole("combobox", { name: /Find a screen/ }), "What is a tide?{Enter}");
+  await waitFor(() => expect(router.state.location.pathname).toBe("/"));
+  expect(await screen.findByRole("textbox", { name: "Question" })).toHaveValue("What is a tide?");
+});
+
 test("arrow keys of the palette choose a screen, and Ctrl+K closes it again", async () => {
   const { user, router } = renderPage("/library");
   await user.click(await screen.findByRole("button", { name: "Find" }));
