@@ -5,7 +5,13 @@ import { formatter } from "@lingui/format-po";
 const config: LinguiConfig = {
   sourceLocale: "en",
   locales: ["en", "zh-Hans"],
-  catalogs: [{ path: "<rootDir>/src/locales/{locale}", include: ["src"], exclude: ["**/*.test.*", "src/testing/**"] }],
+  catalogs: [
+    {
+      path: "<rootDir>/src/locales/{locale}",
+      include: ["src"],
+      exclude: ["**/*.test.*", "src/testing/**", "src/stories/**"],
+    },
+  ],
   // Without line numbers and dates, a catalog changes only when its texts do.
   format: formatter({ lineNumbers: false, customHeaderAttributes: {} }),
   orderBy: "message",

@@ -153,12 +153,12 @@ export function findInlineTexts(source, name = "file.tsx") {
   return problems;
 }
 
-/** List the source files of a folder that ship. */
+/** List the source files of a folder that people see. Tests and stories are for developers. */
 function listSources(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !/\.test\.|\.d\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => !path.includes("/testing/"));
+    .filter((path) => !/\/(testing|stories)\//.test(path));
 }
 
 /** Placeholders and elements of a message, without the branches of its plurals: `{name}`, `<0>`. */

@@ -15,9 +15,9 @@ afterEach(async () => {
 test("a language that is chosen in the settings changes the page at once, and is kept", async () => {
   const { user } = renderPage("/");
   await user.click(await screen.findByRole("button", { name: "Settings" }));
-  await user.selectOptions(screen.getByRole("combobox", { name: "Language" }), "简体中文");
+  await user.selectOptions(await screen.findByRole("combobox", { name: "Language" }), "简体中文");
   expect(await screen.findByRole("dialog", { name: "设置" })).toBeVisible();
-  expect(screen.getByRole("heading", { name: "你想了解什么？" })).toBeInTheDocument();
+  expect(await screen.findByRole("heading", { name: "你想了解什么？" })).toBeInTheDocument();
   expect(screen.getByRole("link", { name: "文档库" })).toBeInTheDocument();
   expect(document.documentElement.lang).toBe("zh-Hans");
   expect(readLanguageChoice()).toBe("zh-Hans");
@@ -29,7 +29,7 @@ test("the choice to follow the browser is the default, and forgets the chosen la
   await applyLanguage(readLanguageChoice());
   const { user } = renderPage("/");
   await user.click(await screen.findByRole("button", { name: "设置" }));
-  await user.selectOptions(screen.getByRole("combobox", { name: "语言" }), "跟随浏览器");
+  await user.selectOptions(await screen.findByRole("combobox", { name: "语言" }), "跟随浏览器");
   await waitFor(() => expect(localStorage.getItem("offing.language")).toBeNull());
   expect(readLanguageChoice()).toBe("browser");
 });
@@ -47,7 +47,7 @@ test("an open run, its title and its typed message follow a change of the langua
   );
   const { user } = renderPage(`/runs/${RUN_ID}`);
   await screen.findByRole("tab", { name: "Timeline" });
-  await user.type(screen.getByRole("textbox", { name: "Message to the run" }), "Read the second paper");
+  await user.type(await screen.findByRole("textbox", { name: "Message to the run" }), "Read the second paper");
   await act(() => applyLanguage("zh-Hans"));
   expect(screen.getByRole("tab", { name: "时间线" })).toBeVisible();
   expect(screen.getByRole("button", { name: "提前完成" })).toBeVisible();

@@ -1,15 +1,22 @@
+import "./reset.css";
+import "./tokens.css";
+import "./base.css";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { applyLanguage, readLanguageChoice } from "@/shared/language/language";
+import "@/shared/ui/controls.css";
 import { createBrowserHub } from "@/shared/stream/browser";
+import { watchTypedFields } from "@/shared/ui/unsaved-input";
+import { BROWSER_EFFECTS, watchCodeUpdates } from "./code-update";
 import { Providers } from "./providers";
 import { createAppRouter } from "./router";
-import "./tokens.css";
-import "./base.css";
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");
+
+watchTypedFields();
+watchCodeUpdates(BROWSER_EFFECTS);
 
 try {
   await applyLanguage(readLanguageChoice());

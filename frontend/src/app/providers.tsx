@@ -7,6 +7,7 @@ import { sessionQuery } from "@/shared/api/session";
 import type { StreamHub } from "@/shared/stream/hub";
 import { StreamProvider } from "@/shared/stream/stream-context";
 import { HotkeyProvider } from "@/shared/ui/hotkeys";
+import { ToastProvider } from "@/shared/ui/toast";
 
 const RETRIES = 3;
 
@@ -42,7 +43,9 @@ export function Providers({ client, hub, children }: ProvidersProps) {
     <I18nProvider i18n={i18n}>
       <QueryClientProvider client={queries}>
         <StreamProvider hub={hub}>
-          <HotkeyProvider>{children}</HotkeyProvider>
+          <ToastProvider>
+            <HotkeyProvider>{children}</HotkeyProvider>
+          </ToastProvider>
         </StreamProvider>
       </QueryClientProvider>
     </I18nProvider>

@@ -196,7 +196,7 @@ test("a partial report explains why and offers to dig deeper in its thread", asy
   serveRun(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText(/used all its turns/)).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Dig deeper, up to 40 turns" }));
+  await user.click(await screen.findByRole("button", { name: "Dig deeper, up to 40 turns" }));
   await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { max_turns: 40 } }));
 });
 
@@ -347,7 +347,7 @@ test("a rating of a sentence names the sentence", async () => {
   const { user } = renderPage(ADDRESS);
   const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
   await user.click(menus[1] as HTMLElement);
-  await user.click(screen.getByRole("menuitem", { name: "Wrong" }));
+  await user.click(await screen.findByRole("menuitem", { name: "Wrong" }));
   await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "" }));
 });
 

@@ -3,22 +3,11 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
-import { PendingInputRequests } from "@/features/input-requests/pending-input-requests";
-import { PlanRail } from "@/features/plan/plan-rail";
-import { Evidence } from "@/features/report/evidence";
-import { EvidencePreview } from "@/features/report/evidence-preview";
-import { NoReport } from "@/features/report/no-report";
-import { ReportView } from "@/features/report/report-view";
-import { AnswerDrafts } from "@/features/run/answer-drafts";
 import { ChildRunList } from "@/features/run/child-run-list";
 import { ForkedFrom } from "@/features/run/forked-from";
-import { DigDeeper, MessageBar } from "@/features/run/message-bar";
-import { MinimapPanel } from "@/features/run/minimap-panel";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
 import { ThreadTrail } from "@/features/run/thread-trail";
-import { SourcesView } from "@/features/sources/sources-view";
-import { Timeline } from "@/features/timeline/timeline";
 import { graphsQuery } from "@/shared/api/installation";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
@@ -30,14 +19,39 @@ import { useStepLog } from "@/shared/stream/use-step-log";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { tabPanelProps } from "@/shared/ui/tabs";
 import { RunTabs } from "./run-tabs";
 import type { RunSearch, Tab } from "./search-params";
-import { lazyView } from "./view";
 import "./run-page.css";
 
-// Not needed for the first view of a run.
+// Question and status are shown first. The code of the other parts follows at once, each in its place.
+const MinimapPanel = lazyView(
+  msg`the minimap`,
+  async () => (await import("@/features/run/minimap-panel")).MinimapPanel,
+);
+const PlanRail = lazyView(msg`the plan`, async () => (await import("@/features/plan/plan-rail")).PlanRail);
+const MessageBar = lazyView(msg`the message form`, async () => (await import("@/features/run/message-bar")).MessageBar);
+const DigDeeper = lazyView(msg`the action`, async () => (await import("@/features/run/message-bar")).DigDeeper);
+const EvidencePreview = lazyView(
+  msg`the evidence so far`,
+  async () => (await import("@/features/report/evidence-preview")).EvidencePreview,
+);
+const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
+const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
+const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
+const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
+const SourcesView = lazyView(
+  msg`the sources`,
+  async () => (await import("@/features/sources/sources-view")).SourcesView,
+);
+const AnswerDrafts = lazyView(msg`the drafts`, async () => (await import("@/features/run/answer-drafts")).AnswerDrafts);
+const PendingInputRequests = lazyView(
+  msg`the input requests`,
+  async () => (await import("@/features/input-requests/pending-input-requests")).PendingInputRequests,
+);
 const GraphStateView = lazyView(
   msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
@@ -173,13 +187,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                 </>
               )}
             </RunTabs>
-            <div
-              className="run-panel"
-              role="tabpanel"
-              id={`panel-${tab}`}
-              aria-labelledby={`tab-${tab}`}
-              ref={setColumn}
-            >
+            <div className="run-panel" {...tabPanelProps("run-", tab)} ref={setColumn}>
               {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
               <ProblemNote error={stepsError} onRetry={retry} />
               <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />

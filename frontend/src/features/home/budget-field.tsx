@@ -2,8 +2,8 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { Engine, Graph } from "@/shared/api/installation";
+import { useDismissable } from "@/shared/ui/dismissable";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
-import { usePopover } from "@/shared/ui/popover";
 import { listEngineOptions, type QuestionDraft } from "./request";
 
 type BudgetSettings = Pick<QuestionDraft, "usd" | "minutes" | "graph" | "engine">;
@@ -18,7 +18,7 @@ interface BudgetFieldProps {
 /** Cost and time limits, graph and engine. Every field has its position before its list is loaded. */
 export function BudgetField({ settings, graphs, engines, onChange }: BudgetFieldProps) {
   const [open, setOpen] = useState(false);
-  const { box, onKeyDown } = usePopover<HTMLDivElement>(open, () => setOpen(false));
+  const { box, onKeyDown } = useDismissable<HTMLDivElement>(open, () => setOpen(false));
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only closes on the Escape of the fields inside
     <div className="budget" ref={box} onKeyDown={onKeyDown}>

@@ -15,13 +15,15 @@ import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
+  /** Text that the listed questions contain. Empty lists all runs. */
+  search: string;
+  onSearch(text: string): void;
   onExample(question: string): void;
 }
 
 const EXAMPLE = msg`Which of these papers report a result on more than one benchmark, and what were the results?`;
 
-export function RecentRuns({ onExample }: RecentRunsProps) {
-  const [search, setSearch] = useState("");
+export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
   const runs = useInfiniteQuery(runsQuery(debouncedSearch));
   useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
@@ -41,7 +43,7 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
           aria-label={t`Search runs`}
           placeholder={t`Search questions`}
           value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          onChange={(event) => onSearch(event.target.value)}
         />
       </div>
       <Loaded
@@ -120,7 +122,7 @@ function RunMinimap({ run }: { run: RunDetail }) {
   );
 }
 
-function GettingStarted({ onExample }: RecentRunsProps) {
+function GettingStarted({ onExample }: Pick<RecentRunsProps, "onExample">) {
   return (
     <section className="recent first" aria-label={t`Getting started`}>
       <h2 className="label">

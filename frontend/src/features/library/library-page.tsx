@@ -30,12 +30,14 @@ interface LibraryPageProps {
   /** `null` means all collections. */
   collection: string | null;
   onCollection(name: string | null): void;
+  /** Text that names and passages are searched for. */
+  search: string;
+  onSearch(text: string): void;
 }
 
 const ALL = "all";
 
-export function LibraryPage({ highlighted, collection, onCollection }: LibraryPageProps) {
-  const [search, setSearch] = useState("");
+export function LibraryPage({ highlighted, collection, onCollection, search, onSearch }: LibraryPageProps) {
   const [erasing, setErasing] = useState<Source | null>(null);
   const debouncedSearch = useDebounced(search.trim(), 250);
   const upload = useUpload("library.documents");
@@ -80,7 +82,7 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
           aria-label={t`Search the library`}
           placeholder={t`Search names and passages`}
           value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          onChange={(event) => onSearch(event.target.value)}
         />
         <select
           className="field"

@@ -99,17 +99,12 @@ export function SentenceMenu({
         label={label || "⋮"}
         name={label ? t`Rate this sentence, ${label}` : t`Rate this sentence`}
         className="sentence-more"
-      >
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(1)}>
-          <Trans>Good</Trans>
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(-1)}>
-          <Trans>Wrong</Trans>
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => setIsCorrecting(true)}>
-          <Trans>Add correction…</Trans>
-        </button>
-      </Menu>
+        items={[
+          { name: t`Good`, onAction: () => sendRating(1) },
+          { name: t`Wrong`, onAction: () => sendRating(-1) },
+          { name: t`Add correction…`, onAction: () => setIsCorrecting(true) },
+        ]}
+      />
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}

@@ -91,13 +91,15 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
 
 function ExportMenu({ runId, primary }: { runId: string; primary: boolean }) {
   return (
-    <Menu label={t`Export`} className={primary ? "btn primary" : "btn"}>
-      {FORMATS.map(({ format, name, description }) => (
-        <a key={format} role="menuitem" className="menu-item" href={exportUrl(runId, format)} download>
-          {name}
-          <small>{i18n._(description)}</small>
-        </a>
-      ))}
-    </Menu>
+    <Menu
+      label={t`Export`}
+      className={primary ? "btn primary" : "btn"}
+      items={FORMATS.map(({ format, name, description }) => ({
+        name,
+        description: i18n._(description),
+        href: exportUrl(runId, format),
+        isDownload: true,
+      }))}
+    />
   );
 }

@@ -1,11 +1,8 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import type { LinkProblem } from "./link-problems";
 import "./sign-in.css";
-
-/** Why a login link could not be used. The values are those of the server. */
-export const LINK_PROBLEMS = ["used", "incomplete", "unchecked"] as const;
-export type LinkProblem = (typeof LINK_PROBLEMS)[number];
 
 const TITLES: Record<LinkProblem, MessageDescriptor> = {
   used: msg`This login link has been used or has expired`,

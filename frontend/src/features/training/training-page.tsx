@@ -1,12 +1,12 @@
-import { t } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { jobsQuery, type ListedJob, type Version, versionsQuery } from "@/shared/api/training";
 import { formatAgo } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import { DistillRow, DistillView } from "./distill-view";
-import { JobView } from "./job-view";
 import {
   formatMetric,
   isDistillation,
@@ -15,8 +15,11 @@ import {
   stopReasonText,
   trainingStepText,
 } from "./training-labels";
-import { VersionsView } from "./versions-view";
 import "./training.css";
+
+// Jobs and policies are listed first. The code of the selected one follows.
+const JobView = lazyView(msg`the job`, async () => (await import("./job-view")).JobView);
+const VersionsView = lazyView(msg`the versions`, async () => (await import("./versions-view")).VersionsView);
 
 interface TrainingPageProps {
   /** Id of the selected job. `null` selects the newest job, unless a policy is selected. */

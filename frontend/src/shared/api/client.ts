@@ -24,15 +24,17 @@ export class ProblemError extends Error {
   }
 }
 
-/** The code of a view could not be loaded. */
+/** The code of a view could not be loaded. `hasUnsavedInput` means that a reload would lose typed text. */
 export class ViewLoadError extends ProblemError {
-  constructor() {
+  constructor(hasUnsavedInput = false) {
     super(
       0,
       t`This view could not be loaded`,
       t`The server cannot be reached, or it was updated after this page was opened.`,
       null,
-      t`Try again, or reload the page. Your input is saved.`,
+      hasUnsavedInput
+        ? t`Try again. Before you reload the page, copy what you typed: a reload loses it.`
+        : t`Try again, or reload the page. Your input is saved.`,
     );
     this.name = "MissingCode";
   }

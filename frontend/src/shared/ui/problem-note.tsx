@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ProblemError, ViewLoadError } from "../api/client";
+import { CopyButton } from "./copy-button";
 import "./controls.css";
 
 interface ProblemNoteProps {
@@ -8,10 +9,12 @@ interface ProblemNoteProps {
   onRetry?: () => unknown;
   /** Data that was loaded before the error is still shown. */
   isStale?: boolean;
+  /** Text for a report of the error, which can be read and copied. Empty means none. */
+  details?: string;
 }
 
 /** Shows what happened, what is safe and what to do. Renders nothing without an error. */
-export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProps) {
+export function ProblemNote({ error, onRetry, isStale = false, details = "" }: ProblemNoteProps) {
   if (!error) return null;
   const problem = error instanceof ProblemError ? error : null;
   // A reload loads code that was replaced by an update, and it recovers from an error of the page.
@@ -29,6 +32,11 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
+      {!problem && (
+        <p>
+          <Trans>Nothing on the server has changed. Try again. If it happens again, reload the page.</Trans>
+        </p>
+      )}
       {isStale && (
         <p>
           <Trans>This data was loaded earlier and may be out of date.</Trans>
@@ -47,6 +55,17 @@ export function ProblemNote({ error, onRetry, isStale = false }: ProblemNoteProp
             </button>
           )}
         </p>
+      )}
+      {details && (
+        <details className="notice-details">
+          <summary>
+            <Trans>Details for a report</Trans>
+          </summary>
+          <pre className="mono">{details}</pre>
+          <CopyButton text={details}>
+            <Trans>Copy the details</Trans>
+          </CopyButton>
+        </details>
       )}
     </div>
   );

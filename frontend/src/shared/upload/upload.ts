@@ -6,6 +6,7 @@
 import { t } from "@lingui/core/macro";
 import { sessionTenant } from "../api/session";
 import { deleteDraft, readDraft, storeDraft } from "../ui/drafts";
+import { addUnsavedCheck } from "../ui/unsaved-input";
 import { type PickedFile, type PickedFolder, splitIntoChunks } from "./read-drop";
 import { failedResults, type UploadResult, uploadChunk } from "./upload-chunk";
 
@@ -184,6 +185,8 @@ export function getUpload(draft: string): Upload {
   uploads.set(key, upload);
   return upload;
 }
+
+addUnsavedCheck(() => [...uploads.values()].some((upload) => upload.state().busy));
 
 /** Cancel all uploads, as closing the page does. Their drafts stay. */
 export function cancelUploads(): void {
