@@ -85,7 +85,7 @@ def test_a_run_is_organized_found_and_deleted(offing: Offing, documents: Path) -
     deleted = offing("delete", run[-8:], "--yes")
     assert (deleted.code, deleted.out.strip()) == (0, f"Deleted run {run}.")
     assert offing("show", run).code == 1
-    assert offing("runs", "--search", "towers", "--all", "--json").json == []
+    assert run not in [one["run_id"] for one in offing("runs", "--search", "towers", "--all", "--json").json]
 
 
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
