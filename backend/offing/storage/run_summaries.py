@@ -135,7 +135,7 @@ async def list_runs_among(
     connection: Connection, run_filter: RunFilter, run_ids: Sequence[UUID], limit: int
 ) -> list[RunSummary]:
     """Return those of the given runs that pass the filter, newest first."""
-    conditions = ["id = any(%(among)s)", *list_conditions(run_filter, "created_at")]
+    conditions: list[LiteralString] = ["id = any(%(among)s)", *list_conditions(run_filter, "created_at")]
     if run_filter.tag is not None:
         conditions.append("exists (select from run_tag where run_tag.run_id = run.id and tag = %(tag)s)")
     statement = " and ".join((LIST_RUNS, *conditions))
